@@ -19,7 +19,7 @@ from agrad.cli.selection import chosen
 from agrad.cli.sources import Examples
 from agrad.cli.terminal import complain, say, write
 from agrad.cli.training import Scores, measure, predict
-from agrad.data.dataset import Dataset
+from agrad.data.classification import ClassificationData
 from agrad.data.files import write_whole
 from agrad.errors import AgradError, ConfigurationError, DataError
 
@@ -101,7 +101,7 @@ def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
     return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]
 
 
-def _test_part(dataset: Dataset) -> Examples:
+def _test_part(dataset: ClassificationData) -> Examples:
     """Return the test part of a data set as examples."""
     return Examples(dataset.X_test, dataset.y_test, f"the test part of {dataset.name}")
 

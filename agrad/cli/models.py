@@ -19,8 +19,8 @@ from agrad.cli.config import Config
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.cli.sources import Description, check_source
-from agrad.data import Dataset
-from agrad.data.dataset import encodes
+from agrad.data import ClassificationData
+from agrad.data.classification import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 
@@ -110,7 +110,7 @@ class Saved:
     """The folder to which a relative path of the data belongs, else None."""
     tensors: dict[str, np.ndarray]
 
-    def changed(self, dataset: Dataset) -> str:
+    def changed(self, dataset: ClassificationData) -> str:
         """Return the difference of ``dataset`` to the data trained on; "" for none."""
         return sources.changed(dataset, self.description, self.fingerprint)
 

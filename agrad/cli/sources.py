@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import known_numbers, plain_labels
-from agrad.data.files import open_file
+from agrad.data.classification import known_numbers, plain_labels
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
@@ -72,7 +69,7 @@ def load(
     label: str | None,
     dtype: str,
     report: Callable[[str], None] | None = None,
-) -> data.Dataset:
+) -> data.ClassificationData:
     """Return the data set of ``--data``, split into train and test part.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
@@ -111,7 +108,7 @@ def _found(path: str, folder: str | None) -> str:
     return there
 
 
-def fingerprint(dataset: data.Dataset) -> str:
+def fingerprint(dataset: data.ClassificationData) -> str:
     """Return a text that is equal for equal data only, independent of their place."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
@@ -125,7 +122,7 @@ def fingerprint(dataset: data.Dataset) -> str:
     return digest.hexdigest()
 
 
-def changed(dataset: data.Dataset, description: Description, known: str) -> str:
+def changed(dataset: data.ClassificationData, description: Description, known: str) -> str:
     """Return the difference of ``dataset`` to the described data; "" for none."""
     # an npz file has no names of columns
     parts = []
@@ -142,7 +139,7 @@ def changed(dataset: data.Dataset, description: Description, known: str) -> str:
     return "; ".join(parts)
 
 
-def describe(dataset: data.Dataset, label: str | None) -> Description:
+def describe(dataset: data.ClassificationData, label: str | None) -> Description:
     """Return the description of ``dataset`` for a model trained on it."""
     return Description(
         dataset.feature_shape,
@@ -195,7 +192,7 @@ def to_predict(source: str, description: Description, data_dir: str | None) -> E
     return Examples(_scaled(X, description, source), None, source)
 
 
-def _test_part(dataset: data.Dataset) -> np.ndarray:
+def _test_part(dataset: data.ClassificationData) -> np.ndarray:
     """Return the unscaled test part, because the model may have another scale."""
     return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
 
@@ -210,31 +207,22 @@ def _csv(source: str, description: Description, label: str | None) -> tuple[np.n
 
     Columns are found by name. Besides them only the column of labels may exist.
     """
+    table = data.read_csv(source, words=[] if label is None else [label])
     skipped = label
-    if skipped is None and description.label is not None and len(_header(source)) > description.n_features:
+    if skipped is None and description.label is not None and len(table.names) > description.n_features:
         skipped = description.label
-    table = data.read_csv(source, skipped)
+    target = None if skipped is None else table[skipped].name
+    features = [name for name in table.names if name != target]
     names = description.feature_names
-    if not names:
-        X = table.X
-    else:
-        missing = [name for name in names if name not in table.columns]
-        extra = [name for name in table.columns if name not in names]
-        if missing or extra or len(table.columns) != len(names):
+    if names:
+        missing = [name for name in names if name not in features]
+        extra = [name for name in features if name not in names]
+        if missing or extra:
             raise DataError(
                 f"{source!r}: expected the columns of the training data ({listed(list(names))})"
                 + (f"; missing: {listed(missing)}" if missing else "")
                 + (f"; not expected: {listed(extra)}" if extra else "")
             )
-        same = table.columns == names
-        X = table.X if same else table.X[:, [table.columns.index(name) for name in names]]
-    return X, None if label is None or table.y is None else table.y.astype(str)
-
-
-def _header(source: str) -> list[str]:
-    """Return the first row of a CSV file."""
-    with open_file(source) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        try:
-            return next(csv.reader(text), [])
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"{source!r}: expected comma-separated text in UTF-8, found: {error}") from error
+        features = list(names)
+    X = table.numbers(features)
+    return X, None if label is None else table.labels(label).astype(str)

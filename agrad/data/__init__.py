@@ -1,30 +1,63 @@
-"""Data sets for classification as NumPy arrays, and the order of their examples.
+"""Examples: data sets, the batches of training, and readers of files.
 
-`load_digits` reads a file of the package; `load_mnist`, `load_npz` and `load_csv` read other files. All return a
-`Dataset`, or raise `agrad.errors.DataError` and load nothing.
+`Dataset`, `DataLoader` and the classes around them have the names and meanings of `torch.utils.data`. `load_digits`,
+`load_mnist`, `load_npz` and `load_csv` return `ClassificationData`, NumPy arrays with a train and a test part;
+`read_csv` and `read_parquet` return a `Table`. A loader raises `agrad.errors.DataError` for a file that it cannot use,
+and loads nothing then.
 """
 
-from agrad.data.dataset import Dataset, scaled, stratified_split
+from agrad.data.archives import read_npz
+from agrad.data.classification import ClassificationData, scaled, stratified_split
+from agrad.data.collate import default_collate
+from agrad.data.datasets import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from agrad.data.digits import load_digits
 from agrad.data.idx import read_idx
+from agrad.data.images import ImageFolder
+from agrad.data.loader import DataLoader
 from agrad.data.mnist import cache_directory, load_mnist
 from agrad.data.order import batches, epoch_order
 from agrad.data.own import load_csv, load_npz
-from agrad.data.tables import Table, read_csv, read_npz
+from agrad.data.samplers import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from agrad.data.tablefiles import read_csv, read_parquet
+from agrad.data.tables import Column, Table
 
 __all__ = [
+    "BatchSampler",
+    "ClassificationData",
+    "Column",
+    "ConcatDataset",
+    "DataLoader",
     "Dataset",
+    "ImageFolder",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
     "Table",
+    "TensorDataset",
+    "WeightedRandomSampler",
     "batches",
     "cache_directory",
+    "default_collate",
     "epoch_order",
     "load_csv",
     "load_digits",
     "load_mnist",
     "load_npz",
+    "random_split",
     "read_csv",
     "read_idx",
     "read_npz",
+    "read_parquet",
     "scaled",
     "stratified_split",
 ]

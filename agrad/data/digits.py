@@ -6,14 +6,14 @@ import os
 
 import numpy as np
 
-from agrad.data.dataset import Dataset, float_name, scaled_dataset
-from agrad.data.tables import read_npz
+from agrad.data.archives import read_npz
+from agrad.data.classification import ClassificationData, float_name, scaled_dataset
 from agrad.errors import DataError
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")
 
 
-def load_digits(*, dtype: str = "float32") -> Dataset:
+def load_digits(*, dtype: str = "float32") -> ClassificationData:
     """Return the handwritten digits of the package; nothing is downloaded.
 
     1,797 grey images of 8 x 8 pixels. Pixels count from 0 to 16 and are divided by 16. The split is fixed: of the
@@ -27,7 +27,7 @@ def load_digits(*, dtype: str = "float32") -> Dataset:
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The images, with d = 64.
 
     Raises

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from agrad.data.dataset import Dataset, float_name, scaled_dataset
+from agrad.data.classification import ClassificationData, float_name, scaled_dataset
 from agrad.data.download import fetch
 from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
@@ -52,7 +52,7 @@ def load_mnist(
     checksums: Mapping[str, str] = CHECKSUMS,
     timeout: float = 30.0,
     report: Callable[[str], None] | None = None,
-) -> Dataset:
+) -> ClassificationData:
     """Return MNIST: 60,000 images of 28 x 28 to train on and 10,000 to test with.
 
     Pixels are divided by 255. The four files are `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
@@ -77,7 +77,7 @@ def load_mnist(
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The images, with d = 784.
 
     Raises

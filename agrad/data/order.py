@@ -13,17 +13,19 @@ import numpy as np
 
 from agrad.errors import ConfigurationError
 
-EPOCHS, SPLITS = 0, 1
+EPOCHS, SPLITS, DRAWS = 0, 1, 2
 """The streams of random numbers, one for each use of a seed."""
 
 
 def permutation(n: int, seed: int, *stream: int) -> np.ndarray:
     """Return a permutation of range(n), int64, fixed by `seed` and `stream`."""
-    n, seed = _whole(n, "n"), _whole(seed, "seed")
-    if seed >= 2**64:
-        raise ConfigurationError(f"seed: expected an integer below 2**64, found {seed}")
-    bits = np.random.PCG64(np.random.SeedSequence(entropy=seed, spawn_key=stream))
-    return np.argsort(bits.random_raw(n), kind="stable").astype(np.int64, copy=False)
+    raw = bits(seed, *stream).random_raw(whole(n, "n"))
+    return np.argsort(raw, kind="stable").astype(np.int64, copy=False)
+
+
+def bits(seed: int, *stream: int) -> np.random.PCG64:
+    """Return a source of random 64-bit integers, fixed by `seed` and `stream`."""
+    return np.random.PCG64(np.random.SeedSequence(entropy=whole(seed, "seed", 2**64), spawn_key=stream))
 
 
 def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
@@ -50,7 +52,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     ConfigurationError
         If a number is out of range.
     """
-    return permutation(n, seed, EPOCHS, _whole(epoch, "epoch"))
+    return permutation(n, seed, EPOCHS, whole(epoch, "epoch"))
 
 
 def batches(
@@ -85,20 +87,22 @@ def batches(
     ConfigurationError
         If a number is out of range; raised at the call, before the first batch.
     """
-    if _whole(batch_size, "batch_size") == 0:
+    if whole(batch_size, "batch_size") == 0:
         raise ConfigurationError("batch_size: expected 1 or more, found 0")
-    start = _whole(start, "start")
+    start = whole(start, "start")
     order = epoch_order(seed, epoch, n)
     end = n - n % batch_size if drop_last else n
     return (order[i : i + batch_size] for i in range(start * batch_size, end, batch_size))
 
 
-def _whole(value: int, name: str) -> int:
-    """Return an integer, checked to be 0 or more."""
+def whole(value: int, name: str, end: int | None = None) -> int:
+    """Return an integer, checked to be 0 or more and below `end`."""
     try:
         number = index(value)
     except TypeError:
         raise ConfigurationError(f"{name}: expected an integer, found {value!r}") from None
     if number < 0:
         raise ConfigurationError(f"{name}: expected 0 or more, found {number}")
+    if end is not None and number >= end:
+        raise ConfigurationError(f"{name}: expected an integer below {end}, found {number}")
     return number

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agrad.data.dataset import (
-    Dataset,
+from agrad.data.archives import read_npz
+from agrad.data.classification import (
+    ClassificationData,
     check_classes,
     check_finite,
     check_numbers,
@@ -21,7 +22,8 @@ from agrad.data.dataset import (
     stratified_split,
 )
 from agrad.data.files import StrPath
-from agrad.data.tables import index_column, read_csv, read_npz
+from agrad.data.tablefiles import read_csv
+from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -29,7 +31,7 @@ SCALINGS = ("auto", "standard", "bytes", "none")
 
 def load_npz(
     path: StrPath, *, test_fraction: float = 0.2, seed: int = 0, scaling: str = "auto", dtype: str = "float32"
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,) and holds integers or text; the
@@ -52,7 +54,7 @@ def load_npz(
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The examples.
 
     Raises
@@ -79,9 +81,9 @@ def load_csv(
     seed: int = 0,
     scaling: str = "auto",
     dtype: str = "float32",
-    delimiter: str = ",",
+    delimiter: str | None = None,
     report: Callable[[str], None] | None = None,
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of a CSV table with a header: a column of labels, and numbers.
 
     Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...; see `load_npz`.
@@ -101,33 +103,35 @@ def load_csv(
         divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
     dtype : str
         The dtype of X, float32 or float64.
-    delimiter : str
-        The character between columns.
+    delimiter : str, optional
+        The character between columns; by default it is guessed, see `read_csv`.
     report : function or None
         A function that is called with a line of text on an unnamed column that numbers the rows; None for a warning.
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The examples.
 
     Raises
     ------
     DataError
-        As `read_csv` and `load_npz`.
+        As `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
     ConfigurationError
         If an option is out of range.
     """
-    table = read_csv(path, label, delimiter=delimiter)
-    column = index_column(table)
+    table = read_csv(path, words=[label], delimiter=delimiter)
+    target = table[label].name
+    features = tuple(name for name in table.names if name != target)
+    X, y = table.numbers(features), table.labels(target)
+    column = index_column(table, features)
     if column is not None:
         line = (
             f"{os.fspath(path)!r}: the column {column!r} numbers the rows, and is taken as a feature; remove it, or "
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
         warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
-    assert table.y is not None
-    return _dataset(path, table.X, table.y, None, table.columns, test_fraction, seed, scaling, dtype)
+    return _dataset(path, X, y, None, features, test_fraction, seed, scaling, dtype)
 
 
 def _dataset(
@@ -140,7 +144,7 @@ def _dataset(
     seed: int,
     scaling: str,
     dtype: str,
-) -> Dataset:
+) -> ClassificationData:
     """Return the data set of arrays of a file, split and scaled."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:

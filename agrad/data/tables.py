@@ -1,283 +1,248 @@
-"""Readers of NumPy archives and CSV tables."""
+"""Tables: named columns of numbers, words and dates, with missing values marked."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-import os
 import re
-import warnings
-from array import array
-from collections.abc import Sequence
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from agrad.data.dataset import WHOLE, no_classes, number_in
-from agrad.data.files import StrPath, open_file, unreadable
-from agrad.errors import ConfigurationError, DataError, listed
+from agrad.data.classification import WHOLE, doubtful, no_classes, number_in
+from agrad.errors import DataError, listed
 
-RATIO = 1032
-"""The largest number of bytes that deflate packs into one byte."""
+MARKS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "None", "none", "?", "-", ".")
+"""The cells of a column of numbers or dates that mark a missing value."""
+
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
 
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
 
 
-class Table(NamedTuple):
-    """The content of a CSV file.
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table.
 
     Parameters
     ----------
-    X : numpy.ndarray
-        The numbers, float64 of shape (n, d).
-    columns : tuple of str
-        The names of their columns.
-    y : numpy.ndarray or None
-        The labels, int64 or text of shape (n,), if a column holds them.
+    name : str
+        Its name.
+    kind : {"number", "word", "date"}
+        The kind of its values.
+    values : numpy.ndarray
+        Array of shape (n,): numbers as float64, with NaN for missing ones; words as objects of type str, with an empty
+        one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones.
+    missing : numpy.ndarray
+        Truth values of shape (n,), True for missing values.
     """
 
-    X: np.ndarray
-    columns: tuple[str, ...]
-    y: np.ndarray | None
+    name: str
+    kind: str
+    values: np.ndarray
+    missing: np.ndarray
 
 
-def read_npz(
-    path: StrPath, *, required: Sequence[str] = (), optional: Sequence[str] | None = None
-) -> dict[str, np.ndarray]:
-    """Return the arrays of a `.npz` file, all of them or none.
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """The content of a file with a table.
+
+    `len(table)` is the number of rows, and `table[name]` or `table[number]` a `Column`. Its text lists the columns.
 
     Parameters
     ----------
-    path : str or path
-        The file.
-    required : sequence of str
-        Arrays that must be there.
-    optional : sequence of str or None
-        Other arrays to read; None for all.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        The arrays by name.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, not an archive, damaged, lacks an array, or holds Python objects (which are never
-        unpickled).
+    name : str
+        The name of the file, for messages.
+    columns : tuple of Column
+        The columns, one or more, of one length.
+    delimiter : str or None
+        The character between the cells of a line; None for a file that is no text.
+    cell : function, optional
+        A function from the numbers of a row and a column to the place of that cell in the file and its text, for
+        messages.
     """
-    name = repr(os.fspath(path))
-    with open_file(path) as file:
-        return _npz(file, name, required, optional)
 
+    name: str
+    columns: tuple[Column, ...]
+    delimiter: str | None = None
+    cell: Callable[[int, int], tuple[str, str] | None] | None = None
 
-def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence[str] | None) -> dict[str, np.ndarray]:
-    """Return the arrays of an open archive."""
-    try:
-        start = file.read(4)
-        if start[:2] != b"PK":
-            raise DataError(
-                f"{name}: expected an archive of numpy.savez, which starts with the bytes 50 4b; "
-                f"found {start.hex(' ') or 'an empty file'}"
-            )
-        file.seek(0)
-        # NumPy warns of headers written by Python 2, but reads them
-        with (
-            warnings.catch_warnings(action="ignore"),
-            np.load(file, allow_pickle=False) as archive,
-        ):
-            members = {key.removesuffix(".npy"): key for key in archive.zip.namelist()}
-            missing = [key for key in required if key not in members]
-            if missing:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def __len__(self) -> int:
+        return int(self.columns[0].values.shape[0])
+
+    def __getitem__(self, column: str | int) -> Column:
+        return self.columns[column_number(self.name, self.names, column)]
+
+    def __repr__(self) -> str:
+        text = "" if self.delimiter is None else f", separated by {self.delimiter!r}"
+        lines = [f"table {self.name}: {len(self):,} rows, {len(self.columns)} columns{text}"]
+        width = max(len(name) for name in self.names)
+        for column in self.columns:
+            count = int(np.count_nonzero(column.missing))
+            lines.append(f"  {column.name:<{width}}  {column.kind}" + (f", {count:,} missing" if count else ""))
+        return "\n".join(lines)
+
+    def numbers(self, names: Sequence[str | int] | None = None) -> np.ndarray:
+        """Return columns of finite numbers as one array.
+
+        Parameters
+        ----------
+        names : sequence of str or int, optional
+            The columns, in the order of the result; by default all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Float64 of shape (n, number of columns).
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or a value is missing, a word, a date, or not finite. The message has the place.
+        """
+        places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
+        if not places:
+            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+        result = np.empty((len(self), len(places)))
+        for at, place in enumerate(places):
+            column = self.columns[place]
+            if column.kind == "number":
+                result[:, at] = column.values
+            else:
+                result[:, at] = [np.nan if (x := number_in(str(value))) is None else x for value in column.values]
+        if doubtful(result):
+            wrong = np.argwhere(~np.isfinite(result))
+            if wrong.size:
+                row, at = (int(k) for k in wrong[0])
+                raise DataError(self._message(row, places[at], "a finite number"))
+        return result
+
+    def labels(self, name: str | int) -> np.ndarray:
+        """Return a column as the labels of classes.
+
+        Parameters
+        ----------
+        name : str or int
+            The column.
+
+        Returns
+        -------
+        numpy.ndarray
+            Int64 of shape (n,) if all labels are integers, else text.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, a label is missing, or all are numbers and one is fractional or above 2**53.
+        """
+        place = column_number(self.name, self.names, name)
+        column = self.columns[place]
+        if column.missing.any():
+            raise DataError(self._message(int(np.argmax(column.missing)), place, "a label"))
+        texts = [str(value) for value in column.values]
+        numbers = [number_in(text) for text in texts]
+        if any(number is None for number in numbers):
+            return np.array(texts)
+        for row, (text, number) in enumerate(zip(texts, numbers, strict=True), 1):
+            if number is None or not number.is_integer() or abs(number) > WHOLE:
                 raise DataError(
-                    f"{name}: expected the arrays {', '.join(required)}; missing {', '.join(missing)}, "
-                    f"found {listed(sorted(members)) or 'none'}"
+                    f"{self.name}: column {column.name!r}: expected classes as text or as integers of at most 2**53, "
+                    f"found the number {text[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
                 )
-            wanted = members if optional is None else [k for k in (*required, *optional) if k in members]
-            return {key: _member(archive.zip, members[key], f"{name}, array {key!r}") for key in wanted}
-    except DataError:
-        raise
-    except Exception as error:
-        # for damage zipfile, zlib and NumPy's header parser raise a dozen types, none of them documented
-        reason = str(error) or type(error).__name__
-        raise DataError(f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}") from error
+        return np.array(numbers).astype(np.int64)
+
+    def _message(self, row: int, place: int, expected: str) -> str:
+        """Return the message for a cell that is not as expected."""
+        column = self.columns[place]
+        found = None if self.cell is None else self.cell(row, place)
+        if found is None:
+            found = f"row {row + 1} of the data", "" if column.missing[row] else str(column.values[row])
+        where, text = found
+        shown = repr(text[:40]) if text.strip() else "nothing"
+        return f"{self.name}: {where}, column {column.name!r}: expected {expected}, found {shown}"
 
 
-def _member(archive: Any, member: str, name: str) -> np.ndarray:
-    # checked before it is read, because a damaged header could make NumPy reserve a terabyte
-    """Return one array of an archive, checked to have the size that its header says."""
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in reader:
-            raise DataError(f"{name}: expected version 1.0 or 2.0 of the npy format, found {version}")
-        shape, _, dtype = reader[version](stream)
-        start = stream.tell()
-    if dtype.hasobject:
-        raise DataError(f"{name}: expected numbers or text, found Python objects; save it with a plain dtype")
-    expected = int(np.prod(np.array(shape, dtype=object))) * dtype.itemsize
-    info = archive.getinfo(member)
-    found = info.file_size - start
-    if expected != found:
-        raise DataError(f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}")
-    if math.prod(shape) and not dtype.itemsize:
-        raise DataError(f"{name}: expected numbers or text, found elements of no size, of dtype {dtype}")
-    if info.file_size > RATIO * (info.compress_size + 1):
-        raise DataError(
-            f"{name}: expected {found} bytes for shape {shape} and dtype {dtype}, found {info.compress_size} "
-            "compressed ones, which cannot hold so many"
-        )
-    with archive.open(member) as stream:
-        value = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # the checksum is compared at the end of the stream
-    return value
+def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column:
+    """Return a column: numbers or dates if all cells are some or missing, else words."""
+    values = None if as_words else _numbers(cells)
+    if values is not None:
+        return number_column(name, values)
+    texts = [cell.strip() for cell in cells]
+    dates = None if as_words else _dates(texts)
+    if dates is not None:
+        return Column(name, "date", dates, np.isnat(dates))
+    return word_column(name, texts)
 
 
-def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = ",") -> Table:
-    """Read a table with a header row, and numbers in all columns but the labels'.
+def word_column(name: str, texts: Sequence[str]) -> Column:
+    """Return a column of words, of which empty ones are missing."""
+    return Column(name, "word", np.array(texts, dtype=object), np.array([not text for text in texts]))
 
-    Text is UTF-8. Empty lines are skipped. Labels are int64 if all of them are integers, else text.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    label : str, int or None
-        The name of the labels' column, or its number counted from 0 (from the end if negative). A text that is no
-        column's name is read as a number. None for a table without labels.
-    delimiter : str
-        The character between columns.
+def number_column(name: str, values: np.ndarray) -> Column:
+    """Return a column of numbers, of which NaN are missing."""
+    return Column(name, "number", values, np.isnan(values))
 
-    Returns
-    -------
-    Table
-        Numbers, names and labels.
 
-    Raises
-    ------
-    DataError
-        If the file is missing or not text, has no header or no rows, two columns have one name, a row is longer or
-        shorter than the header, a feature is not a finite number, or a label is empty or a fractional number. The
-        message has line and column.
-    ConfigurationError
-        If the delimiter cannot be one.
-    """
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
-    name = repr(os.fspath(path))
+def _numbers(cells: Sequence[str]) -> np.ndarray | None:
+    """Return cells as float64, with NaN for missing ones, or None."""
+    # float() reads "1_000" as 1000; in a table that is text
+    if "_" in "".join(cells):
+        return None
     try:
-        with open_file(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-            rows = csv.reader(text, delimiter=delimiter, strict=True)
-            return _table(name, rows, label)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{name}: expected comma-separated text in UTF-8, found a damaged file: {error}") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        pass
+    known = {cell: np.nan if cell.strip() in MARKS else number_in(cell) for cell in set(cells)}
+    if None in known.values():
+        return None
+    values = np.array([known[cell] for cell in cells], dtype=np.float64)
+    # marks without a number may be words
+    return values if not np.isnan(values).all() or not any(cell.strip() for cell in known) else None
 
 
-def _table(name: str, rows: Any, label: str | int | None) -> Table:
-    """Return the table of the rows of a file."""
-    lines = ((rows.line_num, row) for row in rows if row)
-    header: list[str] = next(lines, (0, []))[1]
-    if not header:
-        raise DataError(f"{name}: expected a header row and one row of data or more, found an empty file")
-    header = [cell.strip() for cell in header]
-    if all(number_in(cell) is not None for cell in header):
+def _dates(texts: Sequence[str]) -> np.ndarray | None:
+    """Return texts in the form of ISO 8601, without a time zone, as dates, or None."""
+    known = {text: "NaT" if text in MARKS else text for text in set(texts)}
+    given = [text for text in known.values() if text != "NaT"]
+    if not given or not all(DATE.fullmatch(text) for text in given):
+        return None
+    try:
+        return np.array([known[text] for text in texts], dtype="datetime64[us]")
+    except ValueError:
+        return None
+
+
+def column_number(name: str, names: Sequence[str], column: str | int) -> int:
+    """Return the number of a column, given its name or its number.
+
+    A text that is no column's name is read as a number. Raises `DataError` if there is none.
+    """
+    if isinstance(column, str) and column.strip() in names:
+        return list(names).index(column.strip())
+    try:
+        place = int(column)
+    except ValueError:
+        place = len(names)
+    if not -len(names) <= place < len(names):
         raise DataError(
-            f"{name}: expected a header row with the columns' names, found only numbers ({listed(header)}); "
-            "add a first line with names"
+            f"{name}: expected a column {column!r}; found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
         )
-    _check_distinct(name, header)
-    at = None if label is None else _column(name, header, label)
-    columns = tuple(header if at is None else header[:at] + header[at + 1 :])
-    if not columns:
-        raise DataError(f"{name}: expected one column of features or more beside the labels, found none")
-    values, labels = array("d"), []
-    for line, cells in lines:
-        if len(cells) != len(header):
-            raise DataError(f"{name}: line {line}: expected {len(header)} columns as in the header, found {len(cells)}")
-        if at is not None:
-            labels.append(cells.pop(at).strip())
-            if not labels[-1]:
-                raise DataError(f"{name}: line {line}, column {header[at]!r}: expected a label, found nothing")
-        try:
-            numbers = [float(cell) for cell in cells]
-        except ValueError:
-            numbers = []
-        # float() reads "1_000" as 1000; in a table that is text
-        if not numbers or any("_" in cell for cell in cells) or not np.isfinite(numbers).all():
-            raise _not_a_number(name, line, cells, columns)
-        values.extend(numbers)
-    if not values:
-        raise DataError(f"{name}: expected one row of data or more under the header, found none")
-    X = np.frombuffer(values, np.float64).reshape(-1, len(columns)).copy()
-    return Table(X, columns, None if at is None else _labels(name, labels, header[at]))
+    return place % len(names)
 
 
-def _check_distinct(name: str, header: list[str]) -> None:
-    """Raise `DataError` if two columns have one name."""
-    first: dict[str, int] = {}
-    twice = [
-        f"{column!r} (columns {first[column]} and {place}, counted from 0)"
-        for place, column in enumerate(header)
-        if first.setdefault(column, place) != place
-    ]
-    if twice:
-        raise DataError(
-            f"{name}: expected a name of its own for each column, found {listed(twice, 3, width=100)}; rename or "
-            "remove such columns"
-        )
-
-
-def index_column(table: Table) -> str | None:
+def index_column(table: Table, names: Sequence[str]) -> str | None:
     """Return the name of an unnamed column of distinct integers, which number rows.
 
     pandas reads such a column, whose header is empty, as "Unnamed: 0".
     """
-    for place, column in enumerate(table.columns):
-        values = table.X[:, place]
-        if UNNAMED.fullmatch(column) and (values % 1 == 0).all() and np.unique(values).size == values.size > 1:
-            return column
+    for name in names:
+        values = table[name].values
+        if UNNAMED.fullmatch(name) and (values % 1 == 0).all() and np.unique(values).size == values.size > 1:
+            return name
     return None
-
-
-def _column(name: str, header: list[str], label: str | int) -> int:
-    """Return the number of the labels' column."""
-    if isinstance(label, str) and label.strip() in header:
-        return header.index(label.strip())
-    try:
-        place = int(label)
-    except ValueError:
-        place = len(header)
-    if not -len(header) <= place < len(header):
-        raise DataError(
-            f"{name}: expected a column {label!r} for the labels; found the columns {listed(header)} "
-            f"(numbered 0 to {len(header) - 1})"
-        )
-    return place % len(header)
-
-
-def _not_a_number(name: str, line: int, cells: list[str], columns: tuple[str, ...]) -> DataError:
-    """Return the `DataError` for the first cell of a row that is not a finite number."""
-    numbers = [number_in(cell) for cell in cells]
-    at = next(i for i, number in enumerate(numbers) if number is None or not np.isfinite(number))
-    found = repr(cells[at][:40]) if cells[at].strip() else "nothing"
-    return DataError(f"{name}: line {line}, column {columns[at]!r}: expected a finite number, found {found}")
-
-
-def _labels(name: str, labels: list[str], column: str) -> np.ndarray:
-    """Return labels as int64 if all of them are integers, else as text."""
-    numbers = [number_in(label) for label in labels]
-    if any(number is None for number in numbers):
-        return np.array(labels)
-    whole = []
-    for row, (label, number) in enumerate(zip(labels, numbers, strict=True), 1):
-        if number is None or not number.is_integer() or abs(number) > WHOLE:
-            raise DataError(
-                f"{name}: column {column!r}: expected classes as text or as integers of at most 2**53, "
-                f"found the number {label[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
-            )
-        whole.append(int(number))
-    return np.array(whole, dtype=np.int64)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.dataset import encodes
+from agrad.data.classification import encodes
 from agrad.data.files import StrPath, check_writable, read_file, write_whole
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, listed
 

@@ -238,11 +238,13 @@ def test_csv(tmp_path, label):
 
 def test_csv_forms_that_programs_write(tmp_path):
     text = '\ufeff"a b"; target ;"c"\r\n1;10;" 2.5"\r\n\r\n3e0;9;-4\r\n'
-    table = data.read_csv(written(tmp_path / "a.csv", text), "target", delimiter=";")
-    assert table.columns == ("a b", "c") and table.y.tolist() == [10, 9] and table.y.dtype == np.int64
-    assert table.X.tolist() == [[1, 2.5], [3, -4]] and table.X.dtype == np.float64
+    table = data.read_csv(written(tmp_path / "a.csv", text))
+    labels = table.labels("target")
+    assert table.names == ("a b", "target", "c") and labels.tolist() == [10, 9] and labels.dtype == np.int64
+    X = table.numbers(["a b", "c"])
+    assert X.tolist() == [[1, 2.5], [3, -4]] and X.dtype == np.float64
     table = data.read_csv(written(tmp_path / "b.csv", "x,y\n1,2\n"))
-    assert table.y is None and table.X.tolist() == [[1, 2]] and table.columns == ("x", "y")
+    assert table.numbers().tolist() == [[1, 2]] and table.names == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1e999,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
-        ("a,k\n1,x\n", "c", r"expected a column 'c' .* found the columns a, k \(numbered 0 to 1\)"),
+        ("a,k\n1,x\n", "c", r"expected a column 'c'; found the columns a, k \(numbered 0 to 1\)"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
         ("k,k\n1,x\n", "k", r"a name of its own for each column, found 'k' \(columns 0 and 1"),
@@ -333,9 +335,9 @@ def test_a_data_set_is_whole_or_refused(change, message):
         "scale": np.ones(2),
         "class_names": ("a", "b"),
     }
-    assert data.Dataset(**parts).n_features == 2
+    assert data.ClassificationData(**parts).n_features == 2
     with pytest.raises(DataError, match=message):
-        data.Dataset(**parts | change)
+        data.ClassificationData(**parts | change)
 
 
 def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):

@@ -20,7 +20,7 @@ WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class ClassificationData:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
     X is scaled: `X = (raw - mean) / scale`, with mean and scale from the train part alone (or fixed, for images). The
@@ -139,7 +139,7 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
 
     `first` is the number of the first row in the message.
     """
-    if not _doubtful(X):
+    if not doubtful(X):
         return
     # row by row, because a mask as large as X may not fit in memory beside it
     for number, row in enumerate(X, first):
@@ -151,7 +151,7 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
             )
 
 
-def _doubtful(X: np.ndarray) -> bool:
+def doubtful(X: np.ndarray) -> bool:
     # NaN and infinity remain in a sum; a sum that overflows needs the exact check
     """Return True if X may hold NaN or infinity; False is certain."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -238,9 +238,9 @@ def scaled_dataset(
     dtype: str,
     class_names: tuple[str, ...],
     feature_names: tuple[str, ...] = (),
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of raw examples and class numbers; errors name `where`."""
-    return Dataset(
+    return ClassificationData(
         name=name,
         X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
         y_train=train[1],

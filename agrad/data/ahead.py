@@ -1,0 +1,55 @@
+"""Work done by threads ahead of its use."""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any
+
+
+def ahead(work: Callable[[Any], Any], tasks: Iterator[Any], threads: int, depth: int) -> Iterator[Any]:
+    """Yield `work(task)` in the order of the tasks, computed by threads.
+
+    At most `depth` results are under way or waiting. The threads end with the iterator: when it is exhausted, closed
+    or no longer referred to, and after an error. They have the context of the caller, such as its `use_backend`.
+    """
+    jobs: queue.SimpleQueue[tuple[Future[Any], Any] | None] = queue.SimpleQueue()
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while (job := jobs.get()) is not None:
+            future, task = job
+            if stopped.is_set():
+                continue
+            try:
+                future.set_result(work(task))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def submit(task: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        jobs.put((future, task))
+        return future
+
+    # daemons, because a program that Ctrl-C ends should not wait for data that nobody will see
+    workers = [
+        threading.Thread(target=contextvars.copy_context().run, args=(serve,), name=f"DataLoader {k}", daemon=True)
+        for k in range(threads)
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        waiting = deque(submit(task) for task in islice(tasks, depth))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(submit(task) for task in islice(tasks, 1))
+            yield result
+    finally:
+        stopped.set()
+        for _ in workers:
+            jobs.put(None)

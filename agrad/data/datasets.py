@@ -1,0 +1,247 @@
+"""Data sets of single examples, their parts and joins, by PyTorch's names."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+import agrad
+from agrad.data.order import SPLITS, permutation
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """Anything with a length, and an example for each number from 0 on.
+
+    A list is one. A class of one's own may derive from this one, but need not. An example is a number, a text, an array
+    of any backend or a container of these. With a method `__getitems__(indices)`, which returns a list of examples, the
+    loader asks for all examples of a batch at once; with a method `set_epoch(epoch)`, it calls that before each epoch.
+    """
+
+    def __init__(self) -> None:
+        """Do nothing; a protocol's own would take any arguments."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of examples."""
+
+    @abstractmethod
+    def __getitem__(self, index: int, /) -> Any:
+        """Return the example with a number."""
+
+
+@runtime_checkable
+class IterableDataset(Protocol):
+    """Anything that gives its examples one after the other, such as a stream.
+
+    `__iter__` starts anew at each call: an epoch is one pass. A class of one's own may derive from this one, but need
+    not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
+    """
+
+    def __init__(self) -> None:
+        """Do nothing; a protocol's own would take any arguments."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over the examples."""
+
+
+class TensorDataset:
+    """A data set of arrays: example i is the tuple of their entries i.
+
+    A `DataLoader` with the default `collate_fn` takes a batch with one operation for each array.
+
+    Parameters
+    ----------
+    *tensors : array or Tensor
+        Arrays of any backend, of shapes (n, ...) with the same n.
+
+    Raises
+    ------
+    OperandError
+        If an argument is no array.
+    ShapeError
+        If one has no axes, or another length than the first.
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise OperandError("TensorDataset: expected one array or more, found none")
+        for place, x in enumerate(tensors):
+            if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+                raise OperandError(
+                    f"TensorDataset: argument {place} is a {type(x).__name__}, and no array; make one of it, "
+                    "such as by numpy.asarray"
+                )
+            if not x.shape or x.shape[0] != tensors[0].shape[0]:
+                raise ShapeError(
+                    f"TensorDataset: expected arrays of one length; argument 0 has shape {tuple(tensors[0].shape)}, "
+                    f"argument {place} shape {tuple(x.shape)}"
+                )
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].shape[0])
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(x[index, ...] if x.ndim > 1 else x[index] for x in self.tensors)
+
+
+def rows_of(x: Any, rows: np.ndarray) -> Any:
+    """Return the entries of an array with these numbers, as a new array."""
+    if isinstance(x, np.ndarray):
+        return x.take(rows, axis=0)
+    like = agrad.asarray(x)
+    return agrad.take(x, agrad.asarray(rows, backend=like.backend, device=like.device).raw, axis=0)
+
+
+def checked(indices: Any, n: int) -> np.ndarray:
+    """Return the numbers of examples as int64 from 0 to n - 1.
+
+    Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip, and
+    `DtypeError` for numbers that are no integers.
+    """
+    rows = np.asarray(indices)
+    if rows.size and rows.dtype.kind not in "iu":
+        raise DtypeError(f"expected integers as numbers of examples, found dtype {rows.dtype}")
+    rows = rows.astype(np.int64, copy=False)
+    wrong = (rows < -n) | (rows >= n)
+    if wrong.any():
+        raise IndexRangeError(f"expected numbers of examples below {n}, found {rows[wrong][0]}")
+    return np.where(rows < 0, rows + n, rows)
+
+
+class Subset:
+    """A part of a data set: example i is example `indices[i]` of the whole.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The whole.
+    indices : sequence of int
+        The numbers of the examples, of shape (n,).
+
+    Raises
+    ------
+    IndexRangeError
+        If the whole has no such example.
+    DtypeError
+        If a number is no integer.
+    """
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = checked(indices, len(dataset))
+
+    def __len__(self) -> int:
+        return int(self.indices.shape[0])
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[int(self.indices[index])]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the number of the epoch to the whole, if it asks for it.
+
+        Parameters
+        ----------
+        epoch : int
+            The number, 0 or more.
+        """
+        set_epoch(self.dataset, epoch)
+
+
+class ConcatDataset:
+    """Several data sets as one, one after the other.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+        One data set or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none.
+    """
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ConfigurationError("ConcatDataset: expected one data set or more, found none")
+        self.cumulative_sizes = list(itertools.accumulate(len(part) for part in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Any:
+        row = int(checked(index, len(self)))
+        part = bisect.bisect_right(self.cumulative_sizes, row)
+        return self.datasets[part][row - (self.cumulative_sizes[part - 1] if part else 0)]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the number of the epoch to the data sets that ask for it.
+
+        Parameters
+        ----------
+        epoch : int
+            The number, 0 or more.
+        """
+        for part in self.datasets:
+            set_epoch(part, epoch)
+
+
+def set_epoch(thing: Any, epoch: int) -> None:
+    """Tell the number of the epoch to an object with a method of that name."""
+    told = getattr(thing, "set_epoch", None)
+    if told is not None:
+        told(epoch)
+
+
+def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -> list[Subset]:
+    """Split a data set into parts of given sizes, at random and without overlap.
+
+    The split depends on the number of examples, `lengths` and `seed` alone.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The whole.
+    lengths : sequence of int or of float
+        The numbers of examples of the parts, whose sum is the length of `dataset`; or their shares, whose sum is 1. The
+        numbers of shares are rounded down, and the remainder goes to the first parts, one example each.
+    seed : int
+        An integer from 0 to 2**64 - 1.
+
+    Returns
+    -------
+    list of Subset
+        The parts.
+
+    Raises
+    ------
+    ConfigurationError
+        If the sum or a part is not as it should be.
+    """
+    n = len(dataset)
+    sizes = list(lengths)
+    shares = bool(sizes) and math.isclose(sum(sizes), 1.0, abs_tol=1e-9) and not all(isinstance(s, int) for s in sizes)
+    if any(not size >= 0 for size in sizes):
+        raise ConfigurationError(f"random_split: expected lengths of 0 or more, found {sizes}")
+    if shares:
+        sizes = [math.floor(n * share) for share in sizes]
+        left = n - sum(sizes)
+        sizes = [size + (place < left) for place, size in enumerate(sizes)]
+    if sum(sizes) != n or not all(float(size).is_integer() for size in sizes):
+        raise ConfigurationError(
+            f"random_split: expected lengths whose sum is {n}, the number of examples, or shares whose sum is 1; "
+            f"found {list(lengths)}"
+        )
+    ends = np.cumsum([int(size) for size in sizes])
+    return [Subset(dataset, rows) for rows in np.split(permutation(n, seed, SPLITS), ends[:-1])]

@@ -1,0 +1,107 @@
+"""Folders of images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.data.files import StrPath
+from agrad.errors import DataError, MissingExtraError
+
+
+class ImageFolder:
+    """A data set of image files, in a folder for each class.
+
+    An example is a pair of an image and the number of its class. Images are read when they are asked for, by the
+    package Pillow. Files whose names end as no image format's are skipped, and so are hidden ones.
+
+    Parameters
+    ----------
+    root : str or path
+        The folder of the classes' folders, whose sorted names are the classes 0, 1, ... Images may be in folders of
+        these.
+    transform : function, optional
+        A function from a `PIL.Image.Image` of the mode RGB to what the example holds; by default `numpy.asarray`, an
+        array of bytes of shape (height, width, 3).
+
+    Attributes
+    ----------
+    classes : list of str
+        The names of the classes.
+    class_to_idx : dict of str to int
+        Their numbers.
+    samples : list of tuple
+        The path of each image and the number of its class, sorted by class and path.
+    targets : list of int
+        The numbers of the classes.
+
+    Raises
+    ------
+    MissingExtraError
+        If Pillow is not installed.
+    DataError
+        If the folder cannot be read, or holds no folder, or one of these holds no image. Also raised for an example
+        whose file is no whole image.
+    """
+
+    def __init__(self, root: StrPath, transform: Callable[[Any], Any] | None = None) -> None:
+        self.root, self.transform = os.fspath(root), transform
+        ends = tuple(_pillow(self.root).registered_extensions())
+        try:
+            with os.scandir(self.root) as entries:
+                self.classes = sorted(entry.name for entry in entries if _shown(entry.name) and entry.is_dir())
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"{self.root!r} cannot be read: {reason}; expected a folder of images") from error
+        if not self.classes:
+            raise DataError(f"{self.root!r}: expected a folder of images for each class, found no folder")
+        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
+        self.samples = [
+            (path, number) for name, number in self.class_to_idx.items() for path in self._images(name, ends)
+        ]
+        self.targets = [number for _, number in self.samples]
+
+    def _images(self, name: str, ends: tuple[str, ...]) -> list[str]:
+        """Return the paths of the images of a class."""
+        top = os.path.join(self.root, name)
+        paths = [
+            os.path.join(folder, file)
+            for folder, _, files in os.walk(top, followlinks=True)
+            for file in files
+            if _shown(file) and file.lower().endswith(ends)
+        ]
+        if not paths:
+            raise DataError(f"{top!r}: expected one image or more of the class {name!r}, found none")
+        return sorted(paths)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        path, number = self.samples[index]
+        try:
+            with _pillow(self.root).open(path) as file:
+                image = file.convert("RGB")
+        except Exception as error:
+            # for damage Pillow raises half a dozen types, SyntaxError among them
+            raise DataError(f"{path!r} is not a whole image: {error}; fetch it again, or remove it") from error
+        return (np.array(image) if self.transform is None else self.transform(image)), number
+
+
+def _shown(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _pillow(root: str) -> Any:
+    """Return the module `PIL.Image`."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{root!r}: images are read by the package Pillow, which is not installed; install it with: "
+            "pip install 'agrad[data]'"
+        ) from error
+    return Image

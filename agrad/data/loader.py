@@ -1,0 +1,297 @@
+"""`DataLoader`: the batches of a data set, in an order that can be continued."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, repeat
+from typing import Any
+
+import numpy as np
+
+from agrad.data.ahead import ahead
+from agrad.data.collate import default_collate, example, fetched, moved, named
+from agrad.data.datasets import Dataset, IterableDataset, set_epoch
+from agrad.data.order import whole
+from agrad.data.samplers import BatchSampler, RandomSampler, SequentialSampler, batch_count
+from agrad.errors import ConfigurationError, DataError, OperandError
+
+_END = object()
+"""The result of a thread that finds no more examples."""
+
+
+@dataclass
+class _Position:
+    """The place of the next batch. `begun` is True if an iterator goes on from it."""
+
+    epoch: int = 0
+    batch: int = 0
+    begun: bool = False
+
+
+class DataLoader:
+    """The batches of a data set.
+
+    Each `iter(loader)` is one epoch, and the order of its examples a function of the seed and the number of the epoch.
+    `state_dict` says where the loop over the loader is, at any batch; a loader that loads it goes on with the same
+    batches, bit for bit.
+
+    Parameters
+    ----------
+    dataset : Dataset or IterableDataset
+        The examples: an object with `__len__` and `__getitem__`, or with `__iter__`.
+    batch_size : int or None
+        Examples a batch. With None, no batches are made: each item of the sampler, which may be a list of numbers, is
+        given to `dataset[item]`.
+    shuffle : bool
+        True for a random order, another one in each epoch; False for the order of the data set.
+    sampler : Sampler or iterable of int, optional
+        Another order. With a method `set_epoch(epoch)`, that is called before each epoch.
+    batch_sampler : BatchSampler or iterable of lists of int, optional
+        The numbers of the examples of each batch, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+    num_workers : int
+        The number of threads that load batches ahead; 0 to load each when it is asked for. Threads help where examples
+        are read from files, decoded, or computed by libraries that release Python's global lock. An `IterableDataset`
+        is read by one thread.
+    collate_fn : function, optional
+        A function from a list of examples to a batch; by default `default_collate`.
+    drop_last : bool
+        True to leave out a smaller last batch.
+    prefetch_factor : int, optional
+        Batches a thread that are loaded ahead; by default 2.
+    seed : int
+        The seed of the order that `shuffle` chooses, from 0 to 2**64 - 1.
+    backend : str, optional
+        The backend to put the arrays of batches on, such as `agrad.get_backend()`; threads do it ahead. By default
+        arrays stay where they are.
+    device : str or device, optional
+        The device of that backend to put them on.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range, or two of them exclude each other.
+    OperandError
+        If `dataset` is no data set, or something cannot be read again in the next epoch.
+
+    Notes
+    -----
+    The names and meanings are those of `torch.utils.data.DataLoader`, with threads in place of processes. An error in a
+    data set is raised as it is, with a note that names the example and the data set.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | IterableDataset,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        drop_last: bool = False,
+        *,
+        prefetch_factor: int | None = None,
+        seed: int = 0,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.collate_fn, self.backend, self.device = collate_fn, backend, device
+        self.num_workers = whole(num_workers, "num_workers")
+        self.seed = whole(seed, "seed", 2**64)
+        self._depth = self.num_workers * _positive(prefetch_factor, "prefetch_factor", 2)
+        if batch_size is not None:
+            _positive(batch_size, "batch_size", 1)
+        # PyTorch's streams have a __getitem__ that only raises
+        self._stream = not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
+        self._check_exclusive(shuffle, sampler, batch_sampler, prefetch_factor)
+        for thing, name in (
+            (dataset if self._stream else (), "dataset"),
+            (sampler, "sampler"),
+            (batch_sampler, "batch_sampler"),
+        ):
+            _check_passes(thing, name)
+        moved(np.zeros(1), backend, device)  # a place that is not there is said now
+        self._position = _Position()
+        if not self._stream and sampler is None and batch_sampler is None:
+            sampler = RandomSampler(dataset, seed=self.seed) if shuffle else SequentialSampler(dataset)
+        if sampler is not None and batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+
+    def _check_exclusive(self, shuffle: bool, sampler: Any, batch_sampler: Any, prefetch_factor: Any) -> None:
+        """Raise an error for options that exclude each other, or are of no use for the data set."""
+        own = {"shuffle": shuffle, "sampler": sampler is not None, "drop_last": self.drop_last}
+        others = ["batch_size"] * (self.batch_size != 1) + [name for name, given in own.items() if given]
+        if batch_sampler is not None and others:
+            raise ConfigurationError(f"batch_sampler takes the place of {', '.join(others)}; give one or the other")
+        if sampler is not None and shuffle:
+            raise ConfigurationError("sampler takes the place of shuffle; give one or the other")
+        if self.batch_size is None and self.drop_last:
+            raise ConfigurationError("drop_last goes with batches, and there are none with batch_size=None")
+        if prefetch_factor is not None and not self.num_workers:
+            raise ConfigurationError("prefetch_factor goes with threads; give num_workers=1 or more")
+        if self._stream and (shuffle or sampler is not None or batch_sampler is not None):
+            kind = type(self.dataset).__name__
+            raise ConfigurationError(
+                f"shuffle, sampler and batch_sampler go with examples that have numbers; {kind} has no __getitem__"
+            )
+
+    def __len__(self) -> int:
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return len(self.dataset if self.sampler is None else self.sampler)  # type: ignore[arg-type]
+        return batch_count(len(self.dataset), self.batch_size, self.drop_last)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        at = self._position
+        # an epoch that was left in the middle does not go on by itself
+        self._position = _Position(at.epoch + 1, 0, True) if at.begun else _Position(at.epoch, at.batch, True)
+        return _Epoch(self, self._position)
+
+    def _batches(self, epoch: int, start: int) -> Iterator[Any]:
+        """Return an iterator over the batches of an epoch from one on."""
+        set_epoch(self.dataset, epoch)
+        work: Callable[[Any], Any]
+        tasks: Iterator[Any]
+        if self._stream:
+            size = self.batch_size or 1
+            source = iter(self.dataset)
+            for _ in islice(source, start * size):
+                pass
+            work, tasks = self._next_examples, repeat(source)
+        else:
+            numbers = self.sampler if self.batch_sampler is None else self.batch_sampler
+            set_epoch(numbers, epoch)
+            work, tasks = self._load, islice(iter(numbers), start, None)
+        if not self.num_workers:
+            results = map(work, tasks)
+        else:
+            threads = 1 if self._stream else self.num_workers
+            results = ahead(work, tasks, threads, self._depth)
+        return iter(results)
+
+    def _load(self, item: Any) -> Any:
+        """Return the batch of an item of the sampler, where it should be."""
+        if self.batch_sampler is not None:
+            batch = fetched(self.dataset, item, self.collate_fn)
+        else:
+            batch = example(self.dataset, item)
+            batch = batch if self.collate_fn is None else self.collate_fn(batch)
+        return moved(batch, self.backend, self.device)
+
+    def _next_examples(self, source: Iterator[Any]) -> Any:
+        """Return the next batch of a stream, where it should be, or `_END`."""
+        with named(self.dataset, "an example"):
+            examples = list(islice(source, self.batch_size or 1))
+        if not examples or (self.drop_last and len(examples) < self.batch_size):
+            return _END
+        with named(self.dataset, "a batch"):
+            if self.batch_size is None:
+                batch = examples[0] if self.collate_fn is None else self.collate_fn(examples[0])
+            else:
+                batch = (self.collate_fn or default_collate)(examples)
+        return moved(batch, self.backend, self.device)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return the place of the newest iterator, as NumPy arrays on the host.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            `epoch`; `batch`, the number of batches of it that were given out; `seed`; and `batches`, the number of
+            batches of an epoch if it is known. All of shape ().
+        """
+        at = self._position
+        state = {"epoch": np.array(at.epoch), "batch": np.array(at.batch), "seed": np.array(self.seed, np.uint64)}
+        return state | self._length()
+
+    def _length(self) -> dict[str, np.ndarray]:
+        try:
+            return {"batches": np.array(len(self))}
+        except TypeError:
+            return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the place of a loader of equal data and options.
+
+        The next `iter(loader)` gives the rest of that epoch, which is empty if its last batch was given out.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            The arrays of `state_dict`.
+
+        Raises
+        ------
+        DataError
+            If the state is of a loader with another seed or another number of batches, or none. Nothing is changed
+            then.
+        """
+        expected = {"seed": np.array(self.seed, np.uint64)} | self._length()
+        try:
+            found = {name: int(np.asarray(value)) for name, value in state.items()}
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the state of a DataLoader: expected integers, found others: {error}") from error
+        names = {"epoch", "batch", *expected}
+        if found.keys() != names or min(found.values()) < 0:
+            raise DataError(
+                f"the state of a DataLoader: expected {', '.join(sorted(names))} of 0 or more, found "
+                + (", ".join(f"{name} = {value}" for name, value in sorted(found.items())) or "nothing")
+            )
+        for name, value in expected.items():
+            if found[name] != int(value):
+                raise DataError(
+                    f"the state of a DataLoader: expected {name} = {value} as here, found {found[name]}: it belongs to "
+                    "other data or options, whose batches would be others"
+                )
+        self._position = _Position(found["epoch"], found["batch"])
+
+
+class _Epoch(Iterator[Any]):
+    """An iterator over the rest of an epoch, which notes in a position how far it is."""
+
+    def __init__(self, loader: DataLoader, at: _Position) -> None:
+        self._loader, self._at = loader, at
+        self._process = os.getpid()
+        self._batches: Iterator[Any] | None = loader._batches(at.epoch, at.batch)
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            raise StopIteration
+        if self._process != os.getpid():
+            # the threads stayed in the process that this one was forked from
+            self._process, self._batches = os.getpid(), self._loader._batches(self._at.epoch, self._at.batch)
+        batches, self._batches = self._batches, None
+        # an error, or Ctrl-C, ends the iterator and leaves the position at the batch that failed
+        batch = next(batches, _END)
+        if batch is _END:
+            self._at.epoch, self._at.batch, self._at.begun = self._at.epoch + 1, 0, False
+            raise StopIteration
+        self._batches = batches
+        self._at.batch += 1
+        return batch
+
+
+def _check_passes(thing: Any, name: str) -> None:
+    """Raise `OperandError` unless a thing is None, or can be read from start to end in each epoch."""
+    kind = type(thing).__name__
+    if thing is not None and not hasattr(thing, "__iter__"):
+        remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""
+        raise OperandError(f"{name}: expected an object with __iter__{remedy}; found a {kind}")
+    if hasattr(thing, "__next__"):
+        raise OperandError(
+            f"{name}: a {kind} is used up after one epoch; give a list, or an object whose __iter__ starts anew"
+        )
+
+
+def _positive(value: Any, name: str, default: int) -> int:
+    """Return an integer, checked to be 1 or more; for None the default."""
+    if value is None:
+        return default
+    if whole(value, name) == 0:
+        raise ConfigurationError(f"{name}: expected 1 or more, found 0")
+    return int(value)

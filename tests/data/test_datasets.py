@@ -1,0 +1,260 @@
+"""Data sets, samplers and batches of examples: their values, those of PyTorch, and what is refused."""
+
+from collections import Counter, namedtuple
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import data
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
+
+X = np.arange(24.0).reshape(12, 2)
+Y = np.arange(12) % 3
+
+
+# -- data sets --
+
+
+def test_a_tensor_dataset_holds_arrays_of_any_backend(place):
+    both = data.TensorDataset(place(X), agrad.asarray(place(Y)))
+    x, y = both[-2]
+    assert len(both) == 12
+    assert isinstance(y, agrad.Tensor) and not isinstance(x, agrad.Tensor)
+    assert agrad.asarray(x).numpy().tolist() == [20, 21] and int(y) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        ((), OperandError, "one array or more"),
+        (([1, 2],), OperandError, "argument 0 is a list, and no array"),
+        ((X, Y[:-1]), ShapeError, r"argument 0 has shape \(12, 2\), argument 1 shape \(11,\)"),
+        ((X, np.float64(1)), ShapeError, r"argument 1 shape \(\)"),
+    ],
+)
+def test_a_tensor_dataset_refuses(arrays, error, message):
+    with pytest.raises(error, match=message):
+        data.TensorDataset(*arrays)
+
+
+def test_parts_and_joins():
+    words, numbers = "abcde", [10, 20, 30]
+    part = data.Subset(words, [4, 0, -2])
+    assert [part[i] for i in range(3)] == ["e", "a", "d"] and part[-1] == "d"
+    both = data.ConcatDataset([part, numbers, data.Subset(words, [])])
+    assert [both[i] for i in range(len(both))] == ["e", "a", "d", 10, 20, 30]
+    assert both[-6] == "e"
+    for wrong in (6, -7):
+        with pytest.raises(IndexRangeError, match=f"below 6, found {wrong}"):
+            both[wrong]
+    with pytest.raises(IndexRangeError, match="below 5, found 5"):
+        data.Subset(words, [0, 5])
+    for wrong in ([0.0, 1.0], [True, False]):
+        with pytest.raises(DtypeError, match="expected integers as numbers of examples"):
+            data.Subset(words, wrong)
+    with pytest.raises(ConfigurationError, match="one data set or more"):
+        data.ConcatDataset([])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([7, 3, 2], [7, 3, 2]),
+        ([0, 12], [0, 12]),
+        ([12], [12]),
+        ([1.0], [12]),
+        ([0.25, 0.75], [3, 9]),
+        ([0.5, 0.3, 0.2], [7, 3, 2]),
+    ],
+)
+def test_random_split(lengths, sizes):
+    parts = data.random_split(range(12), lengths, seed=3)
+    assert [len(part) for part in parts] == sizes
+    assert sorted(part[i] for part in parts for i in range(len(part))) == list(range(12))
+    rows = [part.indices.tolist() for part in parts]
+    assert rows == [part.indices.tolist() for part in data.random_split(X, lengths, seed=3)]
+    assert rows != [part.indices.tolist() for part in data.random_split(X, lengths, seed=4)]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("shares", [[0.5, 0.3, 0.2], [1 / 3] * 3, [0.9, 0.1]])
+def test_shares_are_rounded_as_pytorch_does(shares):
+    import torch
+
+    for n in (0, 1, 10, 97):
+        expected = torch.utils.data.random_split(range(n), shares) if n > 2 else None
+        found = [len(part) for part in data.random_split(range(n), shares)]
+        assert sum(found) == n
+        assert expected is None or found == [len(part) for part in expected]
+
+
+@pytest.mark.parametrize("lengths", [[5, 5], [-2, 14], [0.5, 0.6], [], [6.5, 5.5], [float("nan"), 12]])
+def test_random_split_refuses(lengths):
+    with pytest.raises(ConfigurationError, match="random_split: expected lengths"):
+        data.random_split(range(12), lengths)
+
+
+def test_protocols_are_what_they_say():
+    assert isinstance([1, 2], data.Dataset) and isinstance(data.TensorDataset(X), data.Dataset)
+    assert not isinstance(iter([]), data.Dataset) and isinstance(iter([]), data.IterableDataset)
+
+    class Half(data.Dataset):
+        def __len__(self):
+            return 3
+
+    with pytest.raises(TypeError, match="__getitem__"):
+        Half()
+
+
+# -- samplers --
+
+
+def orders(sampler, epochs):
+    found = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        found.append(list(sampler))
+        assert list(sampler) == found[-1] and len(sampler) == len(found[-1])
+        assert all(type(row) is int for row in found[-1])
+    return found
+
+
+def test_the_order_of_an_epoch_is_that_of_training():
+    found = orders(data.RandomSampler(X, seed=5), 3)
+    assert found == [data.epoch_order(5, epoch, 12).tolist() for epoch in range(3)]
+    assert list(data.SequentialSampler(X)) == list(range(12))
+
+
+def test_random_samplers():
+    longer = orders(data.RandomSampler(X, num_samples=30), 2)
+    assert longer[0] != longer[1]
+    assert all(sorted(o[:12]) == sorted(o[12:24]) == list(range(12)) and o[:12] != o[12:24] for o in longer)
+    assert [len(set(o[24:])) for o in longer] == [6, 6]
+    drawn = orders(data.RandomSampler(X, replacement=True, num_samples=6000), 1)[0]
+    counts = np.bincount(drawn, minlength=12)
+    # 500 each, give or take five deviations
+    assert np.abs(counts - 500).max() < 5 * np.sqrt(6000 / 12 * 11 / 12)
+    some = orders(data.SubsetRandomSampler([3, 5, 8], seed=1), 20)
+    assert {tuple(sorted(order)) for order in some} == {(3, 5, 8)} and len({tuple(order) for order in some}) > 3
+
+
+def test_draws_are_fixed_for_ever():
+    assert [p.indices.tolist() for p in data.random_split(range(6), [4, 2], seed=1)] == [[5, 3, 2, 0], [1, 4]]
+    for sampler, order in (
+        (data.RandomSampler(range(6), True, 8, seed=1), [2, 4, 5, 3, 2, 3, 0, 2]),
+        (data.WeightedRandomSampler([1, 2, 3], 8, seed=1), [2, 1, 2, 2, 0, 1, 1, 2]),
+        (data.WeightedRandomSampler([1, 2, 3], 3, False, seed=1), [1, 2, 0]),
+        (data.SubsetRandomSampler([7, 8, 9], seed=1), [9, 7, 8]),
+    ):
+        assert list(sampler) == order
+
+
+def test_weighted_draws():
+    weights = [0.0, 1.0, 3.0, 0.0, 4.0, 0.0]
+    sampler = data.WeightedRandomSampler(weights, 8000, seed=2)
+    first, second = orders(sampler, 2)
+    assert first != second
+    counts = Counter(first)
+    assert counts.keys() == {1, 2, 4}
+    assert all(abs(counts[k] - 1000 * weights[k]) < 5 * np.sqrt(1000 * weights[k]) for k in counts)
+    # without replacement, the first draw has the weights as probabilities
+    once = orders(data.WeightedRandomSampler(weights, 2, replacement=False), 2000)
+    assert all(len(set(order)) == 2 and set(order) <= {1, 2, 4} for order in once)
+    first = Counter(order[0] for order in once)
+    assert all(abs(first[k] - 250 * weights[k]) < 5 * np.sqrt(250 * weights[k]) for k in (1, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: data.WeightedRandomSampler([1, -1], 2), "weights: expected finite numbers of 0 or more"),
+        (lambda: data.WeightedRandomSampler([1, np.nan], 2), "weights: expected finite"),
+        (lambda: data.WeightedRandomSampler([0, 0], 2), "cannot draw 2 examples with replacement, of which 0"),
+        (lambda: data.WeightedRandomSampler([1, 0, 1], 3, False), "without replacement, of which 2"),
+        (lambda: data.WeightedRandomSampler([1], 2.5), "num_samples: expected an integer"),
+        (lambda: data.RandomSampler([], num_samples=3), "num_samples: expected 0"),
+        (lambda: data.RandomSampler(X, seed=2**64), "seed: expected an integer below"),
+        (lambda: data.BatchSampler(range(3), 0), "batch_size: expected 1 or more"),
+    ],
+)
+def test_samplers_refuse(make, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_batches_of_numbers(drop_last):
+    sampler = data.BatchSampler(data.SequentialSampler(range(7)), 3, drop_last)
+    assert list(sampler) == [[0, 1, 2], [3, 4, 5], *([] if drop_last else [[6]])]
+    assert len(sampler) == 3 - drop_last
+
+
+# -- batches --
+
+Pair = namedtuple("Pair", ["image", "label"])
+
+
+def test_examples_of_every_kind_are_collated(place):
+    examples = [
+        {
+            "x": place(X[k]),
+            "pair": Pair(agrad.asarray(place(X[k])), k),
+            "word": f"w{k}",
+            "none": None,
+            "rest": [k > 0, 0.5],
+        }
+        for k in range(3)
+    ]
+    batch = data.default_collate(examples)
+    assert list(batch) == ["x", "pair", "word", "none", "rest"] or set(batch) == {"x", "pair", "word", "none", "rest"}
+    assert batch["word"] == ["w0", "w1", "w2"] and batch["none"] is None
+    assert isinstance(batch["pair"], Pair) and isinstance(batch["pair"].image, agrad.Tensor)
+    like = agrad.asarray(examples[0]["x"])
+    arrays = [batch["x"], batch["pair"].image, batch["pair"].label, *batch["rest"]]
+    for found, expected in zip(arrays, [X[:3], X[:3], [0, 1, 2], [False, True, True], [0.5] * 3], strict=True):
+        there = agrad.asarray(found)
+        assert (there.backend, there.device) == (like.backend, like.device)
+        assert there.numpy().tolist() == np.asarray(expected).tolist()
+        assert there.numpy().dtype.kind == np.asarray(expected).dtype.kind
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    "examples",
+    [
+        [1, 2],
+        [1.5, 2.0],
+        [True, False],
+        [np.float32(1), np.float32(2)],
+        [X[0], X[1]],
+        [(X[0].astype("f4"), 3), (X[1].astype("f4"), 4)],
+        [{"a": [1, X[0]]}, {"a": [2, X[1]]}],
+    ],
+)
+def test_batches_have_the_values_of_pytorch(examples):
+    import torch
+
+    # PyTorch makes a list of a tuple
+    found = agrad.tree.leaves(data.default_collate(examples))
+    expected = agrad.tree.leaves(torch.utils.data.default_collate(examples))
+    for ours, other in zip(found, expected, strict=True):
+        assert np.array_equal(ours, other.numpy()) and ours.dtype == other.numpy().dtype
+
+
+@pytest.mark.parametrize(
+    ("examples", "error", "message"),
+    [
+        ([], OperandError, "one example or more, found none"),
+        ([{"a": X[0]}, {"a": X[0, :1]}], ShapeError, r"leaves at \['a'\] .* of shape \(2,\), example 1 .* \(1,\)"),
+        ([{"a": 1}, {"b": 1}], ShapeError, r"examples 0 and 1 of the batch differ: \{'a': \*\} and \{'b': \*\}; give"),
+        ([(1,), (2,), (1, None)], ShapeError, r"examples 0 and 2 of the batch differ: \(\*,\) and \(\*, None\);"),
+        ([1, "a"], ShapeError, "example 0 of the batch has a int .*, example 1 a str"),
+        ([X[0], 3], ShapeError, r"a ndarray of shape \(2,\), example 1 a int"),
+        ([{1}, {2}], OperandError, "are of type set; expected arrays, numbers or texts"),
+        ([2**70, 1], OperandError, "are of type int"),
+    ],
+)
+def test_examples_that_are_no_batch(examples, error, message):
+    with pytest.raises(error, match=message):
+        data.default_collate(examples)

@@ -1,0 +1,261 @@
+"""Tables of numbers, words and dates, from text and Parquet; and folders of images."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from agrad import data
+from agrad.data import tablefiles
+from agrad.errors import DataError, MissingExtraError
+
+MIXED = """id;height;city;born;mark
+1;1.5;Rome;2020-01-31;?
+2;NA;;2021-02-28T10:30;3
+3; 2e1 ;São Paulo;;-
+4;inf;NA;1999-12-31 23:59:59.5;0
+"""
+
+
+@pytest.fixture(params=["csv", pytest.param("pyarrow", marks=pytest.mark.needs("pyarrow"))])
+def reader(request, monkeypatch):
+    """Read text by Python's module, or by pyarrow."""
+    by_csv = tablefiles._by_csv
+    if request.param == "csv":
+        for name in ("pyarrow", "pyarrow.csv", "pyarrow.parquet", "PIL"):
+            monkeypatch.setitem(sys.modules, name, None)
+    else:
+        # the package is used, where it can be
+        monkeypatch.setattr(tablefiles, "_by_csv", lambda *args: pytest.fail("read by Python's module"))
+    yield request.param
+    monkeypatch.setattr(tablefiles, "_by_csv", by_csv)
+
+
+def written(path, text):
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_columns_have_kinds_and_missing_values(tmp_path, reader):
+    table = data.read_csv(written(tmp_path / "a.csv", MIXED))
+    assert len(table) == 4 and table.delimiter == ";"
+    assert {c.name: c.kind for c in table.columns} == {
+        "id": "number", "height": "number", "city": "word", "born": "date", "mark": "number",
+    }  # fmt: skip
+    assert table["id"].values.tolist() == [1, 2, 3, 4] and table["id"].values.dtype == np.float64
+    assert table[1].missing.tolist() == [False, True, False, False]
+    np.testing.assert_array_equal(table[1].values, [1.5, np.nan, 20, np.inf])
+    # in words, NA is a word
+    assert table["city"].values.tolist() == ["Rome", "", "São Paulo", "NA"]
+    assert table["city"].missing.tolist() == [False, True, False, False]
+    born = np.array(["2020-01-31", "2021-02-28T10:30", "NaT", "1999-12-31T23:59:59.5"], "datetime64[us]")
+    np.testing.assert_array_equal(table["born"].values, born)
+    assert table["born"].missing.tolist() == [False, False, True, False]
+    assert table[-1].missing.tolist() == [True, False, True, False]
+    assert str(table).splitlines() == [
+        f"table {str(tmp_path / 'a.csv')!r}: 4 rows, 5 columns, separated by ';'",
+        "  id      number",
+        "  height  number, 1 missing",
+        "  city    word, 1 missing",
+        "  born    date, 1 missing",
+        "  mark    number, 2 missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ("1 2 3", "number"),
+        ("1 nan ?", "number"),
+        ("1_0 2 3", "word"),
+        ("0x1 2 3", "word"),
+        ("1 NAN ?", "number"),
+        ("? ? ?", "word"),
+        ("none 1 other", "word"),
+        ("2020-01-01 NA 2020-01-02", "date"),
+        ("2020-13-01 2020-01-01 NA", "word"),
+        ("2020-01-01 today NaT", "word"),
+        ("2020-01-01T00:00+01:00 a b", "word"),
+        ("True False True", "word"),
+    ],
+)
+def test_the_kind_of_a_column(tmp_path, cells, kind):
+    text = "".join(f"{k},{cell}\n" for k, cell in enumerate(cells.split()))
+    path = written(tmp_path / "a.csv", f"n,x\n{text}")
+    assert data.read_csv(path)["x"].kind == kind
+    kept = data.read_csv(path, words=["x"])["x"]
+    assert kept.kind == "word" and kept.values.tolist() == cells.split() and not kept.missing.any()
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("form", ["plain", "quoted", "late word"])
+def test_large_tables_are_the_same_by_both_readers(tmp_path, monkeypatch, form):
+    rng = np.random.default_rng(3)
+    numbers = (rng.normal(size=3000) * 10.0 ** rng.integers(-300, 300, 3000)).tolist()
+    words = [("a b", '"ä"' if form == "quoted" else "ä", " c ", "")[k] for k in rng.integers(0, 4, 3000)]
+    late = ["1"] * 2999 + ["word" if form == "late word" else "2"]
+    rows = zip(map(repr, numbers), words, ["" if k % 7 else str(k) for k in range(3000)], late, strict=True)
+    text = '\ufeff"x",w,m,late\r\n' + "\r\n".join(",".join(row) for row in rows)
+    by_csv, calls = tablefiles._by_csv, []
+    monkeypatch.setattr(tablefiles, "_by_csv", lambda *args: calls.append(form) or by_csv(*args))
+    path = written(tmp_path / "a.csv", text)
+    first = data.read_csv(path)
+    assert len(calls) == (form != "plain")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    second = data.read_csv(path)
+    assert len(calls) == 1 + (form != "plain")
+    assert first["x"].values.tobytes() == second["x"].values.tobytes() == np.array(numbers).tobytes()
+    assert [c.kind for c in first.columns] == ["number", "word", "number", "word" if form == "late word" else "number"]
+    for one, other in zip(first.columns, second.columns, strict=True):
+        assert one.kind == other.kind and np.array_equal(one.missing, other.missing)
+        assert [str(value) for value in one.values] == [str(value) for value in other.values]
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a,b\n1,2\n", ","),
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a\tb c\n1\t2\n", "\t"),
+        ("a|b\n1|2,3\n", "|"),
+        ("a\n1\n", ","),
+        ("a,b;c\n1,2;3\n", ","),
+        ('a,"b;c"\n1,2\n', ","),
+        ("a;b;c\n1;2\n", ";"),
+    ],
+)
+def test_the_delimiter_is_guessed(tmp_path, text, delimiter):
+    path = written(tmp_path / "a.csv", text)
+    if text.startswith("a;b;c"):
+        with pytest.raises(DataError, match=r"line 2: expected 3 columns .* found 2 \(separated by ';'\)"):
+            data.read_csv(path)
+    else:
+        assert data.read_csv(path).delimiter == delimiter
+
+
+def test_a_delimiter_that_pyarrow_refuses(tmp_path):
+    table = data.read_csv(written(tmp_path / "a.csv", "aéb\n1é2\n"), delimiter="é")
+    assert table.numbers().tolist() == [[1, 2]]
+
+
+def test_cells_that_are_no_numbers_are_named(tmp_path, reader):
+    table = data.read_csv(written(tmp_path / "a.csv", f"\n{MIXED}"))
+    with pytest.raises(DataError, match=r"a\.csv': line 4, column 'height': expected a finite number, found 'NA'"):
+        table.numbers(["id", "height"])
+    with pytest.raises(DataError, match="line 6, column 'height': expected a finite number, found 'inf'"):
+        data.read_csv(written(tmp_path / "b.csv", "\n" + MIXED.replace("NA", "7"))).numbers(["height"])
+    with pytest.raises(DataError, match="line 3, column 'city': expected a finite number, found 'Rome'"):
+        table.numbers(["city"])
+    with pytest.raises(DataError, match="line 4, column 'city': expected a label, found nothing"):
+        table.labels("city")
+    with pytest.raises(DataError, match="expected a column 'size'; found the columns id, height"):
+        table["size"]
+    assert table.numbers(["id"]).tolist() == [[1], [2], [3], [4]]
+    assert table.labels("id").tolist() == [1, 2, 3, 4] and table.labels("id").dtype == np.int64
+    # a file that has changed since is not quoted
+    written(tmp_path / "a.csv", "a\n")
+    with pytest.raises(DataError, match="row 2 of the data, column 'height': expected a finite number, found nothing"):
+        table.numbers(["id", "height"])
+
+
+def test_a_file_without_optional_packages(tmp_path, reader):
+    if reader == "csv":
+        for read in (data.read_parquet, data.ImageFolder):
+            with pytest.raises(MissingExtraError, match=r"pip install 'agrad\[data\]'"):
+                read(written(tmp_path / "a.parquet", ""))
+    else:
+        with pytest.raises(DataError, match="expected a Parquet file, found a damaged one"):
+            data.read_parquet(written(tmp_path / "a.parquet", "PAR1 PAR1"))
+
+
+@pytest.mark.needs("pyarrow")
+def test_parquet(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    columns = {
+        "n": pa.array([1, None, 3], pa.int32()),
+        "x": pa.array([0.5, float("nan"), 1.0], pa.float32()),
+        "b": [True, False, None],
+        "w": pa.array(["a", None, "a"]).dictionary_encode(),
+        "d": pa.array(np.array(["2020-01-01", "NaT", "2021-01-01"], "datetime64[ns]")),
+    }
+    parquet.write_table(pa.table(columns), path)
+    table = data.read_parquet(path)
+    assert [(c.name, c.kind) for c in table.columns] == [
+        *(("n", "number"), ("x", "number"), ("b", "number"), ("w", "word"), ("d", "date")),
+    ]
+    assert [c.missing.tolist() for c in table.columns] == [
+        *([False, True, False], [False, True, False], [False, False, True]),
+        *([False, True, False], [False, True, False]),
+    ]
+    np.testing.assert_array_equal(table["b"].values, [1, 0, np.nan])
+    assert table["w"].values.tolist() == ["a", "", "a"] and table["d"].values.dtype == "datetime64[us]"
+    assert table.delimiter is None and "separated" not in str(table)
+    with pytest.raises(DataError, match="row 2 of the data, column 'n': expected a finite number, found nothing"):
+        table.numbers(["n"])
+    for bad, message in (
+        ({"l": [[1], [2]]}, "column 'l': expected numbers, words or dates, found list<"),
+        ({"n": pa.array([], pa.int32())}, "one row and one column or more, found 0 rows"),
+    ):
+        parquet.write_table(pa.table(bad), path)
+        with pytest.raises(DataError, match=message):
+            data.read_parquet(path)
+
+
+# -- images --
+
+
+@pytest.fixture
+def folder(tmp_path):
+    from PIL import Image
+
+    rng = np.random.default_rng(1)
+    pictures = {}
+    for name in ("dogs/b.png", "dogs/more/a.PNG", "cats/c.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pictures[name] = rng.integers(0, 256, (4, 5, 3), dtype=np.uint8)
+        Image.fromarray(pictures[name]).save(tmp_path / name)
+    Image.fromarray(pictures["cats/c.png"][:, :, 0]).save(tmp_path / "cats" / "grey.bmp")
+    for name in ("dogs/notes.txt", "dogs/.hidden.png", "readme.md"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / ".cache").mkdir()
+    return tmp_path, pictures
+
+
+@pytest.mark.needs("PIL")
+def test_a_folder_of_images(folder):
+    root, pictures = folder
+    images = data.ImageFolder(root)
+    assert images.classes == ["cats", "dogs"] and images.class_to_idx == {"cats": 0, "dogs": 1}
+    assert images.targets == [0, 0, 1, 1] and len(images) == 4
+    assert [path.removeprefix(f"{root}/") for path, _ in images.samples] == [
+        *("cats/c.png", "cats/grey.bmp", "dogs/b.png", "dogs/more/a.PNG"),
+    ]
+    for place, name in ((0, "cats/c.png"), (2, "dogs/b.png"), (3, "dogs/more/a.PNG")):
+        image, label = images[place]
+        assert np.array_equal(image, pictures[name]) and label == images.targets[place]
+        assert image.dtype == np.uint8 and image.flags.writeable
+    assert np.array_equal(images[1][0], pictures["cats/c.png"][:, :, [0, 0, 0]])
+    (batch,) = data.DataLoader(data.ImageFolder(root, lambda image: image.size), 4, num_workers=2)
+    assert [part.tolist() for part in batch[0]] == [[5] * 4, [4] * 4] and batch[1].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.needs("PIL")
+def test_images_that_cannot_be_used_are_named(folder):
+    root, _ = folder
+    path = root / "dogs" / "b.png"
+    path.write_bytes(path.read_bytes()[:60])
+    images = data.ImageFolder(root)
+    with pytest.raises(DataError, match=r"dogs/b\.png' is not a whole image: .*; fetch it again"):
+        images[2]
+    with pytest.raises(DataError, match=r"dogs/b\.png' is not a whole image"):
+        list(data.DataLoader(images, 2, num_workers=2, collate_fn=list))
+    (root / "empty").mkdir()
+    with pytest.raises(DataError, match="empty': expected one image or more of the class 'empty'"):
+        data.ImageFolder(root)
+    with pytest.raises(DataError, match="more': expected a folder of images for each class, found no folder"):
+        data.ImageFolder(root / "dogs" / "more")
+    with pytest.raises(DataError, match="none' cannot be read: No such file"):
+        data.ImageFolder(root / "none")
