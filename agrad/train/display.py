@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +22,18 @@ SHARES = ("accuracy", "acc", "top_k_accuracy", "precision", "recall", "f1")
 Heading = Callable[[Record], str]
 
 
-def write(line: str) -> None:
-    """Print a line at once, with escapes for characters that the output cannot show."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(printable(line).encode(encoding, "backslashreplace").decode(encoding) + "\n")
-    sys.stdout.flush()
+def write(text: str, stream: IO[str]) -> None:
+    """Write text, with escapes for characters that cannot be shown.
+
+    These are control characters, and those that the stream cannot encode.
+    """
+    encoding = stream.encoding or "utf-8"
+    stream.write(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _say(line: str) -> None:
+    write(line + "\n", sys.stdout)
 
 
 class Lines(Callback):
@@ -38,14 +45,14 @@ class Lines(Callback):
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         self._epochs = record["epochs"]
         if self._heading is not None:
-            write(self._heading(record))
+            _say(self._heading(record))
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        write(describe_epoch(record, self._epochs))
+        _say(describe_epoch(record, self._epochs))
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
         if self._heading is None and (line := describe_end(record)):
-            write(line)
+            _say(line)
 
 
 class Bar(Callback):

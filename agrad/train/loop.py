@@ -12,9 +12,10 @@ import numpy as np
 
 import agrad
 from agrad.errors import AnomalyError, DataError
-from agrad.train.hooks import Callback
 from agrad.train.history import Record
+from agrad.train.hooks import Callback
 from agrad.train.step import Step, raw
+from agrad.train.threads import Choice
 
 if TYPE_CHECKING:
     from agrad.train.examples import Arrays, Batches
@@ -91,6 +92,7 @@ class Loop:
             for callback in callbacks
             if getattr(callback.on_step_end, "__func__", None) is not Callback.on_step_end
         ]
+        self._choice = Choice(trainer.threads)
         self._rate = 0.0
         self._since = self._started = 0.0
         self._earlier = 0
@@ -103,7 +105,7 @@ class Loop:
         """
         trainer = self.trainer
         # the losses show that a run diverges; NumPy's warnings would only repeat it
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), self._choice:
             while trainer.progress.epoch < self.epochs and not trainer.stopping:
                 if not self._epoch(stopped):
                     return False
@@ -118,15 +120,18 @@ class Loop:
             callback.on_epoch_begin(trainer)
         self._since = self._started = time.perf_counter()
         self._earlier = progress.seen
-        batch = progress.batch
+        batch, before = progress.batch, self._since
         for x, y, size in self.source.epoch(progress.epoch, batch):
             batch += 1
             last = batch == self.batches
             if last or self.batches is None:
                 self._rate = trainer.rate
             self._step(x, y, size)
+            now = time.perf_counter()
+            self._choice.step(now - before)
+            before = now
             halt = not last and stopped()
-            if last or halt or len(self._sizes) == INTERVAL or time.perf_counter() - self._since > SECONDS:
+            if last or halt or len(self._sizes) == INTERVAL or now - self._since > SECONDS:
                 self._read()
             if halt:
                 self.check_parameters()
@@ -155,13 +160,13 @@ class Loop:
         """
         trainer, sums = self.trainer, self._sums
         tensors = [*trainer.model.parameters(), *trainer.model.buffers()]
-        arrays = trainer.optimizer._arrays
+        arrays = trainer.optimizer.arrays
         made = [tensor.data for tensor in tensors] + [x for slots in arrays for x in slots]
         made += [sums.losses[-1], *sums.parts[-1]]
         kept = iter(trainer.place.backend.computed(made))
         for tensor in tensors:
             tensor.assign(next(kept))
-        trainer.optimizer._arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
+        trainer.optimizer.arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
         sums.losses[-1], *sums.parts[-1] = kept
 
     def _read(self) -> None:

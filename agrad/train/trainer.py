@@ -24,6 +24,7 @@ from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
 from agrad.train.metrics import Metric, named, streaming
 from agrad.train.progress import Progress
 from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.threads import Choice
 
 Loss = Callable[[Any, Any], Any]
 
@@ -100,6 +101,7 @@ class Trainer:
         first = optimizer.parameters[0]
         self.place = place_of(first)
         self.dtype = first.dtype.name
+        Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
             raise ConfigurationError(f"precision={precision!r} is for parameters of float32, not {self.dtype}")
@@ -122,7 +124,7 @@ class Trainer:
     @property
     def rate(self) -> float:
         """The learning rate of the next step, of the first group of parameters."""
-        return self.optimizer.rate
+        return float(self.optimizer.settings(0)["lr"])
 
     def stop(self) -> None:
         """Have `fit` end after this epoch, for callbacks."""
