@@ -23,7 +23,7 @@ def is_examples(value: Any) -> bool:
     """Return True for an array or a container of arrays, False for batches to iterate over."""
     if isinstance(value, dict) or hasattr(value, "shape") or hasattr(value, "__array__"):
         return True
-    return isinstance(value, list | tuple) and not any(isinstance(entry, tuple) for entry in value)
+    return isinstance(value, list | tuple) and bool(value) and not any(isinstance(entry, tuple) for entry in value)
 
 
 def checked(value: Any, name: str, dtype: Any) -> Any:

@@ -15,8 +15,9 @@ from agrad import nn
 from agrad.cli import config, models, terminal
 from agrad.cli import train as trains
 from agrad.cli.outputs import check_output
-from agrad.cli.selection import chosen, has_tensor_float
+from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
+from agrad.train.step import has_tensor_float
 
 pytest_plugins = ["cli_fixtures"]
 pytestmark = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")

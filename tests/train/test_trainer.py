@@ -33,7 +33,7 @@ def test_a_classifier_learns_on_every_backend(backend):
     scores = trainer.evaluate(X, y)
     assert scores["accuracy"] > 0.85
     outputs = trainer.predict(X, batch_size=7)
-    assert agrad.asarray(outputs).backend == backend.name
+    assert agrad.asarray(outputs).backend == backend
     assert not isinstance(outputs, agrad.Tensor)
     told = np.argmax(agrad.asarray(outputs).numpy(), axis=1)
     assert scores["accuracy"] == pytest.approx(np.mean(told == y))
@@ -96,7 +96,7 @@ def test_batches_of_a_loader_train_as_arrays_do():
     assert first.column("loss") == second.column("loss")
     assert values(arrays) == values(loader)
     assert loader.evaluate(batches)["accuracy"] == pytest.approx(arrays.evaluate(X, y)["accuracy"])
-    assert loader.predict([X[:30], X[30:]]).tobytes() == arrays.predict(X, batch_size=30).tobytes()
+    assert loader.predict([(X[:30], y[:30]), (X[30:], y[30:])]).tobytes() == arrays.predict(X, batch_size=30).tobytes()
 
 
 def test_a_list_of_batches_is_enough_and_an_iterator_is_not():
@@ -126,7 +126,7 @@ def test_several_inputs_and_outputs():
     def loss(output, target):
         return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(output["sum"], target["sum"])
 
-    trainer = made(Two(), loss, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])})
+    trainer = made(Two(), loss, lr=0.1, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])})
     history = trainer.fit((X[:, :2], X[:, 2:]), goal, epochs=8, batch_size=10, validation=0.25, progress=False)
     assert history.column("validation_right")[-1] > 0.5
     assert trainer.predict([X[:7, :2], X[:7, 2:]])["class"].shape == (7, 3)
@@ -249,7 +249,7 @@ def test_a_loss_that_is_not_finite_names_the_step():
         (lambda X, y: {"validation": (X, y[1:])}, ShapeError, r"validation\[0\] has 60 examples"),
         (lambda X, y: {"epochs": 0}, ConfigurationError, "epochs: expected an integer of 1 or more, found 0"),
         (lambda X, y: {"batch_size": 2.5}, ConfigurationError, "batch_size: expected an integer"),
-        (lambda X, y: {"X": 3.0}, OperandError, "X: expected arrays or batches, found a float"),
+        (lambda X, y: {"X": 3.0}, OperandError, "X: expected an array, found a float"),
         (lambda X, y: {"X": (X, X[1:])}, ShapeError, "X: expected arrays of one length, found 60, 59"),
         (lambda X, y: {"class_weight": {"a": 1}}, ConfigurationError, "class_weight: expected class numbers"),
     ],
