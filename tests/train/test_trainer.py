@@ -74,7 +74,11 @@ def test_an_epoch_is_the_mean_over_its_examples():
 def test_batch_norm_evaluates_with_its_running_values():
     X, y = line()
     nn.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 4, dtype=agrad.float32), nn.BatchNorm1d(4, dtype=agrad.float32), nn.Linear(4, 1, dtype=agrad.float32))
+    model = nn.Sequential(
+        nn.Linear(3, 4, dtype=agrad.float32),
+        nn.BatchNorm1d(4, dtype=agrad.float32),
+        nn.Linear(4, 1, dtype=agrad.float32),
+    )
     trainer = made(model, nn.MSELoss())
     trainer.fit(X, y, epochs=3, progress=False)
     one, all_ = trainer.predict(X[:1]), trainer.predict(X)
@@ -124,9 +128,13 @@ def test_several_inputs_and_outputs():
     goal = {"class": y, "sum": X[:, 0]}
 
     def loss(output, target):
-        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(output["sum"], target["sum"])
+        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(
+            output["sum"], target["sum"]
+        )
 
-    trainer = made(Two(), loss, lr=0.1, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])})
+    trainer = made(
+        Two(), loss, lr=0.1, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])}
+    )
     history = trainer.fit((X[:, :2], X[:, 2:]), goal, epochs=8, batch_size=10, validation=0.25, progress=False)
     assert history.column("validation_right")[-1] > 0.5
     assert trainer.predict([X[:7, :2], X[:7, 2:]])["class"].shape == (7, 3)
@@ -243,7 +251,11 @@ def test_a_loss_that_is_not_finite_names_the_step():
         (lambda X, y: {"X": X[:0], "y": y[:0]}, DataError, "X: expected one example or more"),
         (lambda X, y: {"X": X.astype(str)}, DtypeError, "X has dtype <U"),
         (lambda X, y: {"y": np.array(["a", "b", "c"])[y]}, DtypeError, "encode classes as integers"),
-        (lambda X, y: {"y": np.where(y == 1, np.nan, y)}, DataError, "y is NaN in 20 of 60 examples, first in example 1"),
+        (
+            lambda X, y: {"y": np.where(y == 1, np.nan, y)},
+            DataError,
+            "y is NaN in 20 of 60 examples, first in example 1",
+        ),
         (lambda X, y: {"validation": 1.0}, ConfigurationError, "a fraction from 0 to below 1"),
         (lambda X, y: {"validation": "0.2"}, ConfigurationError, "a fraction from 0 to below 1"),
         (lambda X, y: {"validation": (X, y[1:])}, ShapeError, r"validation\[0\] has 60 examples"),
