@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -22,7 +22,7 @@ SHARES = ("accuracy", "acc", "top_k_accuracy", "precision", "recall", "f1")
 Heading = Callable[[Record], str]
 
 
-def write(text: str, stream: IO[str]) -> None:
+def write(text: str, stream: TextIO) -> None:
     """Write text, with escapes for characters that cannot be shown.
 
     These are control characters, and those that the stream cannot encode.

@@ -335,7 +335,7 @@ def streaming(function: Any, threshold: float | None) -> Metric | None:
     for name in ("precision", "recall", "f1"):
         if function is NAMES[name]:
             return Confusion(name, threshold=threshold)
-    made = {
+    made: Any = {
         accuracy: lambda: Accuracy(threshold),
         top_k_accuracy: TopK,
         mean_squared_error: lambda: Error(2),

@@ -101,7 +101,7 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype = first.dtype.name
+        self.dtype = _real(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
@@ -335,9 +335,11 @@ class Trainer:
     def _measure(self, held: Any, batch_size: int = 1024) -> dict[str, float]:
         """Return loss and metrics of batches, or of rows of a feed."""
         if isinstance(held, tuple):
-            held = examples.Arrays(*held, batch_size, 0, False)
+            feed, rows = held
+            held = examples.Arrays(feed, rows, batch_size, 0, False)
         whole = [name for name in self.metrics if name not in self.streaming]
-        sums, totals = Sums(self.streaming, self.place), {}
+        sums = Sums(self.streaming, self.place)
+        totals: dict[str, list[Any]] = {}
         loss, count = 0.0, 0
         outputs: list[Any] = []
         targets: list[Any] = []
@@ -446,6 +448,13 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
             f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
             "make it with model.parameters()"
         )
+
+
+def _real(name: str) -> str:
+    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
+    if name == "bfloat16":
+        raise ConfigurationError("Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'")
+    return {"complex64": "float32", "complex128": "float64"}.get(name, name)
 
 
 def _whole(value: Any, name: str) -> None:

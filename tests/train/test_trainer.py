@@ -154,7 +154,7 @@ def test_arrays_of_another_library_are_moved():
 
     X, y = blobs()
     trainer = classifier(dropout=0)
-    found = trainer.evaluate(torch.asarray(X), torch.asarray(y))
+    found = trainer.evaluate(torch.asarray(X, dtype=torch.float64), torch.asarray(y))
     assert found["loss"] == pytest.approx(trainer.evaluate(X, y)["loss"], rel=1e-6)
 
 
