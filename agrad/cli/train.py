@@ -7,7 +7,8 @@ import os
 
 import numpy as np
 
-from agrad import data, nn
+import agrad
+from agrad import data
 from agrad.cli import config as configs
 from agrad.cli import models, sources
 from agrad.cli.observers import Log, Plot, on_terminal
@@ -121,7 +122,7 @@ class Run:
         optimizer = models.optimizer_for(config, self.model, self.batches)
         self.trainer = Trainer(
             self.model,
-            nn.CrossEntropyLoss(),
+            agrad.cross_entropy,
             optimizer,
             metrics=("accuracy",),
             callbacks=self.callbacks,
