@@ -49,7 +49,7 @@ class Trainer:
         `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
         `evaluate`.
     callbacks : sequence of Callback
-        Callbacks of each `fit`, called in this order; those that save come last.
+        Callbacks of each `fit`, called in this order; those that save come last, at the end first.
     jit : bool or None
         Whether to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
         traced runs as it is, with a warning.
@@ -239,7 +239,7 @@ class Trainer:
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
                 record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
-                _end(self, begin, record)
+                _end(self, sorted(begin, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
@@ -453,7 +453,9 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
 def _real(name: str) -> str:
     """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
     if name == "bfloat16":
-        raise ConfigurationError("Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'")
+        raise ConfigurationError(
+            "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
+        )
     return {"complex64": "float32", "complex128": "float64"}.get(name, name)
 
 

@@ -282,6 +282,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
     [
         ({"metrics": ("acuracy",)}, ConfigurationError, "no metric 'acuracy'; known are accuracy"),
         ({"metrics": ("accuracy", "accuracy")}, ConfigurationError, "the name 'accuracy' is taken"),
+        ({"metrics": lambda true, told: 0.0}, ConfigurationError, "a lambda has no name"),
         ({"metrics": (metrics.confusion_matrix,)}, ConfigurationError, "confusion_matrix is no number"),
         ({"callbacks": [print]}, OperandError, "callbacks: expected objects of Callback"),
         ({"loss": nn.MSELoss}, OperandError, r"make one: MSELoss\(\)"),
