@@ -12,13 +12,12 @@ import numpy as np
 
 import agrad
 from agrad.cli import models, sources
-from agrad.cli.feed import Feed
 from agrad.cli.models import Saved
 from agrad.cli.outputs import PREDICTIONS, check_output
+from agrad.cli.scores import Scores, measure, predict
 from agrad.cli.selection import chosen
 from agrad.cli.sources import Examples
 from agrad.cli.terminal import complain, say, write
-from agrad.cli.training import Scores, measure, predict
 from agrad.data.classification import ClassificationData
 from agrad.data.files import write_whole
 from agrad.errors import AgradError, ConfigurationError, DataError
@@ -30,7 +29,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
         saved = models.load(args.model)
         examples = _labelled(saved, args)
         assert examples.y is not None
-        scores = measure(saved.model(place), Feed(examples.X, examples.y, place), examples.y, place)
+        scores = measure(saved.model(place), examples.X, examples.y, place)
         where = f"{place.backend.name} ({place.device_name})"
     if not args.quiet:
         say(f"{args.model} on {examples.what}: {examples.y.shape[0]:,} examples, on {where}")
@@ -49,8 +48,7 @@ def run_predict(args: argparse.Namespace) -> int:
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args))
-        unlabelled = Feed(examples.X, np.zeros(examples.X.shape[0], dtype=np.int64), place)
-        logits = predict(saved.model(place), unlabelled, place).astype(np.float64)
+        logits = predict(saved.model(place), examples.X, place).astype(np.float64)
     shares = agrad.softmax(logits, axis=1)
     told = np.argmax(logits, axis=1)
     text = io.StringIO()

@@ -13,16 +13,16 @@ import numpy as np
 import agrad
 from agrad import nn, optim, random
 from agrad.cli import config as configs
-from agrad.cli import progress as progresses
 from agrad.cli import sources
 from agrad.cli.config import Config
-from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.cli.sources import Description, check_source
 from agrad.data import ClassificationData
 from agrad.data.classification import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
+from agrad.train import progress as progresses
+from agrad.train.progress import Progress
 
 FORMAT = 1
 ACTIVATIONS: dict[str, Callable[[], Any]] = {

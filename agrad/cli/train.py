@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import time
-from typing import Any
 
 import numpy as np
 
 import agrad
-from agrad import data, optim
+from agrad import data
 from agrad.cli import config as configs
 from agrad.cli import models, sources
-from agrad.cli.feed import Feed
-from agrad.cli.interrupts import Interrupts
-from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
+from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
-from agrad.cli.progress import Progress
-from agrad.cli.selection import Place, chosen, has_tensor_float
+from agrad.cli.scores import measure
+from agrad.cli.selection import Place, chosen
 from agrad.cli.terminal import complain, say
-from agrad.cli.training import Scores, Trainer, measure
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
+from agrad.train import Callback, Trainer
+from agrad.train.history import Record
+from agrad.train.interrupts import Interrupts
+from agrad.train.progress import Progress
+from agrad.train.step import check_precision
 
 
 class Run:
     """A call of ``agrad train``: options, data and model, then the training."""
 
-    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
+    end: Record
+    """The last record of the run."""
+
+    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Callback, ...] = ()) -> None:
         self.place = place
         saved = self.saved = models.load(args.resume) if args.resume is not None else None
         if saved is None:
@@ -43,13 +45,12 @@ class Run:
         self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
-        history = self.saved.progress.history if self.saved is not None else []
-        self.observers = [on_terminal(args.quiet), *observers]
-        self.observers += [Log(args.log, self.saved is not None)] if args.log is not None else []
-        self.observers += [Plot(args.plot, history)] if args.plot is not None else []
+        self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
+        self.callbacks += [Log(args.log)] if args.log is not None else []
+        self.callbacks += [Plot(args.plot)] if args.plot is not None else []
         self.quiet = args.quiet
         self.jit = args.jit
-        self._check_precision()
+        check_precision(self.config.precision, self.jit, place, "--precision", "--no-jit")
         # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
@@ -64,24 +65,6 @@ class Run:
         self.folder = None
         if named is not None and not os.path.isabs(named):
             self.folder = os.getcwd() if before is None or os.path.exists(named) else before
-
-    def _check_precision(self) -> None:
-        """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
-        precision = self.config.precision
-        if precision == "float32":
-            return
-        if self.jit is False:
-            raise ConfigurationError(f"--precision {precision} is of traced steps; leave --no-jit out")
-        if precision == "tf32" and not has_tensor_float(self.place):
-            raise ConfigurationError(
-                f"--precision tf32 does nothing on {self.place.backend.name} ({self.place.device_name}), which "
-                "computes in float32: TF32 is a format of NVIDIA GPUs from the Ampere generation on; leave it out"
-            )
-        one = self.place.backend.xp.ones((1, 1), dtype=self.place.backend.xp.float32, device=self.place.device)
-        try:
-            agrad.jit(agrad.matmul, precision=precision)(one, one)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--precision {precision}: {error}") from error
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         """Raise unless all output files can be written, and differ."""
@@ -132,82 +115,71 @@ class Run:
             rows, held = data.stratified_split(dataset.y_train, config.validation, config.seed)
         self.rows, self.held = rows, held
         if self.saved is not None:
-            self.progress = self.saved.progress
             self.model = self.saved.model(place)
         else:
-            self.progress = Progress()
             self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
         self.batches = -(-rows.shape[0] // config.batch_size)
-        self.optimizer = models.optimizer_for(config, self.model, self.batches)
-        # scales small gradients into the range of float16
-        self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
+        optimizer = models.optimizer_for(config, self.model, self.batches)
+        self.trainer = Trainer(
+            self.model,
+            agrad.cross_entropy,
+            optimizer,
+            metrics=("accuracy",),
+            callbacks=self.callbacks,
+            jit=self.jit,
+            precision=config.precision,
+            seed=config.seed,
+        )
+        self.trainer.place, self.trainer.rate_name = place, "--lr"
         if self.saved is not None:
-            self.saved.fill(self.optimizer, self.scale)
-            if not self.progress.fits(self.batches, config.batch_size) or self.optimizer.steps != self.progress.step:
-                progress = self.progress
+            self.saved.fill(optimizer, self.trainer.scale)
+            progress = self.trainer.progress = self.saved.progress
+            if not progress.fits(self.batches, config.batch_size) or optimizer.steps != progress.step:
                 raise DataError(
                     f"{self.saved.path!r}: the run cannot stand at step {progress.step}, batch {progress.batch} of "
                     f"{self.batches}, epoch {progress.epoch + 1}, with {progress.seen} examples seen"
                 )
 
+    @property
+    def progress(self) -> Progress:
+        """The position of the run."""
+        return self.trainer.progress
+
     def go(self) -> int:
         """Train and return the exit code. Raises ``AnomalyError`` and ``SaveError``."""
-        config, dataset, place = self.config, self.dataset, self.place
-        validate = None
-        if self.held.size:
-            y_held = dataset.y_train[self.held]
-            held = Feed(dataset.X_train[self.held], y_held, place)
-
-            def validate() -> Scores:
-                return measure(self.model, held, y_held, place)
-
-        trainer = Trainer(
-            self.model,
-            self.optimizer,
-            Feed(dataset.X_train, dataset.y_train, place),
-            self.rows,
-            place,
-            config,
-            self.progress,
-            self.observers,
-            scale=self.scale,
-            validate=validate,
-            jit=self.jit,
-        )
-        begun = time.perf_counter()
-        with Interrupts() as interrupts, contextlib.ExitStack() as stack:
-            for observer in self.observers:
-                stack.enter_context(observer)
-            start = self._start()
-            for observer in self.observers:
-                observer.start(start)
-            try:
-                finished = trainer.run(interrupts, self._save)
-            except AnomalyError as error:
-                self._end("diverged", trainer, begun, error=str(error))
-                raise AnomalyError(f"{error}; {self._kept()}") from error
-            if not finished:
-                self._save()
-                self._end("interrupted", trainer, begun)
-                return self._interrupted(interrupts)
-            scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place)
-            end = self._end("end", trainer, begun, test_accuracy=scores.accuracy, test_loss=scores.loss)
+        config, dataset = self.config, self.dataset
+        interrupts = self.trainer.interrupts = Interrupts()
+        try:
+            history = self.trainer.fit(
+                dataset.X_train,
+                dataset.y_train,
+                epochs=config.epochs,
+                batch_size=config.batch_size,
+                validation=config.validation,
+                progress=False,
+                resume=self.saved is not None,
+            )
+        except AnomalyError as error:
+            raise AnomalyError(f"{error}; {self._kept()}") from error
+        if history.interrupted:
+            return self._interrupted(interrupts)
+        end = self.end
         say(
-            f"test accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}, in {end['seconds']:.1f} s "
+            f"test accuracy {end['test_accuracy']:.2%}, loss {end['test_loss']:.4f}, in {end['seconds']:.1f} s "
             f"({end['samples_per_second']:,.0f} samples/s)"
         )
         if self.save_path is not None and not self.quiet:
             say(f"saved to {self.save_path}")
         return 0
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Save the run, if a file is named."""
         if self.save_path is not None:
             models.save(
                 self.save_path,
                 self.model,
-                self.optimizer,
-                self.scale,
+                self.trainer.optimizer,
+                self.trainer.scale,
                 self.config,
                 self.description,
                 self.progress,
@@ -235,44 +207,47 @@ class Run:
         assert interrupts.received is not None
         return 128 + interrupts.received
 
-    def _start(self) -> Record:
-        """Return the first record of the run."""
-        config, dataset = self.config, self.dataset
-        return {
-            "event": "start",
-            "agrad": agrad.__version__,
-            "backend": self.place.backend.name,
-            "backend_version": self.place.backend.version,
-            "device": self.place.device_name,
-            **config.as_metadata(),
+
+class About(Callback):
+    """Adds the settings to the first record, and the test scores to the last one."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        run, dataset = self.run, self.run.dataset
+        record |= {
+            **run.config.as_metadata(),
             "dataset": dataset.name,
             "features": dataset.n_features,
             "classes": dataset.n_classes,
-            "train_examples": int(self.rows.shape[0]),
-            "validation_examples": int(self.held.shape[0]),
+            "train_examples": int(run.rows.shape[0]),
+            "validation_examples": int(run.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),
-            "parameters": sum(int(tensor.size) for tensor in self.model.parameters()),
-            "batches": self.batches,
-            "epoch": self.progress.epoch,
-            "batch": self.progress.batch,
-            "step": self.progress.step,
         }
 
-    def _end(self, event: str, trainer: Trainer, begun: float, **more: Any) -> Record:
-        """Send the last record of the run to the observers, and return it."""
-        record = {
-            "event": event,
-            "backend": self.place.backend.name,
-            "device": self.place.device_name,
-            "epoch": self.progress.epoch,
-            "step": self.progress.step,
-            "seconds": time.perf_counter() - begun,
-            "samples_per_second": trainer.samples / trainer.seconds if trainer.seconds else 0.0,
-            **more,
-        }
-        for observer in self.observers:
-            observer.end(record)
-        return record
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        run, dataset = self.run, self.run.dataset
+        if record["event"] == "end":
+            scores = measure(run.model, dataset.X_test, dataset.y_test, run.place)
+            record |= {"test_accuracy": scores.accuracy, "test_loss": scores.loss}
+        run.end = record
+
+
+class Saver(Callback):
+    """Saves the run after each epoch, and where a signal ended it."""
+
+    saves = True
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        self.run.save()
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "interrupted":
+            self.run.save()
 
 
 def run_train(args: argparse.Namespace) -> int:

@@ -15,8 +15,9 @@ from agrad import nn
 from agrad.cli import config, models, terminal
 from agrad.cli import train as trains
 from agrad.cli.outputs import check_output
-from agrad.cli.selection import chosen, has_tensor_float
+from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
+from agrad.train.step import has_tensor_float
 
 pytest_plugins = ["cli_fixtures"]
 pytestmark = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
@@ -139,7 +140,7 @@ def test_tensors_that_are_no_numbers_are_refused(run, model, tmp_path, tensor, v
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [("step", 61), ("seen", 3), ("correct", 1), ("batch", 1)],
+    [("step", 61), ("seen", 3), ("sums", {"accuracy": [1, 1]}), ("batch", 1)],
 )
 def test_a_run_that_cannot_stand_where_it_says_is_refused(run, model, tmp_path, place, value):
     path = changed(model, tmp_path / "m.st", lambda metadata: metadata["progress"].update({place: value}))

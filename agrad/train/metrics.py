@@ -1,0 +1,375 @@
+"""Metrics of predictions: functions, and classes that add up over batches.
+
+A function takes all targets and predictions, arrays of any backend, and returns a number. The `Trainer` computes the
+metrics that are sums over examples on the device, in the training step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.train.streaming import R2, Accuracy, Confusion, Error, Metric, TopK, array, confusion
+
+__all__ = [
+    "accuracy",
+    "confusion_matrix",
+    "f1",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "precision",
+    "r2_score",
+    "recall",
+    "roc_auc",
+    "top_k_accuracy",
+]
+
+
+def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> float:
+    """Return the share of right classes.
+
+    Parameters
+    ----------
+    y_true : array
+        Class numbers of shape (n,), or (n, 1); or probabilities of the prediction's shape.
+    prediction : array
+        Class numbers of shape (n,); scores (n, classes, ...), of which the highest counts; or a score for each example,
+        (n,) or (n, 1), of class 1 against 0.
+    threshold : float or None
+        A score above it is for class 1; None for 0.5. A number makes each entry of scores (n, k) a decision of its own.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Accuracy(threshold)(y_true, prediction)
+
+
+def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
+    """Return the share of examples whose class is among the k highest scores.
+
+    Parameters
+    ----------
+    y_true : array
+        Class numbers of shape (n,).
+    prediction : array
+        Scores of shape (n, classes).
+    k : int
+        The number of scores, 1 or more.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If `k` is not an integer of 1 or more.
+    ShapeError
+        If the shapes do not fit.
+    """
+    return TopK(k)(y_true, prediction)
+
+
+def mean_squared_error(y_true: Any, prediction: Any) -> float:
+    """Return the mean of the squared differences.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        Real numbers of one shape, but for an axis of length 1 behind the first.
+
+    Returns
+    -------
+    float
+        The mean over all elements.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Error(2)(y_true, prediction)
+
+
+def mean_absolute_error(y_true: Any, prediction: Any) -> float:
+    """Return the mean of the absolute differences.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        Real numbers of one shape, but for an axis of length 1 behind the first.
+
+    Returns
+    -------
+    float
+        The mean over all elements.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Error(1)(y_true, prediction)
+
+
+def r2_score(y_true: Any, prediction: Any) -> float:
+    """Return the share of the targets' variance that the predictions explain.
+
+    Of several columns it is the mean of their shares. A constant column counts 1 if it is met exactly, else 0.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        Real numbers of one shape, but for an axis of length 1 behind the first.
+
+    Returns
+    -------
+    float
+        A number up to 1.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    return R2()(y_true, prediction)
+
+
+def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+    """Return the share of right ones among the examples told to be of a class.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        As for `accuracy`.
+    average : {"auto", "macro", "micro", "weighted"}
+        The mean over classes that occur; "weighted" by the number of their examples; "micro" of all decisions together;
+        "auto" is that of class 1 where there are two, else "macro".
+    threshold : float or None
+        A score above it is for class 1; None for 0.5.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1; 0 for a class that is never told.
+
+    Raises
+    ------
+    ConfigurationError
+        If `average` is another one.
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Confusion("precision", average, threshold)(y_true, prediction)
+
+
+def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+    """Return the share of the examples of a class that are told to be of it.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        As for `accuracy`.
+    average : {"auto", "macro", "micro", "weighted"}
+        As for `precision`.
+    threshold : float or None
+        A score above it is for class 1; None for 0.5.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1; 0 for a class that does not occur.
+
+    Raises
+    ------
+    ConfigurationError
+        If `average` is another one.
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Confusion("recall", average, threshold)(y_true, prediction)
+
+
+def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+    """Return the harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        As for `accuracy`.
+    average : {"auto", "macro", "micro", "weighted"}
+        As for `precision`.
+    threshold : float or None
+        A score above it is for class 1; None for 0.5.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If `average` is another one.
+    ShapeError
+        If the shapes do not fit.
+    """
+    return Confusion("f1", average, threshold)(y_true, prediction)
+
+
+def confusion_matrix(
+    y_true: Any, prediction: Any, n_classes: int | None = None, threshold: float | None = None
+) -> np.ndarray:
+    """Return the number of examples of each class that are told to be of each class.
+
+    Parameters
+    ----------
+    y_true, prediction : array
+        As for `accuracy`.
+    n_classes : int or None
+        The number of classes; by default the number of scores, or one more than the largest class number.
+    threshold : float or None
+        A score above it is for class 1; None for 0.5.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 of shape (classes, classes): rows are for the true classes, columns for those told.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    with agrad.no_grad():
+        matrix = confusion(array(y_true), array(prediction), threshold, n_classes, "confusion_matrix")
+    return np.asarray(np.rint(matrix.numpy()), np.int64)
+
+
+def roc_auc(y_true: Any, prediction: Any) -> float:
+    """Return the area under the curve of true over false positives.
+
+    It is the probability that an example of class 1 has a higher score than one of class 0, ties counted half. Of more
+    classes it is the mean over the classes against the rest.
+
+    Parameters
+    ----------
+    y_true : array
+        Class numbers of shape (n,) or (n, 1).
+    prediction : array
+        Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits,
+        whose softmax is taken.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1; NaN where no example is of a class or of the rest.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    scores = np.asarray(array(prediction).numpy(), np.float64)
+    if scores.ndim == 2 and scores.shape[1] > 1:
+        if (scores < 0).any() or not np.allclose(np.sum(scores, axis=1), 1.0, atol=1e-3):
+            scores = np.exp(scores - np.max(scores, axis=1, keepdims=True))
+            scores /= np.sum(scores, axis=1, keepdims=True)
+        columns = list(scores.T) if scores.shape[1] > 2 else [scores[:, 1]]
+    else:
+        columns = [scores.reshape(-1)]
+    labels = np.asarray(array(y_true).numpy()).reshape(-1)
+    if labels.shape != columns[0].shape:
+        raise ShapeError(f"roc_auc: {labels.shape[0]} targets for predictions of shape {tuple(scores.shape)}")
+    numbers = range(len(columns)) if len(columns) > 1 else [1]
+    return float(np.mean([_area(labels == c, column) for c, column in zip(numbers, columns, strict=True)]))
+
+
+def _area(positive: np.ndarray, scores: np.ndarray) -> float:
+    """Return the area under the curve of one class against the rest."""
+    many, few = int(np.sum(positive)), int(np.sum(~positive))
+    if not many or not few:
+        return float("nan")
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place.reshape(-1)]
+    return float((np.sum(ranks[positive]) - many * (many + 1) / 2) / (many * few))
+
+
+# ------------------------------------------------------------------ metrics of a trainer
+
+NAMES: dict[str, Any] = {
+    "accuracy": accuracy,
+    "acc": accuracy,
+    "top_k_accuracy": top_k_accuracy,
+    "mean_squared_error": mean_squared_error,
+    "mse": mean_squared_error,
+    "mean_absolute_error": mean_absolute_error,
+    "mae": mean_absolute_error,
+    "r2_score": r2_score,
+    "r2": r2_score,
+    "precision": precision,
+    "recall": recall,
+    "f1": f1,
+    "roc_auc": roc_auc,
+    "auc": roc_auc,
+}
+"""The metrics that a trainer takes by name."""
+
+
+def streaming(function: Any, threshold: float | None) -> Metric | None:
+    """Return the metric of sums that equals a function, or None where there is none."""
+    if isinstance(function, Metric):
+        return function
+    for name in ("precision", "recall", "f1"):
+        if function is NAMES[name]:
+            return Confusion(name, threshold=threshold)
+    made: Any = {
+        accuracy: lambda: Accuracy(threshold),
+        top_k_accuracy: TopK,
+        mean_squared_error: lambda: Error(2),
+        mean_absolute_error: lambda: Error(1),
+        r2_score: R2,
+    }.get(function)
+    return None if made is None else made()
+
+
+def named(metrics: Any) -> dict[str, Any]:
+    """Return metrics as functions by name. Raises for an unknown one."""
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = (metrics,)
+    pairs = metrics.items() if isinstance(metrics, Mapping) else ((_name(metric), metric) for metric in metrics)
+    found: dict[str, Any] = {}
+    for name, metric in pairs:
+        if isinstance(metric, str) and metric not in NAMES:
+            known = ", ".join(NAMES)
+            raise ConfigurationError(f"metrics: there is no metric {metric!r}; known are {known}, and functions")
+        metric = NAMES[metric] if isinstance(metric, str) else metric
+        if not callable(metric):
+            raise ConfigurationError(f"metrics: expected names and functions, found a {type(metric).__name__}")
+        if name == "<lambda>":
+            raise ConfigurationError("metrics: a lambda has no name; give {name: function}")
+        if name in found or name in RESERVED:
+            raise ConfigurationError(f"metrics: the name {name!r} is taken; give {{name: function}} with another one")
+        if metric is confusion_matrix:
+            raise ConfigurationError("metrics: confusion_matrix is no number; call it on what predict returns")
+        found[name] = metric
+    return found
+
+
+RESERVED = ("event", "epoch", "step", "batch", "loss", "lr", "seconds", "samples_per_second")
+
+
+def _name(metric: Any) -> str:
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__.lower())
