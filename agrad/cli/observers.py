@@ -91,10 +91,8 @@ class Bar(Observer):
         self._bar.start()
 
     def steps(self, losses: np.ndarray, record: Record) -> None:
-        numbers = (
-            f"loss {record['loss']:.4f}  accuracy {record['accuracy']:.1%}  "
-            f"{record['samples_per_second']:,.0f} samples/s"
-        )
+        accuracy = f"  accuracy {record['accuracy']:.1%}" if "accuracy" in record else ""
+        numbers = f"loss {record['loss']:.4f}{accuracy}  {record['samples_per_second']:,.0f} samples/s"
         self._bar.update(
             self._task,
             completed=record["step"],
@@ -124,12 +122,14 @@ def on_terminal(quiet: bool) -> Observer:
 
 def describe_start(record: Record) -> str:
     """Return the first lines about a run."""
-    layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
+    layers = "-".join(map(str, (record["features"], *record["hidden"], record["outputs"])))
+    layers = f"convolutions, {layers}" if record["model"] == "conv" else layers
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:
         parts += f", {record['validation_examples']:,} for validation"
+    kinds = f"{record['classes']} classes" if "classes" in record else f"{record['outputs']} to learn"
     lines = (
-        f"{record['dataset']}: {parts}, {record['classes']} classes\n"
+        f"{record['dataset']}: {parts}, {kinds}\n"
         f"{layers} {record['activation']}, {record['parameters']:,} parameters, {record['dtype']}, "
         f"on {record['backend']} ({record['device']})"
     )
@@ -140,12 +140,13 @@ def describe_start(record: Record) -> str:
 
 def describe_epoch(record: Record, epochs: int) -> str:
     """Return a line about a finished epoch."""
-    line = (
-        f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}  loss {record['loss']:.4f}  "
-        f"accuracy {record['accuracy']:.2%}"
-    )
-    if "validation_accuracy" in record:
-        line += f"  validation loss {record['validation_loss']:.4f}  accuracy {record['validation_accuracy']:.2%}"
+    line = f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}  loss {record['loss']:.4f}"
+    if "accuracy" in record:
+        line += f"  accuracy {record['accuracy']:.2%}"
+    if "validation_loss" in record:
+        line += f"  validation loss {record['validation_loss']:.4f}"
+        classes = "validation_accuracy" in record
+        line += f"  accuracy {record['validation_accuracy']:.2%}" if classes else f"  R2 {record['validation_r2']:.4f}"
     return f"{line}  {record['samples_per_second']:,.0f} samples/s"
 
 
@@ -234,13 +235,14 @@ class Plot(Observer):
         at = (self._first + 1 + np.arange(len(self._losses))) / self._batches
         left.plot(at, np.array(self._losses), color="0.8", linewidth=0.8, label="each step")
         epochs = [entry["epoch"] for entry in self._history]
-        for axes, name in ((left, "loss"), (right, "accuracy")):
+        score = "accuracy" if "test_loss" not in record or "test_accuracy" in record else "r2"
+        for axes, name in ((left, "loss"), (right, score)):
             for part, label in (("", "training"), ("validation_", "validation")):
                 known = [entry.get(part + name) for entry in self._history]
                 if known and None not in known:
                     axes.plot(epochs, known, marker=".", label=label)
-            if name == "accuracy" and "test_accuracy" in record:
-                axes.axhline(record["test_accuracy"], color="0.3", linestyle="--", label="test, at the end")
+            if name != "loss" and f"test_{name}" in record:
+                axes.axhline(record[f"test_{name}"], color="0.3", linestyle="--", label="test, at the end")
             axes.set_xlabel("epoch")
             axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_ylabel(name)

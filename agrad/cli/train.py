@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import data, optim
+from agrad import optim
 from agrad.cli import config as configs
-from agrad.cli import models, sources
+from agrad.cli import models, report, sources
 from agrad.cli.feed import Feed
 from agrad.cli.interrupts import Interrupts
 from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place, chosen, has_tensor_float
+from agrad.cli.scores import details, summary
+from agrad.cli.tasks import Scores, training_task
 from agrad.cli.terminal import complain, say
-from agrad.cli.training import Scores, Trainer, measure
+from agrad.cli.training import Trainer, best_epoch, measure
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
 
@@ -40,6 +42,7 @@ class Run:
         if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
             data_dir = self.saved.data_dir
         sources.check_source(self.config.data, data_dir, self.config.label)
+        sources.check_settings(self.config)
         self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
@@ -47,7 +50,7 @@ class Run:
         self.observers = [on_terminal(args.quiet), *observers]
         self.observers += [Log(args.log, self.saved is not None)] if args.log is not None else []
         self.observers += [Plot(args.plot, history)] if args.plot is not None else []
-        self.quiet = args.quiet
+        self.quiet, self.report_path = args.quiet, args.report
         self.jit = args.jit
         self._check_precision()
         # another backend rounds differently: the command to resume names this one
@@ -95,10 +98,13 @@ class Run:
                     "--save needs the package safetensors, which is not installed; install it with: "
                     "pip install 'agrad[train]'"
                 )
+        if args.report is not None:
+            check_output("--report", args.report)
         named = [
             ("--save", self.save_path),
             ("--log", args.log),
             ("--plot", args.plot),
+            ("--report", args.report),
             ("--data", self.source),
         ]
         places: dict[str, str] = {}
@@ -113,30 +119,27 @@ class Run:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
         dataset = sources.load(
-            self.source,
-            data_dir=self.source_dir,
-            label=config.label,
-            dtype=config.dtype,
-            report=complain,
+            self.source, config, data_dir=self.source_dir, label=config.label, report=complain
         )
         self.dataset = dataset
+        n = int(dataset.y_train.shape[0])
+        self.told = sources.about(dataset, config, n)
+        config = self.config = configs.settled(config, dataset.task, n)
         self.fingerprint = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
                 f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on: {changed}; "
                 "name the same data with --data or --data-dir"
             )
-        self.description = sources.describe(dataset, config.label)
-        rows, held = np.arange(dataset.y_train.shape[0]), np.arange(0)
-        if config.validation:
-            rows, held = data.stratified_split(dataset.y_train, config.validation, config.seed)
-        self.rows, self.held = rows, held
+        self.description = sources.describe(dataset)
+        self.rows, self.held = sources.held_out(dataset, config)
+        self.task = training_task(config, dataset, self.rows, self.description, place)
         if self.saved is not None:
             self.progress = self.saved.progress
-            self.model = self.saved.model(place)
+            self.model = self.saved.model(place, best=False)
         else:
             self.progress = Progress()
-            self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
+            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
         self.batches = -(-rows.shape[0] // config.batch_size)
         self.optimizer = models.optimizer_for(config, self.model, self.batches)
         # scales small gradients into the range of float16
@@ -159,9 +162,9 @@ class Run:
             held = Feed(dataset.X_train[self.held], y_held, place)
 
             def validate() -> Scores:
-                return measure(self.model, held, y_held, place)
+                return measure(self.model, held, y_held, place, self.task)
 
-        trainer = Trainer(
+        trainer = self.trainer = Trainer(
             self.model,
             self.optimizer,
             Feed(dataset.X_train, dataset.y_train, place),
@@ -170,10 +173,15 @@ class Run:
             config,
             self.progress,
             self.observers,
+            self.task,
             scale=self.scale,
             validate=validate,
             jit=self.jit,
+            best=self.saved.best if self.saved is not None else None,
         )
+        if not self.quiet:
+            for line in self.told:
+                say(line)
         begun = time.perf_counter()
         with Interrupts() as interrupts, contextlib.ExitStack() as stack:
             for observer in self.observers:
@@ -190,15 +198,28 @@ class Run:
                 self._save()
                 self._end("interrupted", trainer, begun)
                 return self._interrupted(interrupts)
-            scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place)
-            end = self._end("end", trainer, begun, test_accuracy=scores.accuracy, test_loss=scores.loss)
-        say(
-            f"test accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}, in {end['seconds']:.1f} s "
-            f"({end['samples_per_second']:,.0f} samples/s)"
-        )
+            if trainer.best:
+                self.model.load_state_dict(trainer.best)
+            scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place, self.task)
+            numbers = {f"test_{name}": value for name, value in scores.numbers.items()}
+            end = self._end("end", trainer, begun, **numbers, test_loss=scores.loss)
+        if not self.quiet:
+            self._tell_end(trainer, scores)
+        say(f"test {summary(scores)}, in {end['seconds']:.1f} s ({end['samples_per_second']:,.0f} samples/s)")
+        if self.report_path is not None:
+            report.write(self.report_path, self, scores, end)
         if self.save_path is not None and not self.quiet:
             say(f"saved to {self.save_path}")
         return 0
+
+    def _tell_end(self, trainer: Trainer, scores: Scores) -> None:
+        """Print which epoch was the best, and the scores in detail."""
+        best, done = best_epoch(self.progress.history), self.progress.epoch
+        if best:
+            stalled = f"stopped after {done}, as none was better for {done - best}; " if trainer.stalled() else ""
+            say(f"{stalled}epoch {best} of {done} had the lowest validation loss; its values are used")
+        for line in details(scores, self.dataset.y_test, self.description):
+            say(line)
 
     def _save(self) -> None:
         """Save the run, if a file is named."""
@@ -214,6 +235,7 @@ class Run:
                 self.data_dir,
                 self.fingerprint,
                 self.folder,
+                self.trainer.best,
             )
 
     def _kept(self) -> str:
@@ -247,7 +269,8 @@ class Run:
             **config.as_metadata(),
             "dataset": dataset.name,
             "features": dataset.n_features,
-            "classes": dataset.n_classes,
+            **({"classes": dataset.n_outputs} if dataset.task == "classification" else {}),
+            "outputs": dataset.n_outputs,
             "train_examples": int(self.rows.shape[0]),
             "validation_examples": int(self.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),

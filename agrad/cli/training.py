@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from agrad.cli.feed import LAZY, Feed
 from agrad.cli.observers import Observer, Record
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
+from agrad.cli.tasks import Scores, Task
 from agrad.errors import AnomalyError
 
 JITTED = ("numpy", "jax", "torch", "cupy")
@@ -28,17 +29,8 @@ AT_ONCE = 1024
 """The number of examples that are measured at a time."""
 
 
-class Scores:
-    """The scores of a model: mean `loss`, `accuracy`, and predicted classes (n,)."""
-
-    def __init__(self, losses: np.ndarray, told: np.ndarray, y: np.ndarray) -> None:
-        self.loss = float(np.sum(losses, dtype=np.float64)) / y.shape[0]
-        self.accuracy = float(np.mean(told == y))
-        self.told = told
-
-
 def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
-    """Return the logits (n, classes) of all examples, on the host."""
+    """Return the outputs (n, k) for all examples, on the host."""
     xp, host = place.backend.xp, place.backend.to_host
     was_training = model.training
     model.eval()
@@ -51,10 +43,15 @@ def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
     return np.asarray(host(xp.concat(parts, axis=0)))
 
 
-def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
-    """Return the scores of all examples of `feed`, with class numbers `y` (n,)."""
-    logits = predict(model, feed, place).astype(np.float64)
-    return Scores(agrad.cross_entropy(logits, y, reduction="none"), np.argmax(logits, axis=1), y)
+def measure(model: Any, feed: Feed, y: np.ndarray, place: Place, task: Task) -> Scores:
+    """Return the scores of all examples of `feed`, with labels or targets `y`."""
+    return task.scores(predict(model, feed, place), y)
+
+
+def best_epoch(history: Sequence[Record]) -> int:
+    """Return the first epoch with the lowest validation loss; 0 without validation."""
+    losses = [record.get("validation_loss", math.inf) for record in history]
+    return 1 + int(np.argmin(losses)) if losses and min(losses) < math.inf else 0
 
 
 def raw(value: Any) -> Any:
@@ -80,13 +77,18 @@ class Trainer:
         config: Config,
         progress: Progress,
         observers: Sequence[Observer],
+        task: Task,
         *,
         scale: Any = None,
         validate: Callable[[], Scores] | None = None,
         jit: bool | None = None,
+        best: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.model, self.optimizer, self.place = model, optimizer, place
         self.config, self.progress, self.observers = config, progress, observers
+        self.task = task
+        self.best: dict[str, np.ndarray] = dict(best or {})
+        """The network's values after the best epoch, where there is validation."""
         self.samples = 0
         self.seconds = 0.0
         self._feed, self._rows = feed, rows
@@ -110,13 +112,18 @@ class Trainer:
         """
         # the losses show that a run diverges; NumPy's warnings would only repeat it
         with np.errstate(all="ignore"):
-            while self.progress.epoch < self.config.epochs:
+            while self.progress.epoch < self.config.epochs and not self.stalled():
                 if not self._epoch(stopped):
                     return False
                 save()
                 if stopped() and self.progress.epoch < self.config.epochs:
                     return False
         return True
+
+    def stalled(self) -> bool:
+        """Return True if the validation loss has not fallen for as many epochs as the patience is."""
+        best, patience = best_epoch(self.progress.history), self.config.patience
+        return bool(best and patience and self.progress.epoch - best >= patience)
 
     def _epoch(self, stopped: Callable[[], bool]) -> bool:
         """Train the rest of an epoch. Returns False if it was stopped."""
@@ -164,8 +171,8 @@ class Trainer:
 
     def _computed(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Take one step; return the loss before it and the number of right examples."""
-        logits = self.model(X)
-        loss = agrad.cross_entropy(logits, y)
+        output = self.model(X)
+        loss = self.task.loss(output, y)
         if self._scale is None:
             loss.backward()
             self.optimizer.step()
@@ -173,7 +180,7 @@ class Trainer:
             self._scale(loss).backward()
             self._scale.step()
         self.optimizer.zero_grad()
-        return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == y, agrad.int32))
+        return loss, self.task.right(output, y)
 
     def _read(self) -> None:
         """Read the results of the last steps; stop at a loss that is not finite."""
@@ -211,7 +218,7 @@ class Trainer:
             "epoch": progress.epoch,
             "step": progress.step,
             "loss": progress.loss / progress.seen,
-            "accuracy": progress.correct / progress.seen,
+            **({"accuracy": progress.correct / progress.seen} if self.task.main == "accuracy" else {}),
             "samples_per_second": (progress.seen - self._earlier) / took if took > 0 else 0.0,
         }
 
@@ -227,11 +234,14 @@ class Trainer:
         }
         if self._validate is not None:
             scores = self._validate()
-            record |= {"validation_loss": scores.loss, "validation_accuracy": scores.accuracy}
+            record["validation_loss"] = scores.loss
+            record[f"validation_{self.task.main}"] = scores.numbers[self.task.main]
         progress.epoch += 1
         progress.batch = progress.correct = progress.seen = 0
         progress.loss = 0.0
         progress.history.append(record)
+        if best_epoch(progress.history) == progress.epoch:
+            self.best = {name: np.array(value) for name, value in self.model.state_dict().items()}
         for observer in self.observers:
             observer.epoch(record)
 
