@@ -294,7 +294,7 @@ def _module(api_version: str | None = None) -> _ModuleType:
 _namespace.module = _module
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
-_PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "tree")
+_PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "train", "tree")
 
 # functions by NumPy's names, for libraries that search the package of an array's class for them
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")

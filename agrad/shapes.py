@@ -151,3 +151,12 @@ def unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     except ShapeError:
         return True
     return False
+
+
+def window_places(
+    shape: Sequence[int], axis: int, length: int, step: int, dilation: int = 1
+) -> list[tuple[slice, ...]]:
+    """Return the index of each element of the windows along an axis."""
+    span = (shape[axis] - dilation * (length - 1) - 1) // step * step + 1
+    before, after = (slice(None),) * axis, (slice(None),) * (len(shape) - axis - 1)
+    return [(*before, slice(i * dilation, i * dilation + span, step), *after) for i in range(length)]

@@ -24,6 +24,7 @@ MODULES = {
     "draws": "bench.draws",
     "loops": "bench.loops",
     "shapes": "bench.shapes",
+    "conv": "bench.conv",
 }
 """The modules of the suites, by name."""
 

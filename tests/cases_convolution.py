@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from table import complex_normal, constant, ex, normal, row
+from table import complex_normal, constant, ex, normal, row, values
 
 from agrad.registry import PRIMITIVES
 
@@ -57,4 +57,42 @@ row(
     ex("complex", complex_normal(1, 1, 3, 3), complex_normal(2, 1, 2, 2), **_PLAIN),
     call=PRIMITIVES["convolution"].bind,
     reference=_correlated,
+)
+
+
+def _windows(x: Any, reduce: Any, kernel: Any, strides: Any, dilation: Any = (1, 1)) -> Any:
+    """Return a reduction of windows along the last two axes, window by window."""
+    spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    lengths = [(n - span) // s + 1 for n, span, s in zip(x.shape[-2:], spans, strides, strict=True)]
+    y = np.empty((*x.shape[:-2], *lengths), x.dtype)
+    for p, q in np.ndindex(*lengths):
+        rows, columns = (
+            slice(i * s, i * s + n, d) for i, s, n, d in zip((p, q), strides, spans, dilation, strict=True)
+        )
+        y[..., p, q] = reduce(x[..., rows, columns], axis=(-2, -1))
+    return y
+
+
+_HALVES: dict[str, Any] = {"kernel": (2, 2), "strides": (2, 2)}
+
+row(
+    "max_pool",
+    ex("tiles", normal(2, 4, 6), **_HALVES, dilation=(1, 1)),
+    ex("overlapping", normal(2, 5, 6), kernel=(3, 2), strides=(1, 1), dilation=(1, 1)),
+    ex("steps", normal(7, 8), kernel=(2, 3), strides=(3, 2), dilation=(2, 1)),
+    ex("equal elements", values(np.ones((4, 4))), **_HALVES, dilation=(1, 1), kink=True),
+    ex("empty", normal(0, 4, 4), **_HALVES, dilation=(1, 1)),
+    call=PRIMITIVES["max_pool"].bind,
+    reference=lambda xp, x, kernel, strides, dilation: _windows(x, np.max, kernel, strides, dilation),
+)
+
+row(
+    "sum_pool",
+    ex("tiles", normal(2, 4, 6), **_HALVES),
+    ex("overlapping", normal(2, 5, 6), kernel=(3, 2), strides=(1, 1)),
+    ex("apart", normal(7, 8), kernel=(2, 3), strides=(3, 4)),
+    ex("complex", complex_normal(1, 3, 4), kernel=(2, 2), strides=(1, 2)),
+    ex("empty", normal(0, 4, 4), **_HALVES),
+    call=PRIMITIVES["sum_pool"].bind,
+    reference=lambda xp, x, kernel, strides: _windows(x, np.sum, kernel, strides),
 )

@@ -43,6 +43,12 @@ They are compositions of agrad's functions and have no derivative rules of their
   NumPy does not look into a list, and its conversion is an error that names `.detach()`: `np.sum(np.stack([a, b]))`.
 - **Positions and counts** (`argmax`, `searchsorted`, `unique`'s indices) are found on the host and are constants.
 - **Memory order** (`order="K"`, `"A"`) is each library's own affair. `weights=` of quantiles is refused.
+- **Small arrays.** On a few elements 718 of 800 calls of recorded Tensors take at most 5 times NumPy's own time, or
+  30 us, and 797 of those that nothing records (`python tests/numpy_times.py` lists the others). Above, in us: `pad` by
+  statistics 80 to 250, `polyfit` 180 to 220, `at` of other ufuncs than sums 50 to 155, `linalg.lstsq` 110 to 120,
+  `nanvar` and `var` with `where=` 90 to 120, `gradient` between uneven points 65 to 105, `interp` 45 to 105, `poly` 75
+  to 95, `piecewise`, `apply_along_axis` 65 to 95, `put` and its like 40 to 85, quantiles that skip nan 75, `accumulate`
+  and `reduce` of ufuncs without a sum, product or extreme 35 to 70, `out=` 30 to 55, the rest below 60.
 - **Subclasses** of ndarray (`numpy.ma`, `numpy.matrix`) and classes that agrad does not know are asked themselves, and
   where they have no answer NumPy's error says so.
 

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from scipy_calls import Call
 from scipy_distance_calls import CALLS as DISTANCE
+from scipy_fft_calls import CALLS as FFT
 from scipy_integrate_calls import CALLS as INTEGRATE
 from scipy_interpolate_calls import CALLS as INTERPOLATE
 from scipy_linalg_calls import CALLS as LINALG
@@ -22,9 +23,51 @@ The tests compare each call with SciPy's value, its derivatives up to the order 
 second on JAX and Dask with NumPy's), and the call under `vmap` and `jit` with the plain one. `python
 tests/scipy_page.py` writes the tables.
 """
-MODULES = (INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, SIGNAL, DISTANCE, SPECIAL, STATS)
+MODULES = (FFT, INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, SIGNAL, DISTANCE, SPECIAL, STATS)
 CALLS: list[Call] = [call for module in MODULES for call in module]
 ORDERS = ("constant", "first", "second")
+
+
+MISSING: dict[str, str] = {}
+"""Names of ``jax.scipy`` and ``autograd.scipy`` that ``agrad.scipy`` lacks, with the reason."""
+
+
+def _missing(reason: str, names: str) -> None:
+    MISSING.update(dict.fromkeys(names.split(), reason))
+
+
+_missing(
+    "takes no arrays, or has a result without a derivative: SciPy's own, made an array of the backend",
+    "cluster.vq.vq linalg.dft linalg.hadamard linalg.helmert linalg.hilbert linalg.invhilbert linalg.invpascal "
+    "linalg.pascal special.bernoulli stats.mode stats.rankdata",
+)
+_missing(
+    "SciPy's own takes gradients: `minimize(f, x0, jac=agrad.grad(f))`", "optimize.minimize optimize.OptimizeResults"
+)
+_missing(
+    "`agrad.linear_solve` takes a matrix-free product", "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres"
+)
+_missing(
+    "SciPy's own class takes Tensors with `SCIPY_ARRAY_API=1`", "spatial.transform.Rotation spatial.transform.Slerp"
+)
+_missing(
+    "its derivative is not written: the factors are not unique, or a function of all elements of them",
+    "linalg.funm linalg.hessenberg linalg.qr_multiply linalg.rsf2csf linalg.schur linalg.fiedler_companion",
+)
+_missing(
+    "no form of it by operations of the standard is written, nor its derivative",
+    "signal.csd special.bessel_jn special.dawsn special.exp1 special.expi special.expn special.fresnel special.hyp1f1 "
+    "special.hyp2f1 special.ive special.owens_t special.sici special.spence special.sph_harm_y special.wofz "
+    "stats.poisson.entropy",
+)
+
+
+def missing() -> Iterator[str]:
+    yield "\n## What `jax.scipy` or `autograd.scipy` have and `agrad.scipy` has not\n\n"
+    yield "| names | instead, or why |\n|---|---|\n"
+    for reason in dict.fromkeys(MISSING.values()):
+        names = sorted((name for name, other in MISSING.items() if other == reason), key=str.lower)
+        yield f"| {' '.join(f'`{name}`' for name in names)} | {reason} |\n"
 
 
 def names_of(module: str) -> list[str]:
@@ -65,7 +108,7 @@ def tables() -> Iterator[str]:
 
 def page() -> str:
     """Return the whole page: its text up to the tables, as it stands, and the tables anew."""
-    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join(tables())
+    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join((*tables(), *missing()))
 
 
 if __name__ == "__main__":

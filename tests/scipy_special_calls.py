@@ -27,6 +27,8 @@ CALLS.add("betainc", lambda m, a, b, x: m.betainc(a, b, x), _S, _S[::-1], _P, fi
 CALLS.add("polygamma", lambda m, x: m.polygamma(1, x), _S)
 CALLS.add("jv", lambda m, x: m.jv(2, x), _S)
 CALLS.add("xlogy", lambda m, x, y: m.xlogy(x, y), _P, np.asarray([[1.0], [2.0]]))
+CALLS.add("yn", lambda m, x: m.yn(3, x), _S)
+CALLS.add("yn negative", lambda m, x: m.yn(-3, x), _S)
 CALLS.add("cbrt", lambda m, x: m.cbrt(x), _S)
 CALLS.add("poch", lambda m, z, k: m.poch(z, k), _S, _P)
 CALLS.add("poch numbers", lambda m, z: m.poch(z, 2), _S)

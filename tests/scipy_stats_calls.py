@@ -31,6 +31,7 @@ CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
     "chi2": ((np.asarray([0.7, 3.3, 9.4]),), _POSITIVE),
     "invgamma": ((np.asarray([2.7, 3.3, 4.4]),), _POSITIVE),
     "beta": ((np.asarray([0.7, 1.3, 8.4]), np.asarray([2.0, 0.6, 3.5])), _UNIT),
+    "gennorm": ((np.asarray([0.7, 1.3, 3.4]),), _X / 3),
     "t": ((np.asarray([2.5, 4.3, 30.0]),), _X),
 }
 DISCRETE: dict[str, tuple[np.ndarray, ...]] = {
@@ -41,7 +42,7 @@ DISCRETE: dict[str, tuple[np.ndarray, ...]] = {
     "geom": (np.asarray([0.2, 0.5, 0.75]),),
 }
 _LOW, _HIGH = np.asarray([-1.3, 1.5, 0.2]), np.asarray([0.6, 4.0, 3.0])
-SOLVED = ("gamma", "chi2", "invgamma", "beta", "t")
+SOLVED = ("gamma", "chi2", "gennorm", "invgamma", "beta", "t")
 """Distributions whose quantiles are found by iterations."""
 
 
@@ -79,6 +80,22 @@ for _name, _shapes in DISCRETE.items():
         _add(_name, _method, (), _shapes)
     for _method in ("ppf", "isf"):
         _add(_name, _method, (np.asarray([0.04, 0.63, 0.981]),), (*_shapes, _LOC), slow=True, order=1)
+_C, _ANGLES = np.asarray([0.2, 0.5, 0.8]), np.asarray([[0.3, 1.2, 2.0], [4.0, 0.45, 6.1]])
+for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+    _add("wrapcauchy", _method, (_LOC + _SCALE * _ANGLES,), (_C, _LOC, _SCALE))
+for _method in ("ppf", "isf"):
+    _add("wrapcauchy", _method, (_Q,), (_C[:1], _LOC[:1], _SCALE[:1]))
+_add("wrapcauchy", "entropy", (), (_C, _LOC, _SCALE))
+for _method in ("logpdf", "pdf"):
+    _add("vonmises", _method, (_X,), (np.asarray([0.3, 2.0, 40.0]), _LOC, _SCALE))
+_add("vonmises", "entropy", (), (np.asarray([0.3, 2.0, 40.0]),))
+for _method in ("logpmf", "pmf"):
+    _add("betabinom", _method, (_K,), (np.asarray(8), _SCALE, _SCALE[::-1] + 1))
+for _method in ("mean", "var", "std"):
+    _add("betabinom", _method, (), (np.asarray(8), _SCALE, _SCALE[::-1] + 1))
+_COUNTS, _CHANCES = np.asarray([[3, 2, 1], [2, 0, 4], [1, 1, 1]]), np.asarray([0.2, 0.5, 0.3])
+_add("multinomial", "logpmf", (_COUNTS[:2], np.asarray(6)), (_CHANCES,))
+_add("multinomial", "pmf", (_COUNTS, np.asarray(6)), (_CHANCES,))
 CALLS.add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
 CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
@@ -145,6 +162,8 @@ CALLS.add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w
 CALLS.add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
 CALLS.add("pearsonr", lambda m, x, y: m.pearsonr(x, y).statistic[None], _DATA[0], _DATA[1])
 CALLS.add("pearsonr axis", lambda m, x, y: m.pearsonr(x, y, axis=1).statistic, _DATA, _DATA**2)
+CALLS.add("sem", lambda m, x: m.sem(x), _DATA)
+CALLS.add("sem axis", lambda m, x: m.sem(x, axis=None, ddof=0)[None], _DATA)
 CALLS.add("zscore", lambda m, x: m.zscore(x), _DATA)
 CALLS.add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
 CALLS.add("entropy", lambda m, p: m.entropy(p), _POSITIVE)

@@ -43,13 +43,18 @@ HELPERS = {"boolean_dispatch", "handle_torch_function", "has_torch_function", "h
 
 DIFFERS = {
     "torch.nn": {
-        "BatchNorm1d BatchNorm2d BatchNorm3d": "`momentum` is a number, and batches are not counted",
         "Buffer": "makes a plain Tensor",
         "Dropout": "each mask is a function of a seed and the number of the call, which `state_dict` has",
+        "GRU LSTM RNN": "`lengths=` in place of packed sequences",
         "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` turns it",
         "Module": "parts are also found in lists, tuples and dicts; `state_dict` gives NumPy arrays; `to` takes a "
         'backend, `to("cupy")` in place of `cuda()`',
+        "MultiheadAttention": "a query without a key gives zeros, with `need_weights` too",
         "Parameter": "makes a plain Tensor, so that operations are as fast as on any",
+    },
+    "torch.nn.functional": {
+        "ctc_loss": "the derivative is that by `log_probs`; PyTorch's is right only through a `log_softmax` before",
+        "grid_sample": "the result at a point that is NaN is NaN",
     },
     "torch.nn.init": {
         "kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_": "a weight of two axes is (inputs, outputs), "
@@ -73,7 +78,6 @@ MISSING = {
     },
     "torch.nn.functional": {
         "conv_tbc": "write `conv1d` with permuted axes",
-        "gumbel_softmax": "write `softmax((logits + agrad.random.gumbel(key, shape)) / tau)`",
         "assert_int_or_pair": "a helper of PyTorch's",
     },
     "torch.nn.init": {},

@@ -130,6 +130,37 @@ def _framed(x: torch.Tensor, padding: Any) -> torch.Tensor:
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
 
+def _derivative(place: int, g: Any, x: Any, w: Any, how: dict[str, Any]) -> Any:
+    """Return PyTorch's derivative by ``x`` (place 0) or ``w`` (1); of that array only the shape is read.
+
+    PyTorch has it without zeros between elements, with as many around on both sides, and conjugates complex numbers.
+    """
+    evenly = set(how["x_dilation"]) == {1} and all(low == high >= 0 for low, high in how["padding"])
+    if not evenly or not g.is_floating_point() or not (g.numel() and x.numel() and w.numel()):
+        return NotImplemented
+    pads = [low for low, _ in how["padding"]]
+    return torch.ops.aten.convolution_backward(
+        g, x, w, None, how["strides"], pads, how["w_dilation"], False, [0] * len(pads), how["groups"],
+        [place == 0, place == 1, False],
+    )[place]  # fmt: skip
+
+
+@kernel("torch", "convolution", "vjp:x")
+def convolution_x(
+    g: Any, w: Any, x_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> Any:
+    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
+    return _derivative(0, g, g.new_empty(x_meta.shape), w, {**how, "groups": groups})
+
+
+@kernel("torch", "convolution", "vjp:w")
+def convolution_w(
+    g: Any, x: Any, w_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> Any:
+    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
+    return _derivative(1, g, x, g.new_empty(w_meta.shape), {**how, "groups": groups})
+
+
 def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
     out = torch.zeros(shape, dtype=g.dtype, device=g.device)
     axes, index = _ascending(out, index)
@@ -176,6 +207,21 @@ def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 
 
 # ------------------------------------------------------------------ devices and memory
+
+
+def matmul(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+    """Multiply matrices.
+
+    A sparse one multiplies all columns of a batch at once, as PyTorch has no product of it with batches.
+    """
+    try:
+        return compat.matmul(x1, x2)
+    except RuntimeError:
+        if x1.layout is torch.strided or x1.ndim != 2 or x2.ndim < 3:
+            raise
+    columns = torch.movedim(x2, -2, 0)
+    y = compat.matmul(x1, columns.reshape(columns.shape[0], -1))
+    return torch.movedim(y.reshape(y.shape[0], *columns.shape[1:]), 0, -2)
 
 
 def _devices() -> list[torch.device]:
@@ -242,6 +288,7 @@ BACKEND = Backend(
         unique_all=unique_all,
         isin=isin,
         convolution=convolution,
+        matmul=matmul,
         searchsorted=searchsorted,
         special=special_words.TORCH,
     ),
@@ -272,6 +319,27 @@ def over_triangle(x1: torch.Tensor, x2: torch.Tensor, *, upper: bool) -> torch.T
 def matrix_exp(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.matrix_exp(x)
 
+
+# ------------------------------------------------------------------ softmax
+
+
+def _file_softmax(name: str) -> None:
+    own = getattr(torch, name)
+    back = getattr(torch.ops.aten, f"_{name}_backward_data")
+
+    @kernel("torch", name, "forward", when=torch.is_floating_point)
+    def softmax(x: torch.Tensor, *, axis: int) -> torch.Tensor:
+        found: torch.Tensor = own(x, axis)
+        return found
+
+    @kernel("torch", name, "vjp:x", when=lambda g, y: g.dtype == y.dtype and torch.is_floating_point(y))
+    def softmax_vjp(g: torch.Tensor, y: torch.Tensor, *, axis: int) -> torch.Tensor:
+        found: torch.Tensor = back(g, y, axis, y.dtype)
+        return found
+
+
+_file_softmax("softmax")
+_file_softmax("log_softmax")
 
 # ------------------------------------------------------------------ random numbers
 

@@ -35,13 +35,17 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float,
         parts.append(f'<line class="mark" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         anchor = "end" if at > WIDTH / 2 else "start"
         shift = -5 if at > WIDTH / 2 else 5
-        parts.append(f'<text class="note" x="{at + shift:.1f}" y="{TOP + 11}" text-anchor="{anchor}">{text(mark[1])}</text>')
+        parts.append(
+            f'<text class="note" x="{at + shift:.1f}" y="{TOP + 11}" text-anchor="{anchor}">{text(mark[1])}</text>'
+        )
     for number, (label, x, y) in enumerate(series):
         path = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in zip(x, y, strict=True))
         if len(x) == 1:
             parts.append(f'<circle class="dot{number}" cx="{frame.x(x[0]):.1f}" cy="{frame.y(y[0]):.1f}" r="3"/>')
         parts.append(f'<polyline class="line{number}" points="{path}"><title>{text(label)}</title></polyline>')
-    legend = "".join(f'<span><i class="key{number}"></i>{text(label)}</span>' for number, (label, *_) in enumerate(series))
+    legend = "".join(
+        f'<span><i class="key{number}"></i>{text(label)}</span>' for number, (label, *_) in enumerate(series)
+    )
     return frame.svg(parts, f"{y_name} by {x_name}") + f'<p class="legend">{legend}</p>'
 
 
@@ -56,7 +60,8 @@ def points(true: np.ndarray, told: np.ndarray, name: str) -> str:
         f'y2="{frame.y(high):.1f}"/>'
     ]
     parts += [
-        f'<circle class="point" cx="{frame.x(a):.1f}" cy="{frame.y(b):.1f}" r="2.5"/>' for a, b in zip(x, y, strict=True)
+        f'<circle class="point" cx="{frame.x(a):.1f}" cy="{frame.y(b):.1f}" r="2.5"/>'
+        for a, b in zip(x, y, strict=True)
     ]
     return frame.svg(parts, f"predicted by true {name}")
 

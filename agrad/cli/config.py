@@ -68,7 +68,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """The defaults for a named data set, and for files of tables, that differ from ``COMMON``."""
 
-OF_MODEL: dict[str, dict[str, Any]] = {"mlp": {}, "conv": {"hidden": (64,), "epochs": 10, "batch_size": 64, "lr": 1e-3}}
+OF_MODEL: dict[str, dict[str, Any]] = {"mlp": {}, "conv": {"hidden": (64,)}}
 """The defaults for a kind of network that differ from those for the data."""
 
 OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd": {"lr": 0.05}}

@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from agrad.cli.feed import Feed
 from agrad.cli.selection import Place
-from agrad.cli.sources import Dataset
-from agrad.cli.tasks import Task
-from agrad.cli.training import measure
+from agrad.cli.sources import Dataset, Description
+from agrad.cli.tasks import measure
 from agrad.data.order import DRAWS, permutation
 
 ROWS, REPEATS, MOST = 2000, 3, 100
 """The examples that are used at most, the random orders of each column, and the columns that are tried at most."""
 
 
-def importances(model: Any, dataset: Dataset, task: Task, place: Place) -> list[tuple[str, float]]:
+def importances(model: Any, dataset: Dataset, description: Description, place: Place) -> list[tuple[str, float]]:
     """Return by how much the accuracy, or R2, of the test part falls without a column, the most important first.
 
     The mean over random orders of the column's values. Empty for images and for more than `MOST` columns.
@@ -34,7 +32,8 @@ def importances(model: Any, dataset: Dataset, task: Task, place: Place) -> list[
     X, y = dataset.X_test[:ROWS], dataset.y_test[:ROWS]
 
     def score(X: np.ndarray) -> float:
-        return measure(model, Feed(X, y, place), y, place, task).numbers[task.main]
+        scores = measure(model, X, y, place, description)
+        return scores.numbers[scores.main]
 
     whole = score(X)
     found = []

@@ -14,15 +14,13 @@ import numpy as np
 import agrad
 from agrad.cli import models, sources
 from agrad.cli.config import is_table
-from agrad.cli.feed import Feed
 from agrad.cli.models import Saved
 from agrad.cli.outputs import check_output
+from agrad.cli.scores import details, summary
 from agrad.cli.selection import chosen
 from agrad.cli.sources import Dataset, Description, Examples
-from agrad.cli.scores import details, summary
-from agrad.cli.tasks import Regression, task_of
+from agrad.cli.tasks import measure, predict, units
 from agrad.cli.terminal import complain, say, write
-from agrad.cli.training import measure, predict
 from agrad.data.files import write_whole
 from agrad.errors import AgradError, ConfigurationError, DataError
 
@@ -33,8 +31,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
         saved = models.load(args.model)
         examples = _labelled(saved, args)
         assert examples.y is not None
-        task = task_of(saved.description)
-        scores = measure(saved.model(place), Feed(examples.X, examples.y, place), examples.y, place, task)
+        scores = measure(saved.model(place), examples.X, examples.y, place, saved.description)
         where = f"{place.backend.name} ({place.device_name})"
     if not args.quiet:
         say(f"{args.model} on {examples.what}: {examples.y.shape[0]:,} examples, on {where}")
@@ -55,8 +52,7 @@ def run_predict(args: argparse.Namespace) -> int:
         if args.proba and saved.description.task == "regression":
             raise ConfigurationError(f"--proba: {args.model!r} predicts quantities, not classes; leave it out")
         examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args), complain)
-        unlabelled = Feed(examples.X, np.zeros(examples.X.shape[0], dtype=np.int64), place)
-        output = predict(saved.model(place), unlabelled, place).astype(np.float64)
+        output = predict(saved.model(place), examples.X, place).astype(np.float64)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(_answers(output, saved.description, args.proba))
     if args.output is None:
@@ -71,7 +67,7 @@ def _answers(output: np.ndarray, description: Description, proba: bool) -> Itera
     """Return the rows of the predictions, of which the first has the names."""
     if description.task == "regression":
         yield ("example", *description.target_names)
-        for number, row in enumerate(Regression(description).units(output).tolist()):
+        for number, row in enumerate(units(output, description).tolist()):
             yield (number, *(f"{value:.9g}" for value in row))
         return
     names = description.class_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,16 +13,16 @@ import numpy as np
 import agrad
 from agrad import nn, optim, random
 from agrad.cli import config as configs
-from agrad.cli import progress as progresses
 from agrad.cli import sources
 from agrad.cli.config import Config
-from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.cli.sources import Dataset, Description, check_settings, check_source
 from agrad.data import TableEncoder
 from agrad.data.classification import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
+from agrad.train import progress as progresses
+from agrad.train.progress import Progress
 
 FORMAT = 2
 ACTIVATIONS: dict[str, Callable[[], Any]] = {
@@ -40,9 +40,9 @@ OPTIMIZER = "optimizer."
 LOSS_SCALE = "loss_scale."
 MEAN, SCALE = "data.mean", "data.scale"
 TARGET_MEAN, TARGET_SCALE = "data.target_mean", "data.target_scale"
-BEST = "best."
-"""The beginning of names of the network's values after the epoch with the lowest validation loss."""
-BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", BEST)
+EARLY, BEST = "early.", "early.values."
+"""The beginnings of names of the state of early stopping, and of the network's values after the best epoch in it."""
+BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 """The beginnings of names of tensors that are not the network's."""
 
 
@@ -180,9 +180,13 @@ class Saved:
         self._fill(model, (best and self.best) or values, "model")
         return model
 
-    def fill(self, optimizer: Any, scale: Any) -> None:
-        """Load the saved state into an optimizer and a loss scale. Raises ``DataError``."""
-        for target, prefix, what in ((optimizer, OPTIMIZER, "optimizer's state"), (scale, LOSS_SCALE, "loss scale")):
+    def fill(self, optimizer: Any, scale: Any, early: Any) -> None:
+        """Load the saved state into an optimizer, a loss scale and early stopping. Raises ``DataError``."""
+        for target, prefix, what in (
+            (optimizer, OPTIMIZER, "optimizer's state"),
+            (scale, LOSS_SCALE, "loss scale"),
+            (early, EARLY, "state of early stopping"),
+        ):
             if target is not None:
                 state = {name.removeprefix(prefix): v for name, v in self.tensors.items() if name.startswith(prefix)}
                 self._fill(target, state, what)
@@ -190,7 +194,7 @@ class Saved:
     def _fill(self, target: Any, values: dict[str, np.ndarray], what: str) -> None:
         try:
             target.load_state_dict(values)
-        except AgradError as error:
+        except (AgradError, KeyError) as error:
             raise DataError(f"{self.path!r} does not hold the {what} that its header describes: {error}") from error
 
 
@@ -205,11 +209,12 @@ def save(
     data_dir: str | None,
     fingerprint: str,
     folder: str | None,
-    best: Mapping[str, np.ndarray],
+    early: Any,
 ) -> None:
     """Write everything to the file ``path``, or nothing. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
-    tensors |= {BEST + name: value for name, value in best.items()}
+    if early is not None:
+        tensors |= {EARLY + name: value for name, value in early.state_dict().items()}
     tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
     if scale is not None:
         tensors |= {LOSS_SCALE + name: value for name, value in scale.state_dict().items()}

@@ -100,7 +100,10 @@ def _training_data(data: Any) -> None:
         "has fewer than 5 rows",
     )
     data.add_argument(
-        "--categorical", type=_columns, metavar="COLUMN,COLUMN", help="columns of numbers, such as codes, to take as words"
+        "--categorical",
+        type=_columns,
+        metavar="COLUMN,COLUMN",
+        help="columns of numbers, such as codes, to take as words",
     )
     data.add_argument(
         "--keep", type=_columns, metavar="COLUMN,COLUMN", help="columns to keep that look like ids, which are left out"

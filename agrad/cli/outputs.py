@@ -11,7 +11,6 @@ from agrad.errors import SaveError
 REPORT = b'<!doctype html>\n<html lang="en">\n<!-- a report of agrad train -->'
 """The beginning of a report."""
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
-PICTURES = tuple(MAGIC)
 
 KINDS: dict[str, tuple[str, Callable[[str, bytes], bool]]] = {
     "--save": ("a model of agrad", lambda path, content: content[8:].startswith(b'{"__metadata__":{"agrad":')),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from agrad.cli.config import option, shown
 from agrad.cli.importance import importances
 from agrad.cli.outputs import REPORT
 from agrad.cli.scores import SHOWN, residual_lines, summary
-from agrad.cli.tasks import Scores, by_class, confusion
-from agrad.cli.training import best_epoch
+from agrad.cli.tasks import Scores, by_class, confusion, units
 from agrad.data.encoder import REASONS
 from agrad.data.files import write_whole
 
@@ -55,9 +54,9 @@ svg .mark { stroke: var(--soft); stroke-dasharray: 4 3; } svg polyline { fill: n
 """
 
 
-def write(path: str, run: Run, scores: Scores, end: dict[str, Any]) -> None:
+def write(path: str, run: Run) -> None:
     """Write the report of a finished run. Raises ``SaveError``."""
-    dataset = run.dataset
+    dataset, scores, end = run.dataset, run.scores, run.end
     where = f"{run.place.backend.name} ({run.place.device_name})"
     sections = [
         f"<h1>{text(dataset.name)}: {dataset.task}</h1>",
@@ -82,7 +81,13 @@ def write(path: str, run: Run, scores: Scores, end: dict[str, Any]) -> None:
 
 def _figures(run: Run, scores: Scores) -> str:
     """Return the main numbers."""
-    names = {"accuracy": "accuracy", "auc": "AUC", "r2": "R2", "mae": "mean absolute error", "mse": "mean squared error"}
+    names = {
+        "accuracy": "accuracy",
+        "auc": "AUC",
+        "r2": "R2",
+        "mae": "mean absolute error",
+        "mse": "mean squared error",
+    }
     shares = ("accuracy",)
     found = [
         (names[name], f"{value:.2%}" if name in shares else f"{value:.4g}") for name, value in scores.numbers.items()
@@ -96,9 +101,9 @@ def _curves(run: Run) -> str:
     """Return the learning curves."""
     history, drawn = run.progress.history, []
     epochs = [record["epoch"] for record in history]
-    best = best_epoch(history)
+    best, main = run.end.get("best_epoch"), run.scores.main
     mark = (float(best), f"best: {best}") if best else None
-    for name, shown_name in (("loss", "loss"), (run.task.main, "R2" if run.task.main == "r2" else run.task.main)):
+    for name, shown_name in (("loss", "loss"), (main, "R2" if main == "r2" else main)):
         series = []
         for part, label in (("", "training"), ("validation_", "validation")):
             values = [record.get(part + name) for record in history]
@@ -123,7 +128,9 @@ def _classes(run: Run, scores: Scores) -> str:
             for count in (row if few else [])
         )
         numbers = "".join(f'<td class="number">{value:.1%}</td>' for value in of_class)
-        rows.append(f'<tr><th scope="row">{text(name, 30)}</th>{cells}<td class="number">{sum(row):,}</td>{numbers}</tr>')
+        rows.append(
+            f'<tr><th scope="row">{text(name, 30)}</th>{cells}<td class="number">{sum(row):,}</td>{numbers}</tr>'
+        )
     ends = "".join(f'<th scope="col" class="number">{name}</th>' for name in ("examples", "precision", "recall", "F1"))
     hint = "Rows are true classes, columns those that the model told." if few else ""
     return (
@@ -135,7 +142,7 @@ def _classes(run: Run, scores: Scores) -> str:
 def _residuals(run: Run, scores: Scores) -> str:
     """Return charts of predictions and residuals of each target."""
     description = run.description
-    true = run.dataset.y_test * description.target_scale + description.target_mean
+    true = units(run.dataset.y_test, description)
     parts = []
     for at, name in enumerate(description.target_names):
         parts.append(f"<div>{charts.points(true[:, at], scores.told[:, at], name)}</div>")
@@ -149,10 +156,10 @@ def _residuals(run: Run, scores: Scores) -> str:
 
 def _importance(run: Run) -> str:
     """Return the importance of columns, if they can be named."""
-    found = importances(run.model, run.dataset, run.task, run.place)
+    found = importances(run.model, run.dataset, run.description, run.place)
     if not found:
         return ""
-    what = "R2" if run.task.main == "r2" else "accuracy"
+    what = "R2" if run.scores.main == "r2" else "accuracy"
     return (
         f'<h2>Importance of columns</h2><p class="hint">How much the {what} of the test part falls when the values of a '
         f"column change places at random.</p>{charts.bars(found[:COLUMNS], 'importance of columns')}"
@@ -168,7 +175,10 @@ def _data(run: Run) -> str:
         ("validation examples", f"{run.held.shape[0]:,}"),
         ("test examples", f"{dataset.y_test.shape[0]:,}"),
         ("numbers an example", f"{dataset.n_features:,}"),
-        ("to learn", ", ".join((*dataset.labels, f"({dataset.n_outputs} classes)" * (dataset.task == "classification")))),
+        (
+            "to learn",
+            ", ".join((*dataset.labels, f"({dataset.n_outputs} classes)" * (dataset.task == "classification"))),
+        ),
     ]
     table = _pairs([(name, value.strip(", ")) for name, value in rows])
     lines = "".join(f'<p class="hint">{text(line, 300)}</p>' for line in dataset.about)
@@ -192,9 +202,7 @@ def _settings(run: Run) -> str:
     values = {name: getattr(run.config, name) for name in run.config.as_metadata()}
     used = [(option(name), shown(value)) for name, value in values.items() if value is not None and value != ()]
     half = -(-len(used) // 2)
-    return (
-        f'<h2>Settings</h2><div class="grid2"><div>{_pairs(used[:half])}</div><div>{_pairs(used[half:])}</div></div>'
-    )
+    return f'<h2>Settings</h2><div class="grid2"><div>{_pairs(used[:half])}</div><div>{_pairs(used[half:])}</div></div>'
 
 
 def _pairs(rows: Sequence[tuple[str, str]]) -> str:

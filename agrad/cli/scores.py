@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agrad.cli.sources import Description
-from agrad.cli.tasks import Scores, by_class, confusion
+from agrad.cli.tasks import Scores, by_class, confusion, units
 
 SHOWN = 20
 """The number of classes up to which each confusion is shown."""
@@ -25,8 +25,7 @@ def details(scores: Scores, y: np.ndarray, description: Description) -> list[str
     """Return lines on each class, or on the residuals of each target (y standardised)."""
     if description.task == "classification":
         return class_lines(confusion(scores.told, y, len(description.class_names)), description.class_names)
-    true = y * description.target_scale + description.target_mean
-    return residual_lines(scores.told, true, description.target_names)
+    return residual_lines(scores.told, units(y, description), description.target_names)
 
 
 def class_lines(matrix: np.ndarray, names: tuple[str, ...]) -> list[str]:

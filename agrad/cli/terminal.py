@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import IO
 
-from agrad.errors import printable
+from agrad.train.display import write
+
+__all__ = ["complain", "say", "write"]
 
 
 def say(line: str) -> None:
@@ -16,13 +17,3 @@ def say(line: str) -> None:
 def complain(line: str) -> None:
     """Print a line on the standard error."""
     write(line + "\n", sys.stderr)
-
-
-def write(text: str, stream: IO[str]) -> None:
-    """Write text, with escapes for characters that cannot be shown.
-
-    These are control characters, and those that the stream cannot encode.
-    """
-    encoding = stream.encoding or "utf-8"
-    stream.write(printable(text).encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import time
-from typing import Any
 
-import numpy as np
-
-import agrad
-from agrad import optim
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
-from agrad.cli.feed import Feed
-from agrad.cli.interrupts import Interrupts
-from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
+from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
-from agrad.cli.progress import Progress
-from agrad.cli.selection import Place, chosen, has_tensor_float
 from agrad.cli.scores import details, summary
-from agrad.cli.tasks import Scores, training_task
+from agrad.cli.selection import Place, chosen
+from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
-from agrad.cli.training import Trainer, best_epoch, measure
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
+from agrad.train import Callback, EarlyStopping, Trainer
+from agrad.train.examples import split
+from agrad.train.history import Record
+from agrad.train.interrupts import Interrupts
+from agrad.train.progress import Progress
+from agrad.train.step import check_precision
+
+NEVER = 2**31
+"""The patience that never ends."""
 
 
 class Run:
     """A call of ``agrad train``: options, data and model, then the training."""
 
-    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
+    end: Record
+    """The last record of the run."""
+    scores: Scores
+    """The scores of the test part."""
+
+    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Callback, ...] = ()) -> None:
         self.place = place
         saved = self.saved = models.load(args.resume) if args.resume is not None else None
         if saved is None:
@@ -46,13 +49,14 @@ class Run:
         self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
-        history = self.saved.progress.history if self.saved is not None else []
-        self.observers = [on_terminal(args.quiet), *observers]
-        self.observers += [Log(args.log, self.saved is not None)] if args.log is not None else []
-        self.observers += [Plot(args.plot, history)] if args.plot is not None else []
+        # the first of all, so that the others see the best epoch's values at the end
+        self.early = EarlyStopping(patience=self.config.patience or NEVER)
+        self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
+        self.callbacks += [Log(args.log)] if args.log is not None else []
+        self.callbacks += [Plot(args.plot)] if args.plot is not None else []
         self.quiet, self.report_path = args.quiet, args.report
         self.jit = args.jit
-        self._check_precision()
+        check_precision(self.config.precision, self.jit, place, "--precision", "--no-jit")
         # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
@@ -67,24 +71,6 @@ class Run:
         self.folder = None
         if named is not None and not os.path.isabs(named):
             self.folder = os.getcwd() if before is None or os.path.exists(named) else before
-
-    def _check_precision(self) -> None:
-        """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
-        precision = self.config.precision
-        if precision == "float32":
-            return
-        if self.jit is False:
-            raise ConfigurationError(f"--precision {precision} is of traced steps; leave --no-jit out")
-        if precision == "tf32" and not has_tensor_float(self.place):
-            raise ConfigurationError(
-                f"--precision tf32 does nothing on {self.place.backend.name} ({self.place.device_name}), which "
-                "computes in float32: TF32 is a format of NVIDIA GPUs from the Ampere generation on; leave it out"
-            )
-        one = self.place.backend.xp.ones((1, 1), dtype=self.place.backend.xp.float32, device=self.place.device)
-        try:
-            agrad.jit(agrad.matmul, precision=precision)(one, one)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--precision {precision}: {error}") from error
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         """Raise unless all output files can be written, and differ."""
@@ -118,12 +104,10 @@ class Run:
     def _load(self) -> None:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
-        dataset = sources.load(
-            self.source, config, data_dir=self.source_dir, label=config.label, report=complain
-        )
+        dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
         self.dataset = dataset
         n = int(dataset.y_train.shape[0])
-        self.told = sources.about(dataset, config, n)
+        self.about = sources.about(dataset, config, n)
         config = self.config = configs.settled(config, dataset.task, n)
         self.fingerprint = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
@@ -132,110 +116,101 @@ class Run:
                 "name the same data with --data or --data-dir"
             )
         self.description = sources.describe(dataset)
-        self.rows, self.held = sources.held_out(dataset, config)
-        self.task = training_task(config, dataset, self.rows, self.description, place)
+        self.rows, self.held = split(dataset.y_train, config.validation, n, config.seed)
+        if config.class_weight != "none" and dataset.task != "classification":
+            raise ConfigurationError("--class-weight balanced is for classes, and these are quantities; leave it out")
         if self.saved is not None:
-            self.progress = self.saved.progress
             self.model = self.saved.model(place, best=False)
         else:
-            self.progress = Progress()
             self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
-        self.batches = -(-rows.shape[0] // config.batch_size)
-        self.optimizer = models.optimizer_for(config, self.model, self.batches)
-        # scales small gradients into the range of float16
-        self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
+        self._make_trainer()
+
+    def _make_trainer(self) -> None:
+        """Make the trainer, at the position of the saved run if there is one."""
+        config, place = self.config, self.place
+        self.batches = -(-self.rows.shape[0] // config.batch_size)
+        optimizer = models.optimizer_for(config, self.model, self.batches)
+        self.trainer = Trainer(
+            self.model,
+            loss_of(config.task),
+            optimizer,
+            metrics=metrics_of(config.task),
+            callbacks=[self.early, *self.callbacks] if self.held.size else self.callbacks,
+            jit=self.jit,
+            precision=config.precision,
+            seed=config.seed,
+        )
+        self.trainer.place, self.trainer.rate_name = place, "--lr"
         if self.saved is not None:
-            self.saved.fill(self.optimizer, self.scale)
-            if not self.progress.fits(self.batches, config.batch_size) or self.optimizer.steps != self.progress.step:
-                progress = self.progress
+            self.saved.fill(optimizer, self.trainer.scale, self.early if self.held.size else None)
+            progress = self.trainer.progress = self.saved.progress
+            if not progress.fits(self.batches, config.batch_size) or optimizer.steps != progress.step:
                 raise DataError(
                     f"{self.saved.path!r}: the run cannot stand at step {progress.step}, batch {progress.batch} of "
                     f"{self.batches}, epoch {progress.epoch + 1}, with {progress.seen} examples seen"
                 )
 
+    @property
+    def progress(self) -> Progress:
+        """The position of the run."""
+        return self.trainer.progress
+
     def go(self) -> int:
         """Train and return the exit code. Raises ``AnomalyError`` and ``SaveError``."""
-        config, dataset, place = self.config, self.dataset, self.place
-        validate = None
-        if self.held.size:
-            y_held = dataset.y_train[self.held]
-            held = Feed(dataset.X_train[self.held], y_held, place)
-
-            def validate() -> Scores:
-                return measure(self.model, held, y_held, place, self.task)
-
-        trainer = self.trainer = Trainer(
-            self.model,
-            self.optimizer,
-            Feed(dataset.X_train, dataset.y_train, place),
-            self.rows,
-            place,
-            config,
-            self.progress,
-            self.observers,
-            self.task,
-            scale=self.scale,
-            validate=validate,
-            jit=self.jit,
-            best=self.saved.best if self.saved is not None else None,
-        )
+        config, dataset = self.config, self.dataset
+        interrupts = self.trainer.interrupts = Interrupts()
+        for line in [] if self.quiet else self.about:
+            say(line)
+        try:
+            history = self.trainer.fit(
+                dataset.X_train,
+                dataset.y_train,
+                epochs=config.epochs,
+                batch_size=config.batch_size,
+                validation=config.validation,
+                class_weight=None if config.class_weight == "none" else config.class_weight,
+                progress=False,
+                resume=self.saved is not None,
+            )
+        except AnomalyError as error:
+            raise AnomalyError(f"{error}; {self._kept()}") from error
+        if history.interrupted:
+            return self._interrupted(interrupts)
+        end, scores = self.end, self.scores
         if not self.quiet:
-            for line in self.told:
-                say(line)
-        begun = time.perf_counter()
-        with Interrupts() as interrupts, contextlib.ExitStack() as stack:
-            for observer in self.observers:
-                stack.enter_context(observer)
-            start = self._start()
-            for observer in self.observers:
-                observer.start(start)
-            try:
-                finished = trainer.run(interrupts, self._save)
-            except AnomalyError as error:
-                self._end("diverged", trainer, begun, error=str(error))
-                raise AnomalyError(f"{error}; {self._kept()}") from error
-            if not finished:
-                self._save()
-                self._end("interrupted", trainer, begun)
-                return self._interrupted(interrupts)
-            if trainer.best:
-                self.model.load_state_dict(trainer.best)
-            scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place, self.task)
-            numbers = {f"test_{name}": value for name, value in scores.numbers.items()}
-            end = self._end("end", trainer, begun, **numbers, test_loss=scores.loss)
-        if not self.quiet:
-            self._tell_end(trainer, scores)
+            self._tell_end()
         say(f"test {summary(scores)}, in {end['seconds']:.1f} s ({end['samples_per_second']:,.0f} samples/s)")
         if self.report_path is not None:
-            report.write(self.report_path, self, scores, end)
+            report.write(self.report_path, self)
         if self.save_path is not None and not self.quiet:
             say(f"saved to {self.save_path}")
         return 0
 
-    def _tell_end(self, trainer: Trainer, scores: Scores) -> None:
+    def _tell_end(self) -> None:
         """Print which epoch was the best, and the scores in detail."""
-        best, done = best_epoch(self.progress.history), self.progress.epoch
-        if best:
-            stalled = f"stopped after {done}, as none was better for {done - best}; " if trainer.stalled() else ""
-            say(f"{stalled}epoch {best} of {done} had the lowest validation loss; its values are used")
-        for line in details(scores, self.dataset.y_test, self.description):
+        if self.held.size:
+            line = f"epoch {self.early.best_epoch} of {self.progress.epoch} had the lowest validation loss"
+            if self.progress.epoch < self.config.epochs:
+                line += f", and none of the next {self.early.waited} a lower one"
+            say(f"{line}; its values are used")
+        for line in details(self.scores, self.dataset.y_test, self.description):
             say(line)
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Save the run, if a file is named."""
         if self.save_path is not None:
             models.save(
                 self.save_path,
                 self.model,
-                self.optimizer,
-                self.scale,
+                self.trainer.optimizer,
+                self.trainer.scale,
                 self.config,
                 self.description,
                 self.progress,
                 self.data_dir,
                 self.fingerprint,
                 self.folder,
-                self.trainer.best,
+                self.early if self.held.size else None,
             )
 
     def _kept(self) -> str:
@@ -257,45 +232,48 @@ class Run:
         assert interrupts.received is not None
         return 128 + interrupts.received
 
-    def _start(self) -> Record:
-        """Return the first record of the run."""
-        config, dataset = self.config, self.dataset
-        return {
-            "event": "start",
-            "agrad": agrad.__version__,
-            "backend": self.place.backend.name,
-            "backend_version": self.place.backend.version,
-            "device": self.place.device_name,
-            **config.as_metadata(),
+
+class About(Callback):
+    """Adds to the first record what the run is, and to the last one the scores of the test part."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        run, dataset = self.run, self.run.dataset
+        record |= {
+            **run.config.as_metadata(),
             "dataset": dataset.name,
             "features": dataset.n_features,
-            **({"classes": dataset.n_outputs} if dataset.task == "classification" else {}),
             "outputs": dataset.n_outputs,
-            "train_examples": int(self.rows.shape[0]),
-            "validation_examples": int(self.held.shape[0]),
+            "train_examples": int(run.rows.shape[0]),
+            "validation_examples": int(run.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),
-            "parameters": sum(int(tensor.size) for tensor in self.model.parameters()),
-            "batches": self.batches,
-            "epoch": self.progress.epoch,
-            "batch": self.progress.batch,
-            "step": self.progress.step,
         }
 
-    def _end(self, event: str, trainer: Trainer, begun: float, **more: Any) -> Record:
-        """Send the last record of the run to the observers, and return it."""
-        record = {
-            "event": event,
-            "backend": self.place.backend.name,
-            "device": self.place.device_name,
-            "epoch": self.progress.epoch,
-            "step": self.progress.step,
-            "seconds": time.perf_counter() - begun,
-            "samples_per_second": trainer.samples / trainer.seconds if trainer.seconds else 0.0,
-            **more,
-        }
-        for observer in self.observers:
-            observer.end(record)
-        return record
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        run, dataset = self.run, self.run.dataset
+        if record["event"] == "end":
+            scores = run.scores = measure(run.model, dataset.X_test, dataset.y_test, run.place, run.description)
+            record |= {f"test_{name}": value for name, value in scores.numbers.items()}
+            record["test_loss"] = scores.loss
+        run.end = record
+
+
+class Saver(Callback):
+    """Saves the run after each epoch, and where a signal ended it."""
+
+    saves = True
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        self.run.save()
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "interrupted":
+            self.run.save()
 
 
 def run_train(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ values of older levels alone, which become inputs of the program (captures). The
 any function: the program is interpreted at a level of derivatives, and a further trace records what that level does.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,22 +14,25 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
-from agrad.engine.calls import newest_level
+from agrad.engine.calls import lift_all, newest_level
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_recording, mode, next_id, tracing
 from agrad.engine.tensor import Batched, Tensor, settle, wrap
-from agrad.errors import NotDifferentiableError, TracedValueError
+from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
 from agrad.jit.lower.plain import plain
-from agrad.jit.program import Instruction, Program, Variable, variable_like
+from agrad.jit.program import Instruction, Program, Variable, interpret, variable_like
 from agrad.jit.trace import Trace, is_raw
 from agrad.transforms.calling import Rules, call
 from agrad.transforms.custom import stop_gradient
 
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
+
+Again = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""A function of a program, of results and of further operands to the results; see ``Defined``."""
 
 
 class StatefulBody(Exception):
@@ -41,15 +45,17 @@ class BodyTrace(Trace):
     captures: True if the function may use values of older levels and arrays that an outer trace reads anew.
     """
 
-    __slots__ = ("captured_values", "examples", "outer", "tensors")
+    __slots__ = ("captured_values", "examples", "outer", "stops", "tensors")
 
     name = "body"
     keeps_rules = True
 
-    def __init__(self, named: str, captures: bool = True, level_id: int | None = None) -> None:
+    def __init__(self, named: str, captures: bool = True, level_id: Any = None) -> None:
         super().__init__(named)
         self.id = next_id() if level_id is None else level_id
         self.unreal = True
+        self.stops = max(self.id, 0) >= mode().oldest
+        """False where no results have derivatives, so that none need be stopped."""
         self.outer = mode().trace if captures else None
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
         """Values of older levels with their variables."""
@@ -164,7 +170,7 @@ class BodyTrace(Trace):
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """See ``Level.process``. What ``no_grad`` computes has no derivative later either."""
-        if not is_recording(self.id):
+        if self.stops and not is_recording(self.id):
             args = tuple([self.stopped(x) if isinstance(x, Tensor) else x for x in args])
         return super().process(primitive, args, settings)
 
@@ -175,11 +181,27 @@ class BodyTrace(Trace):
         self.instructions.append(Instruction(STOP, (variable,), {}, (made.node,)))
         return made
 
-    def guarded(self, name: str, xs: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
-        """Return the solution of an equation, whose derivative is refused."""
-        found = [self.variable_of(x) for x in (*xs, *residuals)]
-        made = [self.array(self.value_of(v)) for v in found[: len(xs)]]
-        operation = Solution(name, len(xs))
+    def defined(
+        self,
+        name: str,
+        results: Sequence[Any],
+        function: Flat,
+        likes: Sequence[Any],
+        leaves: Sequence[Any],
+        again: Again,
+    ) -> list[Any]:
+        """Record results that are known as one instruction.
+
+        Its derivatives are those of what ``again`` returns. function: traced to a program, of inputs like ``likes``.
+        leaves: further operands, which ``again`` gets.
+        """
+        if not (self.stops and is_recording(self.id)):
+            return list(results)
+        examples = [self.value_of(self.variable_of(x)) for x in likes]
+        body = traced_body(function, examples, name, level_id=id_above(self))
+        found = [self.variable_of(x) for x in (*results, *body.captures, *leaves)]
+        made = [self.array(self.value_of(v)) for v in found[: len(results)]]
+        operation = Defined(name, len(results), body.program, len(body.captures), again)
         self.instructions.append(Instruction(operation, tuple(found), {}, tuple([t.node for t in made])))
         return list(made)
 
@@ -224,6 +246,15 @@ class BodyTrace(Trace):
         for k, tensor in zip(arrays, made, strict=True):
             outs[k] = tensor
         return outs
+
+
+def id_above(*levels: Any) -> Any:
+    """Return the number of a trace that is just newer than some levels.
+
+    It is older than all levels that are newer than these.
+    """
+    newest = max(level.id for level in levels)
+    return (newest + math.floor(newest) + 1) / 2
 
 
 def _is_within(value: Any, level: Any) -> bool:
@@ -272,33 +303,31 @@ class StopGradient(Operation):
 STOP = StopGradient()
 
 
-class Solution(Operation):
-    """The solution of an equation: ``count`` operands, before the residual there."""
+class Defined(Operation):
+    """Results that are known, and a function that computes them with derivatives.
+
+    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``again`` takes
+    the program as a function of its other inputs, the results, and these further operands.
+    """
 
     variadic = "operand"
     is_own = False
     may_alias = True
+    takes_traced_numbers = True
 
-    def __init__(self, name: str, count: int) -> None:
-        self.name, self.count = name, count
+    def __init__(self, name: str, count: int, program: Program, fixed: int, again: Again) -> None:
+        self.name, self.count, self.program, self.fixed, self.again = name, count, program, fixed, again
         self.outputs = tuple(f"output_{k}" for k in range(count))
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         args = tuple([settle(x) if isinstance(x, Tensor) else x for x in args])
         level = newest_level(args)
+        known, rest = args[: self.count], lift_all(args[self.count :])
         if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):
-            return args[: self.count]
-        if level.keeps_rules:
-            return tuple(level.guarded(self.name, args[: self.count], args[self.count :]))
-        if level.derivative:
-            raise NotDifferentiableError(
-                f"{self.name} in a loop or a branch inside jit has no derivative; solve outside of it, take the "
-                "derivative in the step itself, or leave jit out"
-            )
-        mapped = [isinstance(x, Tensor) and x.level is level for x in args]
-        found = self.bind(*[x.data if m else x for x, m in zip(args, mapped, strict=True)])
-        return tuple([level.wrap(settle(x)) if m else x for x, m in zip(found, mapped, strict=False)])
+            return known
+        fixed, leaves = rest[: self.fixed], rest[self.fixed :]
+        return tuple(self.again(lambda given: interpret(self.program, [*fixed, *given]), known, leaves))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -323,7 +352,8 @@ class RuledCall(Operation):
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        outs = call(self.rules, args)
+        rules: Any = self.rules
+        outs = call(rules.anew() if hasattr(rules, "anew") else rules, args)
         return tuple([outs[k] for k in self.kept])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
@@ -368,7 +398,7 @@ def _running(trace: BodyTrace) -> Iterator[None]:
 
 
 def traced_body(
-    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: int | None = None
+    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None
 ) -> Body:
     """Trace a function of Tensors like the raw arrays ``examples``.
 

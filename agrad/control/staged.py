@@ -106,11 +106,12 @@ def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> li
 
 
 def staged_scan(
-    step: Function, init: Any, leaves: Sequence[Any], count: int, reverse: bool, piece: int
+    step: Function, init: Any, leaves: Sequence[Any], count: int, reverse: bool, piece: int, level_id: Any = None
 ) -> tuple[Any, Any]:
     """Return the result of ``scan`` as that of one operation.
 
-    step: from a carry and slices to a carry and y. piece: the number of steps of a checkpoint, or 0.
+    step: from a carry and slices to a carry and y. piece: the number of steps of a checkpoint, or 0. level_id: the
+    number of the step's trace, by default a new one.
     """
     carry = _Carry(init, leaves)
     spec: Any = None
@@ -127,9 +128,9 @@ def staged_scan(
         return [*new, *[row if is_array(row) else _as_array(row, [None, *new, *given]) for row in rows]]
 
     slices = [example(x)[(0, ...)] for x in leaves]
-    body = traced_body(function, [*carry.examples(), *slices], "scan: f")
+    body = traced_body(function, [*carry.examples(), *slices], "scan: f", level_id=level_id)
     while carry.widened():
-        body = traced_body(function, [*carry.examples(), *slices], "scan: f")
+        body = traced_body(function, [*carry.examples(), *slices], "scan: f", level_id=level_id)
     counts = Counts(len(body.captures), len(carry.places), len(leaves))
     made = Scan("scan", body.program, counts, count, reverse, body.examples, bool(piece))
     operands = lift_all([*body.captures, *carry.arrays(), *leaves])
@@ -204,8 +205,11 @@ def _no_state(what: str, error: StatefulBody) -> TracedValueError:
     )
 
 
-def staged_while(cond_fun: Function, step: Function, init: Any) -> Any:
-    """Return the result of ``while_loop`` as that of one operation."""
+def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = None) -> Any:
+    """Return the result of ``while_loop`` as that of one operation.
+
+    level_id: as for ``staged_scan``.
+    """
     carry = _Carry(init, ())
 
     def condition(given: list[Any]) -> list[Any]:
@@ -223,10 +227,10 @@ def staged_while(cond_fun: Function, step: Function, init: Any) -> Any:
         return carry.found(step(carry.filled(given)))
 
     try:
-        after = traced_body(body, carry.examples(), "while_loop: body_fun")
+        after = traced_body(body, carry.examples(), "while_loop: body_fun", level_id=level_id)
         while carry.widened():
-            after = traced_body(body, carry.examples(), "while_loop: body_fun")
-        asked = traced_body(condition, carry.examples(), "while_loop: cond_fun")
+            after = traced_body(body, carry.examples(), "while_loop: body_fun", level_id=level_id)
+        asked = traced_body(condition, carry.examples(), "while_loop: cond_fun", level_id=level_id)
     except StatefulBody as error:
         raise _no_state("while_loop", error) from None
     captures, (first, second) = _together([asked, after])

@@ -245,9 +245,7 @@ def kind_of(column: Column) -> str:
     return "word"
 
 
-def plan(
-    table: Table, column: Column, kind: str, least: int, most: int, keep: bool
-) -> tuple[Encoding | None, str]:
+def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
     """Return the encoding of a column of the training part, or None and why it is left out.
 
     `least` rows make a word a category of its own, of which there are up to `most`. A column to `keep` may name rows.

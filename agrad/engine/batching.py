@@ -14,6 +14,8 @@ arguments (their data), ``<argument>_mapped`` (true if the argument has the mapp
 settings.
 """
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,7 +43,7 @@ class Batch(Level):
     ``no_grad`` has no effect on it.
     """
 
-    __slots__ = ("members",)
+    __slots__ = ("_written", "members")
 
     name = "batch"
     derivative = False
@@ -50,6 +52,31 @@ class Batch(Level):
     def __init__(self, members: int) -> None:
         super().__init__()
         self.members = members
+        self._written: list[tuple[Any, ...]] = []
+
+    def note_write(self, tensor: Tensor) -> None:
+        """Keep what a Tensor is before a write gives it the members of this level."""
+        held: Any = tensor
+        while isinstance(held, Tensor):
+            if held.level is self:
+                return
+            held = held.data
+        self._written.append((weakref.ref(tensor), type(tensor), tensor.data, tensor.level, tensor.node))
+
+    def undo_writes(self, inside: Callable[[], Any] = list) -> list[Tensor]:
+        """Undo writes to Tensors that outlive the map; return those not in ``inside()``."""
+        if not self._written:
+            return []
+        known = set(map(id, inside()))
+        if any(ref() is not None and id(ref()) not in known for ref, *_ in self._written):
+            gc.collect()  # of what the function made, a reference cycle may hold some
+        outlived = {}
+        for ref, kind, data, level, node in reversed(self._written):
+            tensor = ref()
+            if tensor is not None:
+                tensor.__class__, tensor.data, tensor.level, tensor.node = kind, data, level, node
+                outlived[id(tensor)] = tensor
+        return [tensor for key, tensor in outlived.items() if key not in known]
 
     def wrap(self, data: Any) -> Any:
         """Return the mapped Tensor of data whose first axis is the mapped one.

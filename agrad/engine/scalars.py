@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.tape import mode
+from agrad.errors import TracedValueError
 
 NUMBERS = (bool, int, float, complex)
 
@@ -132,6 +133,13 @@ def mark_state_used(holder: Any) -> None:
     trace = mode().trace
     if trace is not None:
         trace.check_known_holder(holder)
+
+
+def refuse_trace(what: str, remedy: str) -> None:
+    """Raise ``TracedValueError`` in a trace, for what a replay would not do."""
+    trace = mode().trace
+    if trace is not None:
+        raise TracedValueError(f"{what} inside {trace.named}, which is traced: a replay would not do it. {remedy}")
 
 
 def host_call(function: Callable[..., Any], *args: Any) -> Any:

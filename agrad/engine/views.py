@@ -309,6 +309,11 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
     value, before = _unrecorded(tensor, settle(result)), tensor.node
+    inner: Any = value
+    while isinstance(inner, Tensor):
+        if type(inner) is Batched:
+            inner.level.note_write(tensor)
+        inner = inner.data
     if isinstance(value, Tensor) and value.level.id >= 0:
         tensor.__class__ = value.__class__
         tensor.data, tensor.level, tensor.node = value.data, value.level, value.node

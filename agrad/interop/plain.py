@@ -37,8 +37,10 @@ def by_numpy(
         return LEFT
     found: list[np.ndarray] = []
     values = _bare(args, found)
+    if values is LEFT:
+        return LEFT
     options = {name: _bare(value, found) for name, value in settings.items()} if settings else settings
-    if values is LEFT or any(value is LEFT for value in options.values()):
+    if settings and any(value is LEFT for value in options.values()):
         return LEFT
     writes = writes or key in _WRITES
     if writes:
@@ -81,8 +83,13 @@ def _bare(value: Any, found: list[np.ndarray]) -> Any:
     if kind in _CONSTANTS or isinstance(value, (np.generic, np.dtype)):
         return value
     if (kind is list or kind is tuple) and len(value) <= _LONGEST:
-        parts = [_bare(part, found) for part in value]
-        return LEFT if any(part is LEFT for part in parts) else kind(parts)
+        parts = []
+        for part in value:
+            part = _bare(part, found)
+            if part is LEFT:
+                return LEFT
+            parts.append(part)
+        return kind(parts)
     return LEFT
 
 

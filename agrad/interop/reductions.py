@@ -130,17 +130,21 @@ def _var(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    x = inexact(cast(a, dtype))
+    # of complex numbers with a real dtype NumPy's mean is real, as it warns, and the offsets are complex
+    real = is_complex(a) and dtype is not None and not is_complex(np.empty(0, dtype))
+    x = inexact(a if real else cast(a, dtype))
     ddof = ddof if correction is None else correction
     plain = where is True and mean is None and not is_complex(x)
     if plain and math.prod(x.shape) and _count(x, axis, keepdims, True) > ddof:
         return agrad.var(x, correction=float(ddof), **_shaped(x, axis, keepdims))
     x = masked(x, where, 0)
-    centre = _mean(x, axis, None, True, where) if mean is None else tensor(mean, x)
+    centre = _mean(x, axis, dtype if real else None, True, where) if mean is None else tensor(mean, x)
+    centre = cast(centre, x.dtype) if real else centre
     spread = masked(_squares(x - centre), where, 0)
     count = _count(spread, axis, keepdims, where)
     rest = agrad.maximum(count - ddof, 0) if isinstance(count, Tensor) else constant(max(count - ddof, 0.0), spread)
-    return agrad.sum(spread, **_shaped(spread, axis, keepdims)) / cast(rest, spread.dtype)
+    out = agrad.sum(spread, **_shaped(spread, axis, keepdims)) / cast(rest, spread.dtype)
+    return cast(out, dtype) if real else out
 
 
 @implements("std")

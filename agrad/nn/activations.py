@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError
+from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import functional
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.init import parameter
@@ -281,6 +281,32 @@ class Softmin(FunctionModule):
 
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
+
+
+class Softmax2d(Module):
+    """The softmax over the channels of images."""
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the softmax along the third axis from the end.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, c, h, w) or (c, h, w).
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+
+        Raises
+        ------
+        ShapeError
+            If ``x`` has another number of axes.
+        """
+        if len(x.shape) not in (3, 4):
+            raise ShapeError(f"Softmax2d takes an array of shape (n, c, h, w) or (c, h, w), not {tuple(x.shape)}")
+        return functional.softmax(x, -3)
 
 
 class PReLU(Module):

@@ -75,3 +75,81 @@ class Embedding(Module):
     def settings(self) -> str:
         more = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{more}"
+
+
+class EmbeddingBag(Embedding):
+    """The function ``functional.embedding_bag`` with a learnt table.
+
+    The table is that of ``Embedding``.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        The rows of the table, and their length.
+    mode : {"mean", "sum", "max"}
+        The reduction of a bag.
+    include_last_offset : bool
+        True if offsets have the end of the last bag, too.
+    padding_idx : int, optional
+        A row that does not count and is not trained; a negative one counts from the end.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the table, by default float32.
+    backend : str or None
+        Its backend, by default the selected one.
+    device : device or None
+        Its device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1, or a ``padding_idx`` that names no row.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        super().__init__(num_embeddings, embedding_dim, padding_idx, rng=rng, **place)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> Any:
+        """Return the reduced bags of rows that ``x`` names.
+
+        Parameters
+        ----------
+        x : array
+            Numbers of rows: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype.
+        offsets : array, optional
+            The first place of each bag in ``x``.
+        per_sample_weights : array, optional
+            A factor of each row, for sums alone.
+
+        Returns
+        -------
+        array
+            Array of shape (bags, embedding_dim).
+        """
+        return functional.embedding_bag(
+            x,
+            self.weight,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
+        )
+
+    def settings(self) -> str:
+        return f"{super().settings()}, mode={self.mode!r}"

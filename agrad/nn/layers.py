@@ -1,18 +1,18 @@
-"""Layers: the affine map, identity, flattening and dropout."""
+"""Layers: affine and bilinear maps, the identity, axes joined and split."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 import agrad
-from agrad import random
-from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn import init
+from agrad.nn import functional, init
+from agrad.nn.functional.convolution import numbers
 from agrad.nn.module import Module
-from agrad.nn.seeding import Rng, draw_seed
+from agrad.nn.seeding import Rng
 
 
 class Linear(Module):
@@ -119,124 +119,168 @@ class Identity(Module):
         return x
 
 
-class Flatten(Module):
-    """The input of shape (n, ...) reshaped to (n, k)."""
+class Bilinear(Module):
+    """The function ``functional.bilinear`` with a learnt weight and bias.
 
-    def forward(self, x: Any, /) -> Any:
-        """Return ``x`` with all axes but the first made one.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, ...).
-
-        Returns
-        -------
-        array
-            Array of shape (n, k).
-
-        Raises
-        ------
-        ShapeError
-            If ``x`` has no axes.
-        """
-        shape = tuple(x.shape)
-        if not shape:
-            raise ShapeError("Flatten keeps the first axis of an array, and makes one of the others; found shape ()")
-        return agrad.reshape(x, (shape[0], math.prod(shape[1:])))
-
-
-class Dropout(Module):
-    """Dropout: in training, zeros with probability ``p``, the rest divided by 1 - p.
-
-    In evaluation the output is the input. Shapes are any, and are kept.
-
-    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
-    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same masks on
-    every backend. ``p`` is met to the nearest multiple of 2**-32.
+    ``weight`` has the shape (out_features, in1_features, in2_features) and ``bias`` (out_features,). Both start uniform
+    between -1 / sqrt(in1_features) and 1 / sqrt(in1_features).
 
     Parameters
     ----------
-    p : float
-        The probability to zero an element, from 0 to 1.
+    in1_features, in2_features, out_features : int
+        Lengths of the last axes of both inputs and of the output, 1 or more.
+    bias : bool
+        False for a map without a bias; ``bias`` is then None.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
 
     Raises
     ------
     ConfigurationError
-        If ``p`` is not a number from 0 to 1.
-
-    Notes
-    -----
-    Srivastava et al. 2014, Journal of Machine Learning Research 15.
+        If a length is not an integer of 1 or more.
     """
 
-    traced_attributes = ("calls",)
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        (self.in1_features,) = numbers("Bilinear", "in1_features", in1_features, 1, 1)
+        (self.in2_features,) = numbers("Bilinear", "in2_features", in2_features, 1, 1)
+        (self.out_features,) = numbers("Bilinear", "out_features", out_features, 1, 1)
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        bound = 1 / math.sqrt(self.in1_features)
+        shape = (self.out_features, self.in1_features, self.in2_features)
+        self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
+        self.bias = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
 
-    def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
-        if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise ConfigurationError(f"Dropout: p is a number from 0 to 1, not {p!r}")
-        self.p = float(p)
-        self.seed = draw_seed(rng)
-        self.calls = 0
-
-    def forward(self, x: Any, /) -> Any:
-        """Return ``x`` with elements zeroed in training, else ``x``.
+    def forward(self, x1: Any, x2: Any, /) -> Any:
+        """Return ``functional.bilinear`` of two arrays.
 
         Parameters
         ----------
-        x : array
-            Array of any shape and a floating dtype.
+        x1, x2 : array
+            Arrays of shapes (..., in1_features) and (..., in2_features).
 
         Returns
         -------
         array
-            Array of the same shape and dtype.
+            Array of shape (..., out_features).
         """
-        if not self.training or self.p == 0:
-            return x
-        if not isinstance(x, agrad.Tensor):
-            x = agrad.asarray(x)
-        mark_state_used(self)
-        agrad.note_state(self, self.host_state, self.load_host_state)
-        kept = self.mask(self.calls, x.shape, backend=x.backend, device=x.device)
-        self.calls += 1
-        scale = 1 / (1 - self.p) if self.p < 1 else 0.0
-        return x * (agrad.astype(kept, x.dtype) * scale)
+        return functional.bilinear(x1, x2, self.weight, self.bias)
 
-    def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
-        """Return the elements that call number ``call`` keeps.
+    def settings(self) -> str:
+        sizes = f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+        return sizes + (", bias=False" if self.bias is None else "")
+
+
+def _axis(name: str, what: str, shape: tuple[int, ...], dim: int) -> int:
+    if not -len(shape) <= dim < len(shape):
+        raise ShapeError(f"{name}: {what}={dim} is no axis of an array of shape {shape}")
+    return dim % len(shape)
+
+
+class Flatten(Module):
+    """A row of axes made one, by default all axes but the first.
+
+    Parameters
+    ----------
+    start_dim, end_dim : int
+        The first and the last of the axes. Negative ones count from the end.
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        self.start_dim, self.end_dim = index(start_dim), index(end_dim)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return ``x`` with the axes made one.
 
         Parameters
         ----------
-        call : int
-            The number of the call in training, from 0.
-        shape : tuple of int
-            The shape of the mask.
-        backend : str
-            The backend of the mask.
-        device : device or None
-            Its device, by default that of the backend.
+        x : array
+            Array of any shape with these axes. One of shape (n,) becomes (n, 1) by default.
 
         Returns
         -------
-        Tensor
-            Truth values of the given shape.
+        array
+            Array of the same elements.
+
+        Raises
+        ------
+        ShapeError
+            If ``x`` has no such axes.
         """
-        key = host_array_call(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
-        return random.bernoulli(key, 1 - self.p, shape)
-
-    def _key(self, call: int) -> np.ndarray:
-        # one key for each pair of the two numbers
-        words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call) for shift in (0, 32)]
-        return np.array(words, np.uint32)
-
-    def host_state(self) -> dict[str, int]:
-        return {"seed": self.seed, "calls": self.calls}
-
-    def load_host_state(self, state: Mapping[str, int]) -> None:
-        self.seed, self.calls = state["seed"], state["calls"]
+        shape = tuple(x.shape)
+        if len(shape) == 1 and self.start_dim == 1:
+            return agrad.reshape(x, (*shape, 1))
+        start = _axis("Flatten", "start_dim", shape, self.start_dim)
+        end = _axis("Flatten", "end_dim", shape, self.end_dim) + 1
+        if start >= end:
+            raise ShapeError(f"Flatten: start_dim {self.start_dim} is behind end_dim {self.end_dim} in shape {shape}")
+        return agrad.reshape(x, (*shape[:start], math.prod(shape[start:end]), *shape[end:]))
 
     def settings(self) -> str:
-        return f"p={self.p:g}"
+        if (self.start_dim, self.end_dim) == (1, -1):
+            return ""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One axis made a row of axes.
+
+    Parameters
+    ----------
+    dim : int
+        The axis. A negative one counts from the end.
+    unflattened_size : tuple of int
+        The lengths of the new axes; one may be -1, for what the others leave.
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        self.dim, self.unflattened_size = index(dim), tuple(map(index, unflattened_size))
+
+    def forward(self, x: Any, /) -> Any:
+        """Return ``x`` with the axis split.
+
+        Parameters
+        ----------
+        x : array
+            Array with the axis, whose length is the product of the new ones.
+
+        Returns
+        -------
+        array
+            Array of the same elements.
+
+        Raises
+        ------
+        ShapeError
+            If ``x`` has no such axis, or one of another length.
+        """
+        shape, new = tuple(x.shape), self.unflattened_size
+        axis = _axis("Unflatten", "dim", shape, self.dim)
+        known = math.prod(n for n in new if n != -1)
+        if new.count(-1) == 1 and known > 0:
+            new = tuple(shape[axis] // known if n == -1 else n for n in new)
+        if min(new, default=-1) < 0 or math.prod(new) != shape[axis]:
+            raise ShapeError(
+                f"Unflatten: axis {self.dim} of shape {shape} does not split into unflattened_size="
+                f"{self.unflattened_size}"
+            )
+        return agrad.reshape(x, (*shape[:axis], *new, *shape[axis + 1 :]))
+
+    def settings(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

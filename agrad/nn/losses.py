@@ -8,7 +8,7 @@ from agrad.nn.function_module import FunctionModule
 from agrad.nn.functional.losses import REDUCTIONS, check_reduction
 
 
-def _buffer(weight: Any) -> Any:
+def buffer(weight: Any) -> Any:
     """Return an array as a Tensor, which a module saves and moves; None stays None."""
     return weight if weight is None or isinstance(weight, agrad.Tensor) else agrad.asarray(weight)
 
@@ -113,7 +113,7 @@ class BCELoss(Loss):
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
+        self.weight = buffer(weight)
 
 
 class BCEWithLogitsLoss(Loss):
@@ -133,8 +133,8 @@ class BCEWithLogitsLoss(Loss):
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
-        self.pos_weight = _buffer(pos_weight)
+        self.weight = buffer(weight)
+        self.pos_weight = buffer(pos_weight)
 
 
 class NLLLoss(Loss):
@@ -154,7 +154,7 @@ class NLLLoss(Loss):
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
+        self.weight = buffer(weight)
         self.ignore_index = ignore_index
 
 
@@ -181,7 +181,7 @@ class CrossEntropyLoss(Loss):
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
+        self.weight = buffer(weight)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 

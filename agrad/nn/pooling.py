@@ -42,6 +42,8 @@ class AvgPool1d(FunctionModule):
     ----------
     kernel_size, stride, padding : int or tuple of int
         Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
     count_include_pad : bool
         Count the zeros of the padding.
     """
@@ -53,11 +55,11 @@ class AvgPool1d(FunctionModule):
         kernel_size: Lengths,
         stride: Lengths | None = None,
         padding: Lengths = 0,
-        *,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.count_include_pad = count_include_pad
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
 
 class AdaptiveAvgPool1d(FunctionModule):
@@ -123,8 +125,12 @@ class AvgPool2d(FunctionModule):
     ----------
     kernel_size, stride, padding : int or tuple of int
         Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
     count_include_pad : bool
         Count the zeros of the padding.
+    divisor_override : float, optional
+        The divisor of the sums, in place of the count.
     """
 
     function = staticmethod(functional.avg_pool2d)
@@ -134,11 +140,13 @@ class AvgPool2d(FunctionModule):
         kernel_size: Lengths,
         stride: Lengths | None = None,
         padding: Lengths = 0,
-        *,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: float | None = None,
     ) -> None:
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.count_include_pad = count_include_pad
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
 
 class AdaptiveAvgPool2d(FunctionModule):
@@ -204,8 +212,12 @@ class AvgPool3d(FunctionModule):
     ----------
     kernel_size, stride, padding : int or tuple of int
         Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
     count_include_pad : bool
         Count the zeros of the padding.
+    divisor_override : float, optional
+        The divisor of the sums, in place of the count.
     """
 
     function = staticmethod(functional.avg_pool3d)
@@ -215,11 +227,13 @@ class AvgPool3d(FunctionModule):
         kernel_size: Lengths,
         stride: Lengths | None = None,
         padding: Lengths = 0,
-        *,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: float | None = None,
     ) -> None:
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.count_include_pad = count_include_pad
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
 
 class AdaptiveAvgPool3d(FunctionModule):
@@ -250,3 +264,66 @@ class AdaptiveMaxPool3d(FunctionModule):
 
     def __init__(self, output_size: Any) -> None:
         self.output_size = output_size
+
+
+class LPPool1d(FunctionModule):
+    """The function ``functional.lp_pool1d`` as a module.
+
+    Parameters
+    ----------
+    norm_type : float
+        The order of the norm, above 0.
+    kernel_size, stride : int or tuple of int
+        Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
+    """
+
+    function = staticmethod(functional.lp_pool1d)
+
+    def __init__(
+        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+
+class LPPool2d(FunctionModule):
+    """The function ``functional.lp_pool2d`` as a module.
+
+    Parameters
+    ----------
+    norm_type : float
+        The order of the norm, above 0.
+    kernel_size, stride : int or tuple of int
+        Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
+    """
+
+    function = staticmethod(functional.lp_pool2d)
+
+    def __init__(
+        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+
+class LPPool3d(FunctionModule):
+    """The function ``functional.lp_pool3d`` as a module.
+
+    Parameters
+    ----------
+    norm_type : float
+        The order of the norm, above 0.
+    kernel_size, stride : int or tuple of int
+        Those of the function.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end.
+    """
+
+    function = staticmethod(functional.lp_pool3d)
+
+    def __init__(
+        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode

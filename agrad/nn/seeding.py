@@ -15,13 +15,13 @@ from agrad.random import Generator
 Rng = Generator | np.random.Generator | None
 """The types of a source of keys; None stands for the default one."""
 
-_default = [Generator(secrets.randbits(128))]
+_DEFAULT = Generator(secrets.randbits(128))
 
 
 def manual_seed(seed: int) -> None:
     """Restart the default generator of the process.
 
-    Initial values and dropout seeds follow from ``seed``.
+    Initial values, dropout seeds and the keys of random functions follow from ``seed``.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def manual_seed(seed: int) -> None:
         whole = -1
     if not 0 <= whole < 2**128:
         raise ConfigurationError(f"manual_seed takes an integer of 0 or more and below 2**128, not {seed!r}")
-    _default[0] = Generator(whole)
+    _DEFAULT.load_state({"seed": whole, "calls": 0})
 
 
 def generator(rng: Rng = None) -> Generator:
@@ -61,7 +61,7 @@ def generator(rng: Rng = None) -> Generator:
         If ``rng`` is of another type.
     """
     if rng is None:
-        return _default[0]
+        return _DEFAULT
     if isinstance(rng, np.random.Generator):
         bits = rng.bit_generator
         agrad.note_state(rng, lambda: bits.state, lambda state: setattr(bits, "state", state))

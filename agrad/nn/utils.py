@@ -1,22 +1,16 @@
 """Functions of lists of parameters, with PyTorch's names."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import agrad
-from agrad.errors import ConfigurationError, DataError, ShapeError
+from agrad.errors import ConfigurationError, ShapeError
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 
 
 def _listed(parameters: Any) -> list[agrad.Tensor]:
     return [parameters] if isinstance(parameters, agrad.Tensor) else list(parameters)
-
-
-def _is_number(value: Any) -> bool:
-    """Return True for a number of 0 or more."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
 
 def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
@@ -79,6 +73,8 @@ def clip_grad_norm_(
 ) -> agrad.Tensor:
     """Scale the gradients to a norm of all together of at most ``max_norm``.
 
+    ``agrad.optim.clip_grad_norm`` under PyTorch's name.
+
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
@@ -99,40 +95,16 @@ def clip_grad_norm_(
     ------
     ConfigurationError
         If ``max_norm`` or ``norm_type`` is no number of such a kind.
-    DataError
+    AnomalyError
         If ``error_if_nonfinite`` and the norm is not finite. No gradient is changed then.
     """
-    found = _listed(parameters)
-    if error_if_nonfinite or norm_type != 2:
-        norm = _norm(found, norm_type)
-        if error_if_nonfinite and not math.isfinite(float(norm)):
-            raise DataError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}")
-    if norm_type == 2:
-        return agrad.optim.clip_grad_norm(found, max_norm)
-    if not _is_number(max_norm):
-        raise ConfigurationError(f"clip_grad_norm_: max_norm is a number of 0 or more, not {max_norm!r}")
-    with agrad.no_grad():
-        factor = agrad.minimum(max_norm / (norm + 1e-6), 1.0)
-        for tensor in found:
-            if tensor.grad is not None:
-                g = tensor.grad.detach()
-                tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
-    return norm
-
-
-def _norm(parameters: list[agrad.Tensor], order: float) -> agrad.Tensor:
-    """Return the norm of all gradients together."""
-    if not _is_number(order) or order == 0:
-        raise ConfigurationError(f"clip_grad_norm_: norm_type is a number above 0, not {order!r}")
-    with agrad.no_grad():
-        grads = [tensor.grad.detach() for tensor in parameters if tensor.grad is not None]
-        if not grads:
-            return agrad.zeros(())
-        return agrad.linalg.vector_norm(agrad.stack([agrad.linalg.vector_norm(g, ord=order) for g in grads]), ord=order)
+    return agrad.optim.clip_grad_norm(parameters, max_norm, norm_type, error_if_nonfinite)
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """Clip the elements of the gradients to at most ``clip_value`` in absolute value.
+
+    ``agrad.optim.clip_grad_value`` under PyTorch's name.
 
     Parameters
     ----------
@@ -146,10 +118,4 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     ConfigurationError
         If ``clip_value`` is not a number of 0 or more.
     """
-    if not _is_number(clip_value):
-        raise ConfigurationError(f"clip_grad_value_: clip_value is a number of 0 or more, not {clip_value!r}")
-    found = _listed(parameters)
-    with agrad.no_grad():
-        for tensor in found:
-            if tensor.grad is not None:
-                tensor.grad = agrad.clip(tensor.grad.detach(), -clip_value, clip_value)
+    agrad.optim.clip_grad_value(parameters, clip_value)

@@ -25,6 +25,7 @@ from agrad.ops import (  # noqa: F401
     manipulation,
     matrix_functions,
     norms,
+    pooling,
     products,
     sampling,
     searching,

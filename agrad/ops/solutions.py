@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
-from agrad.errors import OperandError
+from agrad.errors import ConfigurationError, OperandError
 from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
 from agrad.ops.definition import primitive
@@ -156,7 +156,7 @@ def least_squares_jvp(xp: Any, t: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: 
 
 
 @public("linalg")
-def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
+def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult:
     """Return the least-squares solution x of ``a @ x = b`` of least norm.
 
     Parameters
@@ -165,9 +165,9 @@ def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
         Of shape (..., m, n) and a floating dtype, of any rank.
     b : array
         Of shape (..., m, k) or (m,).
-    rtol : float, optional
+    rcond, rtol : float, optional
         Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
-        dtype.
+        dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be given.
 
     Returns
     -------
@@ -178,6 +178,8 @@ def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
 
     Raises
     ------
+    ConfigurationError
+        For both ``rcond`` and ``rtol``.
     ShapeError
         For shapes that do not fit.
 
@@ -190,6 +192,9 @@ def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
     equation 4.12.
     """
     check_matrices(a, "lstsq")
+    if rcond is not None and rtol is not None:
+        raise ConfigurationError(f"lstsq: rcond={rcond!r} and rtol={rtol!r} are one setting; give one of them")
+    rtol = rcond if rtol is None else rtol
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol
     s = svdvals(a)

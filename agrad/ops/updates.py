@@ -10,6 +10,8 @@ from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import is_complex
+from agrad.engine.levels import namespace_of
+from agrad.engine.scalars import host_call
 from agrad.engine.tensor import Tensor
 from agrad.ops.definition import primitive
 from agrad.registry import namespace
@@ -47,12 +49,13 @@ def sgd_update_p(
     ``dampening`` is 0. Without momentum v is returned and not read; it may be any array like p.
     """
     d = g
-    if weight_decay:
+    # compared with 0, so that a trace depends on the outcome alone
+    if weight_decay != 0:
         d = p * weight_decay - g if maximize else p * weight_decay + g
     elif maximize:
         d = -g
-    if momentum:
-        v = v * momentum + (d * (1 - dampening) if dampening else d)
+    if momentum != 0:
+        v = v * momentum + (d * (1 - dampening) if dampening != 0 else d)
         d = d + v * momentum if nesterov else v
     return p - d * lr, v
 
@@ -102,37 +105,6 @@ def adam_floor(eps: float, beta2: float, step: int) -> float:
     return eps * (1 - beta2**step) ** 0.5
 
 
-def adam_update_counted(
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    *,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    step: Any,
-    donate: bool,
-) -> tuple[Any, ...]:
-    """Compute ``adam_update`` for a count of steps that is on the device.
-
-    ``step``: an array of shape ().
-    """
-    xp = namespace
-    step = xp.astype(step, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
-    root = xp.sqrt(_correction(xp, beta2, step))
-    rate, floor = root / _correction(xp, beta1, step) * lr, root * eps
-    return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
-
-
-def _correction(xp: Any, beta: float, step: Any) -> Any:
-    """Return 1 - beta**step of an array, without cancellation in single precision."""
-    return -xp.expm1(step * math.log(beta)) if beta else xp.ones_like(step)
-
-
 def adam_given(
     xp: Any,
     p: Any,
@@ -146,25 +118,29 @@ def adam_given(
     decoupled: bool,
     rate: float,
     floor: float,
+    v_max: Any = None,
 ) -> tuple[Any, ...]:
     """Compute a step of Adam from the numbers that follow from the count of steps.
 
-    A program may take these as inputs.
+    A program may take these as inputs. With v_max, the largest second moment so far, it is a step of AMSGrad, and the
+    last result is the new one.
     """
     if is_complex(p.dtype):
+        numbers = (lr, beta1, beta2, weight_decay, decoupled, rate, floor)
         parts = [
-            adam_given(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+            adam_given(xp, *map(of, (p, g, m, v)), *numbers, None if v_max is None else of(v_max))
             for of in (xp.real, xp.imag)
         ]
         return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
-    if weight_decay and not decoupled:
+    if weight_decay != 0 and not decoupled:
         g = g + p * weight_decay
-    elif weight_decay:
+    elif weight_decay != 0:
         p = p * (1 - lr * weight_decay)
     m = m + (g - m) * (1 - beta1)
     v = v * beta2 + g * g * (1 - beta2)
+    largest = () if v_max is None else (xp.maximum(v_max, v),)
     # lr * (m / c1) / (sqrt(v / c2) + eps) with the corrections c1 and c2 taken out, to pass over the arrays less often
-    return p - m / (xp.sqrt(v) + floor) * rate, m, v
+    return p - m / (xp.sqrt(largest[0] if largest else v) + floor) * rate, m, v, *largest
 
 
 def sgd_update(p: Any, g: Any, v: Any, /, **settings: Any) -> Any:
@@ -184,6 +160,66 @@ def adam_update(p: Any, g: Any, m: Any, v: Any, /, **settings: Any) -> Any:
 
 
 def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
-    if any(isinstance(x, Tensor) for x in arrays):
+    xp, settings["lr"], *arrays = together(settings["lr"], *arrays)
+    if xp is namespace:
         return update.primitive.forward(namespace, *arrays, **settings)
     return update(*arrays, **settings)
+
+
+def together(*values: Any) -> tuple[Any, ...]:
+    """Return the namespace for values, and the values.
+
+    With a Tensor among them raw arrays become Tensors: the operators of some libraries refuse Tensors on their right.
+    """
+    xp = namespace_of(values)
+    if xp is namespace:
+        raw = [hasattr(x, "shape") and not isinstance(x, Tensor) for x in values]
+        values = tuple([xp.asarray(x) if is_raw else x for x, is_raw in zip(values, raw, strict=True)])
+    return xp, *values
+
+
+def by_parts(formula: Any, p: Any, g: Any, arrays: Any, count: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Compute the update of an optimizer by a formula of real arrays.
+
+    ``formula(xp, p, g, arrays, count, **options)`` returns the new parameter and state. Real and imaginary parts of
+    complex arrays are updated each by itself. The count is a number, or an array of shape () of the parameter's dtype.
+    """
+    xp, p, g, count, lr, *arrays = together(p, g, count, options["lr"], *arrays)
+    options = {**options, "lr": lr}
+    if hasattr(count, "shape"):
+        count = xp.astype(count, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
+    # NumPy's functions return scalars for arrays without axes, and a program would not take those as its inputs
+    flat = [a.shape == () for a in (p, *arrays)]
+    if flat[0]:
+        p, g, *arrays = [a if a.shape else xp.reshape(a, (1,)) for a in (p, g, *arrays)]
+    if is_complex(p.dtype):
+        new = _of_parts(formula, xp, p, g, arrays, count, options)
+    else:
+        new = formula(xp, p, g, arrays, count, **options)
+    return tuple([xp.reshape(a, ()) if f else a for a, f in zip(new, flat, strict=True)]) if flat[0] else new
+
+
+def _of_parts(formula: Any, xp: Any, p: Any, g: Any, arrays: Any, count: Any, options: dict[str, Any]) -> Any:
+    """Compute a formula of the real parts and of the imaginary parts."""
+    split = [is_complex(a.dtype) for a in arrays]
+    re, im = (
+        formula(xp, of(p), of(g), [of(a) if s else a for a, s in zip(arrays, split, strict=True)], count, **options)
+        for of in (xp.real, xp.imag)
+    )
+    joined = [xp.astype(a, p.dtype) + xp.astype(b, p.dtype) * 1j for a, b in zip(re, im, strict=True)]
+    return tuple([whole if s else a for whole, a, s in zip(joined, re, [True, *split], strict=True)])
+
+
+def descent(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
+    """Return the gradient of what is made smaller, with weight decay."""
+    if maximize:
+        g = -g
+    return g + p * weight_decay if weight_decay != 0 else g
+
+
+def correction(xp: Any, beta: float, count: Any) -> Any:
+    """Return 1 - beta**count, the correction of a moving average that began at 0."""
+    if not hasattr(count, "shape"):
+        return 1 - beta**count
+    # without cancellation in single precision
+    return -xp.expm1(count * host_call(math.log, beta)) if beta != 0 else xp.ones_like(count)

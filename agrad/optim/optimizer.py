@@ -1,22 +1,20 @@
 """The base class of optimizers: parameters, the step over them, and saved state."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_call, mark_state_used
-from agrad.errors import (
-    ConfigurationError,
-    DataError,
-    DtypeError,
-    MixedBackendsError,
-    NotDifferentiableError,
-    OperandError,
-)
-from agrad.nn.module import Module, check_state, on_device_of
-from agrad.ops.updates import donatable
+from agrad.errors import ConfigurationError, DtypeError, MixedBackendsError
+from agrad.nn.module import on_device_of
+from agrad.ops.updates import by_parts, donatable
+from agrad.optim.checks import leaves, number, pair
+from agrad.optim.functional import Transform
+from agrad.optim.groups import Group, Part, given_groups, shared, without_names
+from agrad.optim.saving import checked_state, saved_state
 
 Rate = float | Callable[[int], float]
 """A learning rate, or a schedule.
@@ -24,44 +22,8 @@ Rate = float | Callable[[int], float]
 A schedule is a function from the number of steps taken so far to the rate of the next one.
 """
 
-
-def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) -> list[agrad.Tensor]:
-    """Return the parameters as a list, checked to be distinct leaf Tensors.
-
-    traced: True if they may be those of a jitted function that is being traced.
-    """
-    if isinstance(parameters, (agrad.Tensor, Module)):
-        remedy = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
-        raise OperandError(f"{what} takes a list of Tensors, not one {type(parameters).__name__}: write {remedy}")
-    found = list(parameters)
-    if not found:
-        raise ConfigurationError(f"{what} was given no parameters")
-    first: dict[int, int] = {}
-    for i, tensor in enumerate(found):
-        if not isinstance(tensor, agrad.Tensor):
-            raise OperandError(f"{what}: parameter {i} is a {type(tensor).__name__}, not a Tensor")
-        inside = isinstance(tensor.data, agrad.Tensor) and not (traced and tensor.data.level.name == "trace")
-        if not tensor.is_leaf or inside:
-            raise NotDifferentiableError(
-                f"{what}: parameter {i} is the result of an operation; a parameter is a leaf, made with "
-                "agrad.asarray(x, requires_grad=True)"
-            )
-        if tensor.dtype.kind not in ("real floating", "complex floating"):
-            raise DtypeError(f"{what}: parameter {i} has dtype {tensor.dtype}, which has no derivative; cast it first")
-        if first.setdefault(id(tensor), i) != i:
-            raise ConfigurationError(
-                f"{what}: parameters {first[id(tensor)]} and {i} are the same Tensor; give it once"
-            )
-    return found
-
-
-def number(what: str, name: str, value: Any, below: float | None = None) -> float:
-    """Return ``value`` as a float, checked to be 0 or more, and less than ``below``."""
-    good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not good or not 0 <= value < (float("inf") if below is None else below):
-        limit = "0 or more" if below is None else f"0 or more, and less than {below:g}"
-        raise ConfigurationError(f"{what}: {name} is a finite number of {limit}, not {value!r}")
-    return float(value)
+Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[Mapping[str, Any]]
+"""Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
 
 
 class Optimizer:
@@ -73,101 +35,334 @@ class Optimizer:
     variable still holds a parameter's array, that array is not changed, and the parameter gets a new one. Do not record
     with a parameter in one thread while another takes a step: the graph might hold half changed values.
 
+    The options of one group are attributes (``optimizer.lr``); they may be set at any time. With several groups an
+    attribute is read where all agree, and set in all; ``param_groups`` has those of each.
+
     Parameters
     ----------
-    parameters : iterable of Tensor
-        Leaf Tensors of any shapes and floating dtypes.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate. It may be set at any
-        time.
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, alone, with names, or as groups: dictionaries with ``params``
+        and options that differ from the others'.
+    options : dict of str to object
+        The options by name; ``lr`` is a number, or a schedule: a function from the number of steps taken to the rate.
 
     Raises
     ------
     ConfigurationError
-        If there are no parameters, one is given twice, or ``lr`` is below 0.
+        If there are no parameters, one is given twice, or an option is out of range.
     OperandError, DtypeError, NotDifferentiableError
         If a parameter is not a Tensor, not floating, or not a leaf.
     """
 
-    slots: tuple[str, ...] = ()
+    slots: ClassVar[tuple[str, ...]] = ()
     """The names of the arrays kept for each parameter."""
 
-    traced_attributes = ("steps", "_lr", "_counts", "_arrays", "_taken")
+    floats: ClassVar[dict[str, float | None]] = {"weight_decay": None}
+    """The options besides ``lr`` that are a number of 0 or more, each with a bound that it is below."""
+
+    pairs: ClassVar[dict[str, float | None]] = {}
+    """The options that are two such numbers."""
+
+    flags: ClassVar[tuple[str, ...]] = ("maximize",)
+    """The options that are True or False."""
+
+    traced_attributes = ("steps", "numbers", "_counts", "arrays", "_taken")
     """The attributes that functions made by ``agrad.jit`` read and write at each call."""
 
-    def __init__(self, parameters: Iterable[agrad.Tensor], lr: Rate) -> None:
+    def __init_subclass__(cls) -> None:
+        for name in (*cls.floats, *cls.pairs, *cls.flags):
+            setattr(cls, name, shared(name))
+
+    def __init__(self, params: Params, options: dict[str, Any]) -> None:
         self._name = type(self).__name__
-        self.parameters = leaves(parameters, self._name)
+        self.defaults = self.checked(options)
+        self.parameters: list[agrad.Tensor] = []
         self.steps = 0
-        self.lr = lr
-        self._counts = [0] * len(self.parameters)
-        self._complex = [tensor.dtype.kind == "complex floating" for tensor in self.parameters]
-        self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
+        self.parts: list[Part] = []
+        self.numbers: list[list[Any]] = []
+        """The numbers of each group that may change, by its names."""
+        self.places: list[int] = []
+        """The number of the group of each parameter."""
+        self._complex: list[bool] = []
+        self._counts: list[int] = []
+        self.arrays: list[tuple[Any, ...]] = []
         self._taken: list[Any] = []
         """One int32 array (parameters,) with the steps of each, if steps may be left out."""
+        groups = given_groups(params, self._name)
+        if not groups:
+            raise ConfigurationError(f"{self._name} was given no parameters")
+        for group in groups:
+            self.add_param_group(group)
 
-    def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        """Return the new raw parameter and the new arrays of its state.
+    # ------------------------------------------------------------------ the formula
+
+    @classmethod
+    def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the arrays kept for each parameter with these options.
+
+        Parameters
+        ----------
+        options : mapping of str to object
+            The options of a group.
+
+        Returns
+        -------
+        tuple of str
+            The names, in the order of the arrays.
+        """
+        return cls.slots
+
+    @classmethod
+    def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the state of a parameter before its first step.
+
+        Parameters
+        ----------
+        p : array
+            The raw parameter.
+        slots : tuple of str
+            The names of the arrays.
+        options : mapping of str to object
+            The options of its group, with ``lr`` as a number.
+
+        Returns
+        -------
+        tuple of array
+            An array for each name, by default zeros like ``p``.
+        """
+        return tuple([agrad.zeros_like(p) for _ in slots])
+
+    @classmethod
+    def update(
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
+    ) -> tuple[Any, ...]:
+        """Return the new parameter and the new arrays of its state.
 
         Parameters
         ----------
         p, g : array
-            The raw parameter and its gradient, of one shape and dtype.
+            The parameter and its gradient, of one shape and dtype.
         arrays : tuple of array
             The state, an array for each name in ``slots``.
         count : int or array
-            The number of the parameter's step, from 1: an int, or a raw array of shape () if steps may be left out,
+            The number of the parameter's step, from 1: an int, or an array of shape () if steps may be left out,
             because only the device then has the number.
-        lr : float
-            The learning rate of the step.
-        donate : bool
-            True if the arrays may be overwritten.
+        donate : bool or None
+            True if the arrays may be overwritten, None if the operations are recorded, to be differentiated.
+        **options : object
+            The options of the group, with ``lr`` as a number.
 
         Returns
         -------
         tuple of array
             The parameter, then its state.
         """
-        raise ConfigurationError(f"{self._name} defines no update; use SGD, Adam or AdamW")
+        return by_parts(cls._formula, p, g, arrays, count, options)
+
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, **options: Any) -> tuple[Any, ...]:
+        """Return the new parameter and state of real arrays, computed in a namespace."""
+        raise ConfigurationError("the optimizer defines no update; use SGD, Adam or another one of agrad.optim")
+
+    @classmethod
+    def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options as they are used.
+
+        Parameters
+        ----------
+        options : mapping of str to object
+            All options by name.
+
+        Returns
+        -------
+        dict of str to object
+            Numbers as floats, flags as truth values, all others as they are.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is out of range.
+        """
+        what, found = cls.__name__, dict(options)
+        found["lr"] = options["lr"] if callable(options["lr"]) else number(what, "lr", options["lr"])
+        found.update({name: number(what, name, options[name], below) for name, below in cls.floats.items()})
+        found.update({name: pair(what, name, options[name], below) for name, below in cls.pairs.items()})
+        found.update({name: bool(options[name]) for name in cls.flags})
+        return found
+
+    @classmethod
+    def transform(cls, **options: Any) -> Transform:
+        """Return the optimizer as pure functions of parameters, gradients and state.
+
+        Parameters
+        ----------
+        **options : object
+            The options of the class, by name.
+
+        Returns
+        -------
+        Transform
+            An object with ``init(params)`` and ``update(grads, state, params)``.
+
+        Raises
+        ------
+        ConfigurationError
+            If an option is unknown or out of range, or ``lr`` is a schedule.
+
+        Examples
+        --------
+        >>> step = optim.Adam.transform(lr=0.1)
+        >>> state = step.init(params)
+        >>> params, state = step.update(grads, state, params)
+        """
+        try:
+            bound = inspect.signature(cls).bind((), **options)
+        except TypeError as error:
+            raise ConfigurationError(f"{cls.__name__}.transform: {error}") from None
+        bound.apply_defaults()
+        _, *names = bound.arguments
+        return Transform(cls, cls.checked({name: bound.arguments[name] for name in names}))
+
+    # ------------------------------------------------------------------ groups and rates
 
     @property
-    def lr(self) -> Rate:
-        """The learning rate, or the schedule, as set."""
-        return self._lr
+    def param_groups(self) -> list[Group]:
+        """The options of each group of parameters, to read and to set."""
+        return [Group(self, k) for k in range(len(self.parts))]
 
-    @lr.setter
-    def lr(self, value: Rate) -> None:
-        self._lr = value if callable(value) else number(self._name, "lr", value)
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Add parameters as a group of their own.
+
+        Parameters
+        ----------
+        param_group : mapping of str to object
+            ``params``, and options that differ from those of the optimizer.
+
+        Raises
+        ------
+        ConfigurationError
+            If there are no parameters, the optimizer has one of them, or an option is out of range. Nothing is added
+            then.
+        OperandError, DtypeError, NotDifferentiableError
+            If a parameter is not a Tensor, not floating, or not a leaf.
+        """
+        what = f"{self._name}, group {len(self.parts)}" if self.parts else self._name
+        if "params" not in param_group:
+            raise ConfigurationError(f"{what}: a group has a key 'params', found {', '.join(map(repr, param_group))}")
+        params, names = without_names(param_group["params"], what)
+        tensors = leaves(params, what)
+        own = {id(tensor): i for i, tensor in enumerate(self.parameters)}
+        for i, tensor in enumerate(tensors):
+            if id(tensor) in own:
+                raise ConfigurationError(
+                    f"{what}: parameter {i} is in another group, as parameter {own[id(tensor)]} of all; give it once"
+                )
+        rest = {name: value for name, value in param_group.items() if name != "params"}
+        options = self.checked({**self.defaults, **{n: v for n, v in rest.items() if n in self.defaults}})
+        extra = {name: value for name, value in rest.items() if name not in self.defaults}
+        if names is not None:
+            extra["param_names"] = names
+        rate = options.pop("lr")
+        part = Part(tensors, options, extra)
+        part.schedule = rate if callable(rate) else None
+        part.slots = self.slots_of(options)
+        self.numbers = [*self.numbers, [0.0 if callable(rate) else rate]]
+        self.parts = [*self.parts, part]
+        self.parameters += tensors
+        self.places += [len(self.parts) - 1] * len(tensors)
+        self._complex += [tensor.dtype.kind == "complex floating" for tensor in tensors]
+        self._counts = [*self._counts, *[0] * len(tensors)]
+        self.arrays = [*self.arrays, *[()] * len(tensors)]
+        if self._taken:
+            new = on_device_of(self.parameters[0], np.zeros(len(tensors), np.int32))
+            self._taken = [agrad.concat([self._taken[0], new])]
+
+    def indices(self, k: int) -> list[int]:
+        """Return the numbers of the parameters of a group.
+
+        Parameters
+        ----------
+        k : int
+            The number of the group.
+
+        Returns
+        -------
+        list of int
+            Their places in ``parameters``.
+        """
+        return [i for i, place in enumerate(self.places) if place == k]
+
+    lr = shared("lr")
 
     @property
     def rate(self) -> float:
-        """The learning rate of the next step, as a number."""
-        lr = self._lr
-        return host_call(self._scheduled, self.steps) if callable(lr) else lr
+        """The learning rate of the next step, as a number, where all groups agree."""
+        rates = [self.settings(k)["lr"] for k in range(len(self.parts))]
+        if any(rate != rates[0] for rate in rates[1:]):
+            raise ConfigurationError(f"{self._name}: the rates of the groups differ: {rates!r}")
+        return rates[0]
 
-    def _scheduled(self, steps: int) -> float:
-        assert callable(self._lr)
-        return number(self._name, f"lr at step {steps}", self._lr(steps))
+    def settings(self, k: int) -> dict[str, Any]:
+        """Return the options of a group for the next step.
+
+        Parameters
+        ----------
+        k : int
+            The number of the group.
+
+        Returns
+        -------
+        dict of str to object
+            The options by name, with ``lr`` as a number.
+        """
+        part = self.parts[k]
+        options = part.options | dict(zip(part.names, self.numbers[k], strict=True))
+        if part.schedule is not None:
+            options["lr"] = host_call(self._scheduled, part.schedule, self.steps)
+        return options
+
+    def _scheduled(self, schedule: Callable[[int], float], steps: int) -> float:
+        return number(self._name, f"lr at step {steps}", schedule(steps))
+
+    # ------------------------------------------------------------------ the step
 
     def before_trace(self) -> None:
         """Make all state that steps need, for the first trace to serve the next step."""
-        for i, tensor in enumerate(self.parameters):
-            if not self._arrays[i]:
-                self._arrays[i] = tuple([agrad.zeros_like(tensor.data) for _ in self.slots])
+        for k, part in enumerate(self.parts):
+            options = self.settings(k)
+            for i in self.indices(k):
+                if not self.arrays[i]:
+                    self.arrays[i] = self.initial(self.parameters[i].data, part.slots, options)
 
-    def zero_grad(self) -> None:
-        """Set ``.grad`` of all parameters to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set ``.grad`` of all parameters to None, or to zeros.
+
+        Parameters
+        ----------
+        set_to_none : bool
+            False to replace the gradients that are there by zeros.
+        """
         for tensor in self.parameters:
-            tensor.grad = None
+            if set_to_none:
+                tensor.grad = None
+            elif tensor.grad is not None:
+                tensor.grad = agrad.zeros_like(tensor.grad.detach())
 
-    def step(self, *, where: Any = None) -> None:
+    def step(self, closure: Callable[[], Any] | None = None, *, where: Any = None) -> Any:
         """Change each parameter that has a gradient by it.
 
         Parameters
         ----------
+        closure : function or None
+            A function without arguments that computes the gradients and returns the loss. It is called first.
         where : array or None
             A raw array of shape () of truth values. If it is false, parameters and state stay as they are, and only
             schedules count the step. It is not read back.
+
+        Returns
+        -------
+        object
+            The loss of ``closure``, or None.
 
         Raises
         ------
@@ -175,9 +370,11 @@ class Optimizer:
             If a gradient or the state of an earlier step has another backend or dtype than the parameter. Nothing is
             changed then.
         """
+        loss = None if closure is None else agrad.enable_grad()(closure)()
         mark_state_used(self)
         ready = self._ready()
-        rate = self.rate
+        parts, places = self.parts, self.places
+        settings = list(map(self.settings, range(len(parts))))
         masked = where is not None or bool(self._taken)
         counts: Any = self._counts
         if masked:
@@ -185,27 +382,32 @@ class Optimizer:
             (counts,) = self._taken
             where = on_device_of(self.parameters[0], np.array(True)) if where is None else where
         for i, tensor, g in ready:
-            donate = not masked and donatable(tensor)  # before a variable here holds the array
-            p = tensor.data
+            donate: bool | None = not masked and donatable(tensor)  # before a variable here holds the array
+            p, part, options = tensor.data, parts[places[i]], settings[places[i]]
+            if part.names != ("lr",) and isinstance(p, agrad.Tensor):
+                donate = None  # kernels take these options as constants
             if self._complex[i]:
                 g = agrad.conj(g)
             if masked:
                 # a step that is left out is computed too, of zeros, which raise no warnings
                 g = agrad.where(where, g, agrad.zeros_like(g))
-            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
-            new, *state = self.update(p, g, old, counts[i] + 1, rate, donate)
+            old = self.arrays[i]
+            if not old and part.slots:
+                old = self.initial(p, part.slots, options)
+            new, *state = self.update(p, g, old, counts[i] + 1, donate, **options)
             if masked:
                 new = agrad.where(where, new, p)
                 state = [agrad.where(where, a, b) for a, b in zip(state, old, strict=True)]
             self._counts[i] += 1
-            self._arrays[i] = tuple(state)
+            self.arrays[i] = tuple(state)
             if new is not p:
                 tensor.assign(new)
         if masked:
-            part = np.zeros(len(self.parameters), np.int32)
-            part[[i for i, _, _ in ready]] = 1
-            self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], part)]
+            taken = np.zeros(len(self.parameters), np.int32)
+            taken[[i for i, _, _ in ready]] = 1
+            self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], taken)]
         self.steps += 1
+        return loss
 
     def count_on_device(self) -> None:
         """Count the steps of each parameter on its device, if some may be left out."""
@@ -224,7 +426,7 @@ class Optimizer:
             if type(raw) is not kind or raw.dtype != dtype:
                 self._check(i, tensor, "gradient", raw)
             ready.append((i, tensor, raw))
-            if arrays := self._arrays[i]:
+            if arrays := self.arrays[i]:
                 raw = arrays[0]
                 if type(raw) is not kind or raw.dtype != dtype:
                     self._check(i, tensor, "state", raw)
@@ -248,24 +450,16 @@ class Optimizer:
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return the state of a resumed run by name, as NumPy arrays on the host.
 
-        Options are not in it: make the optimizer with the same ones.
+        Options that were never changed are not in it: make the optimizer with the same ones.
 
         Returns
         -------
         dict of str to numpy.ndarray
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
-            its arrays (``i.m`` and ``i.v`` of Adam).
+            its arrays (``i.m`` and ``i.v`` of Adam). The rates of several groups, and options whose numbers were
+            changed, are ``groups.0.lr`` and the like.
         """
-        state = {"steps": np.array(self.steps, dtype=np.int64)}
-        if not callable(self._lr):
-            state["lr"] = np.array(self._lr, dtype=np.float64)
-        counts = agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts
-        for i, arrays in enumerate(self._arrays):
-            if counts[i]:
-                state[f"{i}.step"] = np.array(counts[i], dtype=np.int64)
-            for slot, raw in zip(self.slots, arrays if counts[i] else (), strict=False):
-                state[f"{i}.{slot}"] = np.array(agrad.asarray(raw).numpy())
-        return state
+        return saved_state(self, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
@@ -279,93 +473,21 @@ class Optimizer:
 
         Raises
         ------
-        DataError
+        ConfigurationError, DataError
             If the state does not fit. The message lists the differences, and the optimizer is unchanged.
         """
-        given = {name: np.asarray(value) for name, value in state.items()}
-        expected: dict[str, tuple[tuple[int, ...], str]] = {}
-        if not callable(self._lr) or "lr" in given:
-            expected["lr"] = ((), "float64")
-        started = [i for i in range(len(self.parameters)) if any(n.startswith(f"{i}.") for n in given)]
-        for i in started:
-            tensor = self.parameters[i]
-            expected.update({f"{i}.{slot}": (tensor.shape, tensor.dtype.name) for slot in self.slots})
-        check_state(f"the state of {self._name}", given, expected, ["steps", *(f"{i}.step" for i in started)])
-        rate = self._lr if callable(self._lr) else number(self._name, "lr", float(given["lr"]))
-        arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
-        counts = [0] * len(self.parameters)
-        for i in started:
-            counts[i] = int(given[f"{i}.step"])
-            arrays[i] = tuple([on_device_of(self.parameters[i], given[f"{i}.{slot}"]) for slot in self.slots])
-        steps = int(given["steps"])
-        if not max(counts) <= steps < 2**31:
-            raise DataError(
-                f"the state of {self._name}: expected fewer than 2**31 steps and no parameter with more, "
-                f"found {steps} and {max(counts)}"
-            )
-        self.steps, self._lr, self._arrays, self._counts = steps, rate, arrays, counts
+        self.steps, self._counts, self.arrays, options = checked_state(self, state)
+        for k, name, value in options:
+            if name != "lr" or self.parts[k].schedule is None:
+                self.param_groups[k][name] = value
         if self._taken:
             self._taken = []
             self.count_on_device()
 
-    def options(self) -> dict[str, Any]:
-        """Return the options of the optimizer by name, without ``lr``.
-
-        Returns
-        -------
-        dict of str to object
-            The options that ``repr`` shows.
-        """
-        return {}
-
     def __repr__(self) -> str:
-        options = {"lr": self._lr, **self.options()}
-        text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        if len(self.parts) > 1:
+            return f"{self._name}({', '.join(map(repr, self.param_groups))})"
+        (group,) = self.param_groups
+        given = {name: group[name] for name in self.defaults}
+        text = ", ".join(f"{name}={value!r}" for name, value in given.items() if name == "lr" or value)
         return f"{self._name}({len(self.parameters)} parameters, {text})"
-
-
-def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad.Tensor:
-    """Scale the gradients to a norm of all together of at most ``max_norm``.
-
-    Parameters without a gradient count as 0. The gradients' Tensors are replaced, not changed. Nothing is read back
-    from the device.
-
-    Parameters
-    ----------
-    parameters : iterable of Tensor
-        Leaf Tensors of one device.
-    max_norm : float
-        The largest norm, 0 or more.
-
-    Returns
-    -------
-    Tensor
-        The norm before, of shape (), on the device of the gradients.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``max_norm`` is not a number of 0 or more.
-    """
-    bound = number("clip_grad_norm", "max_norm", max_norm)
-    found = [tensor for tensor in leaves(parameters, "clip_grad_norm", traced=True) if tensor.grad is not None]
-    if not found:
-        return agrad.zeros(())
-    total: Any = None
-    with agrad.no_grad():
-        for tensor in found:
-            g = tensor.grad.detach()  # type: ignore[union-attr]
-            flat = agrad.reshape(g, (-1,))
-            part = (
-                agrad.real(agrad.vecdot(flat, flat))
-                if agrad.isdtype(g.dtype, "complex floating")
-                else agrad.vecdot(flat, flat)
-            )
-            total = part if total is None else total + part
-        norm = agrad.sqrt(total)
-        # the same term as PyTorch's: it prevents a division by a norm of 0
-        factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
-        for tensor in found:
-            g = tensor.grad.detach()  # type: ignore[union-attr]
-            tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
-    return norm

@@ -9,7 +9,8 @@ import agrad
 from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, on_device_of
-from agrad.optim.optimizer import Optimizer, number
+from agrad.optim.checks import number
+from agrad.optim.optimizer import Optimizer
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**126
 """The bounds of a scale: it and its reciprocal are normal numbers of float32."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agrad.errors import ConfigurationError
-from agrad.optim.optimizer import number
+from agrad.optim.checks import number
 
 Schedule = Callable[[int], float]
 

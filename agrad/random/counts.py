@@ -84,12 +84,15 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
 
 def _least(enough: Callable[[Any], Any], low: Any, high: Any) -> Any:
     """Return the least integer above ``low``, not above ``high``, that is enough; ``high`` is."""
-    for _ in range(_STEPS):
+
+    def halved(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends
         middle = agrad.floor((low + high) / 2)
         found = enough(agrad.maximum(middle, 0.0 * middle))
         inside = (middle > low) & (middle < high)
-        low, high = agrad.where(inside & ~found, middle, low), agrad.where(inside & found, middle, high)
-    return agrad.astype(high, agrad.int64)
+        return agrad.where(inside & ~found, middle, low), agrad.where(inside & found, middle, high)
+
+    return agrad.astype(agrad.fori_loop(0, _STEPS, halved, (low, high))[1], agrad.int64)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:

@@ -19,7 +19,7 @@ from agrad.scipy.shared import array, arrays, function, is_array
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
 
-_HERE = ("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax")
+_HERE = ("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "yn")
 _ELEMENTWISE = sorted(({name for name in vars(agrad.special) if name[0] != "_"} | {*WORDS, "jv", "psi"}) - {*_HERE})
 __all__ = [*_HERE, *_ELEMENTWISE]
 
@@ -265,3 +265,41 @@ def multigammaln(a: Any, d: Any) -> Any:
     total = sum((agrad.special.gammaln(plain - j / 2) for j in range(1, d)), agrad.special.gammaln(plain))
     total = total + d * (d - 1) / 4 * math.log(math.pi)
     return agrad.where(inside, total, agrad.full_like(total, math.nan))
+
+
+@function
+def yn(n: Any, x: Any) -> Any:
+    """Return the Bessel function of the second kind of a whole order.
+
+    Parameters
+    ----------
+    n : int
+        The order.
+    x : array
+        Real numbers.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``; -inf at 0 and NaN below.
+
+    Raises
+    ------
+    OperandError
+        For an ``n`` that is an array or not whole.
+
+    Notes
+    -----
+    Upwards from ``y0`` and ``y1``, which loses no digits: Abramowitz and Stegun 9.1.27 and 9.1.5.
+    """
+    if (is_array(n) and n.shape) or int(n) != n:
+        raise OperandError(f"yn: n is a whole number, not {n!r}")
+    n, x = int(n), array(x)
+    before, now = agrad.special.y0(x), agrad.special.y1(x)
+    if n == 0:
+        return before
+    inside = x > 0
+    place = agrad.where(inside, x, agrad.ones_like(x))
+    for k in range(1, abs(n)):
+        before, now = now, agrad.where(inside, 2 * k / place * now - before, now)
+    return -now if n < 0 and n % 2 else now

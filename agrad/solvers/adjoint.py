@@ -19,6 +19,7 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import RuleError
 from agrad.solvers.linear import Packing, computed, plain
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
+from agrad.solvers.traced import in_trace, scan
 from agrad.transforms.arguments import paired, split, zeros
 
 Leaves = Sequence[Any]
@@ -94,15 +95,13 @@ class Adjoint:
         Of the first state there are two: without and with its own.
         """
         n, last = len(ys), int(gs[0].shape[0]) - 1
-        adjoints = [g[(last, ...)] for g in gs]
         state = [y[(last, ...)] for y in ys]
         # the first cotangents of the used nodes have the shapes of the integrals
-        _, _, shapes = self._pulled(state, adjoints, plain(t)[last])
+        _, _, shapes = self._pulled(state, [g[(last, ...)] for g in gs], plain(t)[last])
         if any(s is None for s in shapes):
-            _, _, at_start = self._pulled([y[(0, ...)] for y in ys], adjoints, plain(t)[0])
+            _, _, at_start = self._pulled([y[(0, ...)] for y in ys], [g[(last, ...)] for g in gs], plain(t)[0])
             shapes = [b if a is None else a for a, b in zip(shapes, at_start, strict=True)]
-        integrals = [None if s is None else zeros(plain(s)) for s in shapes]
-        kept = [k for k, s in enumerate(integrals) if s is not None]
+        kept = [k for k, s in enumerate(shapes) if s is not None]
 
         def system(values: Leaves, s: Any) -> list[Any]:
             slopes, back_y, back_used = self._pulled(values[:n], values[n : 2 * n], s)
@@ -111,16 +110,26 @@ class Adjoint:
                 out.append(zeros(like) if c is None else -c)
             return lift_all(out)
 
-        for i in range(last, 0, -1):
-            values = lift_all([*[y[(i, ...)] for y in ys], *adjoints, *[integrals[k] for k in kept]])
-            xp = namespace_of((t,))
-            times = xp.stack([t[i], t[i - 1]])
-            found = [v[(1, ...)] for v in self.solve(system, values, times, options)]
-            before = found[n : 2 * n]
-            for k, v in zip(kept, found[2 * n :], strict=True):
-                integrals[k] = v
-            adjoints = [a + b for a, b in (lift_all([a, g[(i - 1, ...)]]) for a, g in zip(before, gs, strict=True))]
-        return before, adjoints, integrals
+        def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
+            """Go back from a time; ``rows``: its state and cotangents, it and the one before."""
+            adjoints = [a + b for a, b in (lift_all(pair) for pair in zip(carry[:n], rows[n : 2 * n], strict=True))]
+            times = lift_all(rows[-2:])
+            values = lift_all([*rows[:n], *adjoints, *carry[n:]])
+            found = self.solve(system, values, namespace_of(times).stack(times), options)
+            return [v[(1, ...)] for v in found[n:]], None
+
+        before: Any = [*[zeros(g[(last, ...)]) for g in gs], *[zeros(plain(shapes[k])) for k in kept]]
+        if in_trace() and not self.again:
+            xs = [*[x[1:, ...] for x in (*ys, *gs)], t[1:], t[:-1]]
+            before, _ = scan(interval, before, lift_all(xs), reverse=True)
+        else:
+            for i in range(last, 0, -1):
+                before, _ = interval(before, [*[x[(i, ...)] for x in (*ys, *gs)], t[i], t[i - 1]])
+        integrals: list[Any] = [None] * len(shapes)
+        for k, v in zip(kept, before[n:], strict=True):
+            integrals[k] = v
+        first = [lift_all([a, g[(0, ...)]]) for a, g in zip(before[:n], gs, strict=True)]
+        return before[:n], [a + b for a, b in first], integrals
 
 
 class _Stage:

@@ -126,7 +126,8 @@ def _attach(
     """
     level = newest_level(rs)
     if level is not None and level.keeps_rules:
-        return level.guarded(name, xs, rs)
+        flat = partial(_evaluated, residual, levels)
+        return level.defined(name, xs, flat, xs, (), partial(_attached_again, name, method))
     if level is None or not (level.derivative or isinstance(level, Batch)):
         return xs
     below = (*levels, level)
@@ -174,6 +175,11 @@ def _attach(
     parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
     nodes = record_call(name, parents, len(xs), pull)
     return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
+
+
+def _attached_again(name: str, method: str, residual: Residual, xs: Leaves, _: Leaves) -> list[Any]:
+    """Return a solution with its derivative where a program is interpreted."""
+    return attach(residual, [plain(x) for x in xs], name, method)
 
 
 def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, name: str, method: str) -> dict[Node, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of
+from agrad.control.bodies import example
 from agrad.dtypes import is_complex, is_floating
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
@@ -24,6 +25,7 @@ from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError
 from agrad.ops.conversion import asarray
+from agrad.solvers import traced
 from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_times
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
 from agrad.solvers.linear import Packing, minus, plain, raw_of
@@ -89,7 +91,8 @@ def odeint(
     Raises
     ------
     ConvergenceError
-        After ``maxsteps`` steps between two times, or where the step becomes too small.
+        After ``maxsteps`` steps between two times, or where the step becomes too small. Inside ``jit`` the values from
+        there on are NaN instead.
     ConfigurationError
         For another method, or settings that it does not have.
     ShapeError, DtypeError
@@ -97,11 +100,11 @@ def odeint(
 
     Notes
     -----
-    Steps do not end at each time: values inside a step are interpolated, with an error of the fifth order in its size.
-    The methods are those of Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6
-    (1980), with Shampine's interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011). The first gradient is that
-    of the steps taken; others solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations,
-    NeurIPS 2018.
+    Outside of ``jit`` steps do not end at each time: values inside a step are interpolated, with an error of the fifth
+    order in its size; and the first gradient is that of the steps taken. Inside, and in higher orders, gradients solve
+    the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are those of
+    Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
+    interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
     """
     options = Options(method, rtol, atol, maxsteps, first_step, max_step, steps)
     options.check()
@@ -173,6 +176,15 @@ def _solve(
     since = next_id()
     with_closures = [recorded_part(r) for k in (0, -1) for r in equation([plain(y) for y in y0], plain(t)[k])]
     level = newest_level([*y0, t, *with_closures])
+    if level is not None and level.keeps_rules:
+
+        def flat(given: Leaves) -> list[Any]:
+            return [recorded_part(r) for r in equation(given[:-1], given[-1])]
+
+        found = _integrate(equation, y0, t, options, None, bare)
+        return level.defined(
+            "odeint", found, flat, [*y0, lift(t)[0]], [*y0, t], functools.partial(_solved_again, options)
+        )
     if level is None or not (level.derivative or isinstance(level, Batch)):
         return _integrate(
             equation, y0, t, options, taken, bare
@@ -184,6 +196,11 @@ def _solve(
     if not level.tape:
         raise NotDifferentiableError(f"odeint has no derivative that the level {level.name!r} could carry")
     return _recorded(equation, y0, t, options, level, since, with_closures)
+
+
+def _solved_again(options: Options, slope: Callable[[Leaves], Leaves], _: Leaves, given: Leaves) -> list[Any]:
+    """Return the solution with its derivative where a program is interpreted."""
+    return _solve(lambda ys, s: list(slope(lift_all([*ys, s]))), given[:-1], given[-1], options)
 
 
 def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level: Batch) -> list[Any]:
@@ -276,6 +293,8 @@ def _integrate(
     equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None, bare: bool
 ) -> list[Any]:
     """Return the solution for plain values."""
+    if traced.in_trace():
+        return _traced(equation, y0, t, options)
     oldest = mode().oldest
     with contextlib.nullcontext() if bare else no_grad():
         times = _times(t)
@@ -309,6 +328,22 @@ def _integrate(
 
         rows = integrate(slope, y, times, options, taken)
         return packing.unpack(rows, (len(times),))
+
+
+def _traced(equation: Equation, y0: Leaves, t: Any, options: Options) -> list[Any]:
+    """Return the solution of a program."""
+    if not isinstance(t, Tensor):
+        _times(t)
+    with no_grad():
+        packing = Packing(y0)
+        y = packing.pack(y0)
+        cast = Tableau(options.method, example(y)).cast
+
+        def slope(v: Any, s: Any) -> Any:
+            return lift(cast(packing.pack(equation(packing.unpack(v), s))))
+
+        rows = traced.Integration(slope, y, t, options).rows()
+        return packing.unpack(settle(rows), (int(t.shape[0]),))
 
 
 def _is_recorded(value: Any) -> bool:

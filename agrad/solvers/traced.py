@@ -1,15 +1,21 @@
 """The solvers inside a trace: loops as operations, NaN in the place of errors."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.control.bodies import example
-from agrad.control.flow import while_loop
+from agrad.control.bodies import example, id_above
+from agrad.control.staged import staged_scan, staged_while
+from agrad.dtypes import is_complex
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.levels import lift, namespace_of
 from agrad.engine.tape import mode
+from agrad.engine.tensor import Tensor, settle
+from agrad.registry import namespace
 from agrad.solvers.linear import magnitude, minus, norm, precision
+from agrad.solvers.runge_kutta import METHODS, Options
+from agrad.transforms.trees import flatten
 from agrad.transforms.vmap import vmap
 
 Operator = Callable[[Any], Any]
@@ -21,6 +27,25 @@ DENSE = 1000
 def in_trace() -> bool:
     """Return True while a function is traced."""
     return mode().trace is not None
+
+
+def _age(values: Any) -> Any:
+    """Return the number of the trace of a loop with these first values.
+
+    Levels that are newer than the values record above the loop: an equation may use them inside.
+    """
+    leaves = [settle(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
+    return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])
+
+
+def while_loop(goes_on: Callable[[Any], Any], advance: Callable[[Any], Any], init: Any) -> Any:
+    """Return the last value of a loop that is as old as its first values."""
+    return staged_while(goes_on, advance, init, _age(init))
+
+
+def scan(step: Callable[..., Any], init: Any, xs: Sequence[Any], reverse: bool = False) -> tuple[Any, Any]:
+    """Return the carry and rows of a scan that is as old as its first values."""
+    return staged_scan(step, init, xs, int(xs[0].shape[0]), reverse, 0, _age((init, xs)))
 
 
 def _is_good(size: Any, tolerance: Any) -> Any:
@@ -164,3 +189,121 @@ def newton(
 
     x, _, size, _ = while_loop(goes_on, advance, (x, r, size, 0))
     return _or_nan(_is_good(size, tolerance), x)
+
+
+# ------------------------------------------------------------------ initial value problems
+
+
+class Integration:
+    """One integration of ``slope``, a function of vectors and times.
+
+    See ``runge_kutta``. A step ends at each time. Where one fails the state is NaN from there on.
+    """
+
+    def __init__(self, slope: Callable[[Any, Any], Any], y: Any, t: Any, options: Options) -> None:
+        self.slope, self.y, self.t, self.options = slope, lift(y), lift(t), options
+        self.method = METHODS[options.method]
+        small = precision(y) ** 0.5
+        self.rtol, self.atol = (small if given is None else given for given in (options.rtol, options.atol))
+
+    def rows(self) -> Any:
+        """Return the states at the times, of shape (times, n)."""
+        xp, y, t = namespace, self.y, self.t
+        k = self.slope(y, t[0])
+        init: tuple[Any, ...] = (y, k)
+        interval = self._equal_steps
+        if self.method.error:
+            init, interval = (y, k, self._first(k)), self._found_steps
+
+        def step(carry: Any, ends: Any) -> Any:
+            after = interval(carry, *ends)
+            return after, after[0]
+
+        _, rows = scan(step, init, [t[:-1], t[1:]])
+        return xp.concat([xp.expand_dims(y, axis=0), rows], axis=0)
+
+    def _like(self, number: Any) -> Any:
+        """Return a real number with the precision of the state."""
+        y = self.y
+        return namespace.astype(number, namespace.real(y).dtype if is_complex(y.dtype) else y.dtype)
+
+    def _size(self, v: Any) -> Any:
+        """Return the root of the mean square of a vector; 0 if empty."""
+        v = abs(v)
+        return namespace.sqrt(namespace.sum(v * v) / max(1, int(v.shape[0])))
+
+    def _stages(self, y: Any, k: Any, s: Any, h: Any, end: Any) -> tuple[Any, list[Any]]:
+        """Return the state at ``end`` = s + h, and the slopes of the stages."""
+        moved, slopes, step = y, [k], self._like(h)
+        for node, weights in zip(self.method.nodes[1:], self.method.weights[1:], strict=True):
+            moved = y + step * _combined(weights, slopes)
+            slopes.append(self.slope(moved, end if node == 1.0 else s + node * h))
+        return moved, slopes
+
+    def _equal_steps(self, carry: Sequence[Any], start: Any, end: Any) -> tuple[Any, ...]:
+        xp, options = namespace, self.options
+        count = options.steps
+        if options.max_step is not None and count is None:
+            count = xp.maximum(xp.ceil(abs(end - start) / options.max_step * (1 - 1e-12)), 1.0)
+        h = (end - start) / count
+
+        def advance(state: Any) -> Any:
+            j, y, k = state
+            to = xp.where(j + 1 >= count, end, start + (j + 1) * h)
+            moved, slopes = self._stages(y, k, start + j * h, h, to)
+            return j + 1, moved, slopes[-1]
+
+        return tuple(while_loop(lambda state: state[0] < count, advance, (0 * start, *carry))[1:])
+
+    def _first(self, k: Any) -> Any:
+        """Return the size of the first step; see ``runge_kutta``."""
+        xp, y, t = namespace, self.y, self.t
+        if self.options.first_step is not None:
+            return xp.full_like(t[0], self.options.first_step)
+        scale = self.atol + self.rtol * abs(y)
+        size, speed, whole = self._size(y / scale), self._size(k / scale), t[-1] - t[0]
+        small = xp.logical_or(xp.minimum(size, speed) < 1e-5, xp.logical_not(xp.isfinite(speed)))
+        guess = xp.where(small, 1e-6, 0.01 * size / xp.where(small, 1.0, speed))
+        guess = xp.minimum(self._like(abs(whole)), guess)
+        along = xp.where(self._like(whole) < 0, -guess, guess)
+        ahead = self.slope(y + k * along, t[0] + xp.astype(along, t.dtype))
+        bend = xp.maximum(speed, self._size((ahead - k) / scale) / guess)
+        flat = bend <= 1e-15
+        found = xp.where(flat, xp.maximum(guess * 1e-3, 1e-6), (0.01 / xp.where(flat, 1.0, bend)) ** 0.2)
+        return xp.astype(xp.where(xp.isfinite(bend), xp.minimum(100 * guess, found), guess), t.dtype)
+
+    def _found_steps(self, carry: Sequence[Any], start: Any, end: Any) -> tuple[Any, ...]:
+        xp, rtol, atol, most = namespace, self.rtol, self.atol, self.options.maxsteps
+
+        def goes_on(state: Any) -> Any:
+            return xp.logical_and(state[0] != end, state[-1] < most)
+
+        def advance(state: Any) -> Any:
+            s, y, k, step, tries = state
+            left = end - s
+            if self.options.max_step is not None:
+                step = xp.minimum(step, self.options.max_step)
+            last = step >= abs(left)
+            h = xp.where(last, left, xp.where(left < 0, -step, step))
+            to = xp.where(last, end, s + h)
+            moved, slopes = self._stages(y, k, s, h, to)
+            off = self._like(h) * _combined(self.method.error, slopes)
+            error = self._size(off / (atol + rtol * xp.maximum(abs(y), abs(moved))))
+            good, finite = error <= 1, xp.isfinite(error)
+            factor = xp.minimum(xp.maximum(0.9 * xp.maximum(xp.where(finite, error, 1.0), 1e-10) ** -0.2, 0.2), 10.0)
+            grown = abs(h) * xp.astype(xp.where(finite, factor, 0.2), s.dtype)
+            # the last step of an interval may be short, which says nothing of the next one
+            grown = xp.where(xp.logical_and(good, last), xp.maximum(grown, step), grown)
+            s = xp.where(good, to, s)
+            stuck = xp.logical_and(s != end, grown <= 4 * sys.float_info.epsilon * xp.maximum(abs(s), abs(end)))
+            tries = xp.where(stuck, tries * 0 + most, tries + 1)
+            return s, xp.where(good, moved, y), xp.where(good, slopes[-1], k), grown, tries
+
+        s, y, k, step, _ = while_loop(goes_on, advance, (start, *carry, 0 * start))
+        return xp.where(s == end, y, float("nan")), k, step
+
+
+def _combined(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
+    """Return the sum of slopes with weights."""
+    parts = [weight * slope for weight, slope in zip(weights, slopes, strict=True) if weight]
+    return sum(parts[1:], parts[0])

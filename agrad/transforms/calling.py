@@ -56,7 +56,7 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def _call(rules: Rules, leaves: Values) -> list[Any]:
-    leaves = [recorded_part(captured(leaf) if CAPTURED else leaf) for leaf in leaves]
+    leaves = [captured(recorded_part(leaf)) if CAPTURED else recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
     if level is not None and level.keeps_rules and not hasattr(rules, "operation"):
         return [settle(out) for out in level.call(rules, leaves)]
@@ -256,6 +256,11 @@ class _Mapped:
     def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
         self.rules, self.level, self.mapped = rules, level, mapped
         self.name = rules.name
+
+    def anew(self) -> "_Mapped":
+        """Return the rules with a new level, for operands newer than the present one."""
+        inner = self.rules.anew() if isinstance(self.rules, _Mapped) else self.rules
+        return _Mapped(inner, Batch(self.level.members), self.mapped)
 
     def _in(self, leaves: Values) -> list[Any]:
         return [self.level.wrap(x) if m else x for x, m in zip(leaves, self.mapped, strict=True)]

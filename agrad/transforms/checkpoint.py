@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agrad.engine.backward import backward_pass
-from agrad.engine.calls import Pull, record_call, recorded_part
+from agrad.engine.calls import Pull, newest_level, record_call, recorded_part
 from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import GLOBAL_TAPE, Forward
@@ -85,11 +85,37 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
         return [*out, *[again[i] for i in changed]]
 
     outs = _cut(run, name)
+    trace = mode().trace
+    if trace is not None and trace.keeps_rules and trace.stops and not written:
+        _in_body(f, held, spec, outs, name, trace)
     count = len(outs) - len(written)
     for leaf, value in zip(written, outs[count:], strict=True):
         CALLS["write"](leaf, value, name)
     raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
     return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
+
+
+def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
+    """Make the results those of one instruction, whose derivative is a checkpoint's."""
+    inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
+    results = [settle(outs[k]) for k in arrays]
+    if newest_level(results) is not trace:
+        return
+
+    def function(given: list[Any]) -> list[Any]:
+        full = list(held)
+        for i, x in zip(inputs, given, strict=True):
+            full[i] = x
+        args, kwargs = unflatten(spec, full)
+        found = flatten_all(f(*args, **kwargs))[0]
+        return [found[k] for k in arrays]
+
+    def again(program: Function, _: Any, given: list[Any]) -> list[Any]:
+        return checkpoint(program)(given)
+
+    leaves = [held[i] for i in inputs]
+    for k, made in zip(arrays, trace.defined(name, results, function, leaves, leaves, again), strict=True):
+        outs[k] = made
 
 
 def _handle(value: Any, leaf: Any) -> Any:
@@ -180,7 +206,7 @@ def _pullback(
 
     def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
-        with replaying(states):
+        with recording_from(level.id), replaying(states):  # it may be called under another level's pass
             outs = run()
         ends = []
         for i, k in paths:

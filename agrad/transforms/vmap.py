@@ -15,7 +15,7 @@ from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import members_apart
-from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
 from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
@@ -170,7 +170,30 @@ class _Results(NamedTuple):
 def _results(
     f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
 ) -> _Results:
-    """Return the results of ``f`` for the members of a level."""
+    """Return the results of ``f`` for the members of a level.
+
+    Raises
+    ------
+    TracedValueError
+        If ``f`` wrote a value of the members into a Tensor from outside. What it was before is restored.
+    """
+    try:
+        found = _computed(f, level, args, kwargs, out_axes, name)
+    except BaseException:
+        level.undo_writes()
+        raise
+    if written := level.undo_writes(lambda: flatten_all(args)[0]):
+        raise TracedValueError(
+            f"{name}: a value that each of the {level.members} members has for itself was written into a Tensor from "
+            f"outside of the map, {written[0].dtype}{written[0].shape}, which has room for one; return the value, or "
+            "write to a Tensor that is an argument or is made inside"
+        )
+    return found
+
+
+def _computed(
+    f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
+) -> _Results:
     out = with_constants(called, f, args, kwargs)
     if isinstance(out_axes, list) and isinstance(out, tuple):
         out_axes = tuple(out_axes)

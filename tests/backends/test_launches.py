@@ -186,3 +186,23 @@ def test_a_step_of_agrad_train_is_one_graph(capsys: pytest.CaptureFixture[str]) 
         assert [name for name in step if name != "memcpy D2D"] == TRAIN_STEP
         assert step.count("memcpy D2D") <= 3
         assert nodes_of(lines[second]) == TRAIN_NODES
+
+
+def test_a_convolution_is_a_copy_of_windows_and_a_product() -> None:
+    import cuda_on_cpu
+
+    rng = np.random.default_rng(0)
+    shapes = ((2, 3, 8, 8), (4, 3, 3, 3), (2, 4, 8, 8))
+    x, w, g = (agrad.asarray(rng.normal(size=shape), backend="cupy").raw for shape in shapes)
+
+    def both() -> Any:
+        y, pull = agrad.vjp(lambda x, w: nn.functional.conv2d(x, w, padding=1), x, w)
+        return y, pull(g)
+
+    both()
+    lines = [short(line) for line in cuda_on_cpu.trace(both)]
+    frame, product = ["memset", "cupy_copy"], ["cupy_copy", "gemmStridedBatchedEx"]
+    samples_first = "cupy_copy"
+    forward = [*frame, *product, samples_first, "memcpy D2D"]  # vjp gives a copy of the value
+    backward = [*frame, "cupy_copy", *product, samples_first]  # of the kernel, flipped, and the cotangent, by channels
+    assert lines == [*forward, *backward, *backward]

@@ -1,5 +1,6 @@
 """Control flow inside ``jit``: one operation with sub-programs, in every mode, with the results of the plain loops."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,50 @@ def test_hand_written_rules_hold_inside(place: Any) -> None:
     xs = place(np.stack([X, 2 * X]))
     expected = np.stack([host(agrad.grad(f)(place(row))) for row in host(xs)])
     assert_close(agrad.jit(agrad.vmap(agrad.grad(f)))(xs), expected, "mapped", 1e-12)
+    of_map = agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))
+    assert_close(agrad.jit(of_map)(xs), expected, "gradient of a map", 1e-12)
+
+
+def test_checkpoints_in_steps(place: Any) -> None:
+    def f(x: Any) -> Any:
+        step = lambda c, v: (agrad.checkpoint(lambda c: agrad.sin(c * x) + squared(c))(c) + v, c)  # noqa: E731
+        return agrad.scan(step, x, agrad.stack([x, 0.5 * x]))[0]
+
+    x = place(X)
+    gradient = agrad.grad(total(f))
+    twice = agrad.grad(lambda x: agrad.sum(gradient(x) * x))
+    for derivative in (f, gradient, twice, lambda x: agrad.jvp(gradient, (x,), (x,))[1]):
+        assert_close(agrad.jit(derivative)(x), host(derivative(x)), "as outside", 1e-10)
+
+
+def peak(f: Function, x: Any) -> int:
+    """Return the bytes that a call of a jitted function needs."""
+    f(x)
+    tracemalloc.start()
+    try:
+        f(x)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_checkpoints() -> None:
+    """That of pieces grows as the square root of the steps; a checkpoint in a step keeps its arguments alone."""
+    x = np.ones(200)
+
+    def of_pieces(n: int) -> int:
+        f = lambda x: agrad.scan(lambda c, _: (agrad.sin(c * x), None), x, length=n, checkpoint=True)[0]  # noqa: E731
+        return peak(agrad.jit(agrad.grad(total(f))), x)
+
+    assert of_pieces(1600) < 2.5 * of_pieces(400)
+
+    def of_steps(wrap: Function) -> int:
+        many = wrap(lambda c: agrad.sin(agrad.tanh(agrad.sin(agrad.tanh(agrad.sin(c * x)) * x) * x)))
+        return peak(
+            agrad.jit(agrad.grad(total(lambda x: agrad.scan(lambda c, _: (many(c), None), x, length=50)[0]))), x
+        )
+
+    assert of_steps(agrad.checkpoint) < 0.4 * of_steps(lambda f: f)
 
 
 def test_imperative_steps(place: Any) -> None:
@@ -294,23 +339,6 @@ def test_stopped_values_of_a_step(stop: Function, place: Any) -> None:
     xs = place(np.stack([X, -X]))
     expected = np.stack([host(gradient(row)) for row in (x, -x)])
     assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "mapped", 1e-12)
-
-
-@pytest.mark.parametrize(
-    "solve",
-    [
-        lambda x: agrad.linear_solve(lambda u: u * (2 + x * x), x, method="cg"),
-        lambda x: agrad.root(lambda z: z**3 + z - x, x * 0),
-        lambda x: agrad.fixed_point(lambda z: 0.3 * agrad.cos(z) + x, x * 0),
-    ],
-)
-def test_equations_in_a_branch(solve: Function) -> None:
-    """Their solutions are right, and their derivatives refused."""
-    f = lambda x: agrad.cond(agrad.sum(x) > 0, lambda: solve(x), lambda: x)  # noqa: E731
-    assert_close(agrad.jit(f)(X), host(f(X)), "value", 1e-6)
-    for derivative in (agrad.grad(total(f)), lambda x: agrad.jvp(f, (x,), (x,))[1]):
-        with pytest.raises(NotDifferentiableError, match="in a loop or a branch inside jit has no derivative"):
-            agrad.jit(derivative)(X)
 
 
 def test_rules_of_captured_values(place: Any) -> None:

@@ -1,7 +1,7 @@
-"""QR, SVD, eigenvalues and Fourier transforms of CuPy, computed by NumPy.
+"""QR, SVD, eigenvalues, Fourier transforms and sparse products of CuPy, computed by NumPy.
 
-They take the place of CuPy's functions that call cuSOLVER and cuFFT, and compute on copies of the arrays. The checks
-that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
+They take the place of CuPy's functions that call cuSOLVER, cuFFT and cuSPARSE, and compute on copies of the arrays. The
+checks that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
 """
 
 import math
@@ -146,10 +146,93 @@ def _replace_fft(module: Any) -> None:
     module._get_cufft_plan_nd = lambda *_, **__: None
 
 
+# ---------------------------------------------------------------- sparse matrices
+
+
+def _dense(a: Any) -> Array:
+    """Return the elements of a sparse matrix in one of the formats that cuSPARSE takes."""
+    if a.format == "coo":
+        rows, columns = a.row.get(), a.col.get()
+    else:
+        outer = np.repeat(np.arange(a.indptr.size - 1), np.diff(a.indptr.get()))
+        rows, columns = (outer, a.indices.get()) if a.format == "csr" else (a.indices.get(), outer)
+    out = np.zeros(a.shape, a.dtype)
+    np.add.at(out, (rows, columns), a.data.get())
+    return out
+
+
+def _replace_cusparse(module: Any) -> None:
+    def product(a: Any, b: Any, c: Any, alpha: Any, beta: Any, transa: bool, transb: bool) -> Any:
+        rows, inner = a.shape[::-1] if transa else a.shape
+        shape = (rows, *(b.shape[::-1] if transb else b.shape)[1:])
+        if inner != b.shape[int(transb)] or (c is not None and c.shape != shape):
+            raise ValueError("dimension mismatch")
+        if not a.has_canonical_format:
+            raise ValueError("expected canonical format")
+        a, b, c = module._cast_common_type(a, b, c)
+        left, right = _dense(a), b.get()
+        found = alpha * ((left.T if transa else left) @ (right.T if transb else right))
+        cupy = sys.modules["cupy"]
+        if c is None:
+            return cupy.asfortranarray(_on_device(found, a.dtype))
+        c[...] = _on_device(found + beta * c.get(), c.dtype)
+        return c
+
+    def spmv(a: Any, x: Any, y: Any = None, alpha: Any = 1, beta: Any = 0, transa: bool = False) -> Any:
+        return product(a, x, y, alpha, beta, transa, False)
+
+    def spmm(
+        a: Any, b: Any, c: Any = None, alpha: Any = 1, beta: Any = 0, transa: bool = False, transb: bool = False
+    ) -> Any:
+        if not b.flags.f_contiguous or (c is not None and not c.flags.f_contiguous):
+            raise ValueError("expected F-contiguous arrays")
+        return product(a, b, c, alpha, beta, transa, transb)
+
+    def sparse_to_dense(x: Any, out: Any = None) -> Any:
+        found = sys.modules["cupy"].asfortranarray(_on_device(_dense(x)))
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    def dense_to_sparse(x: Any, format: str = "csr") -> Any:
+        host = x.get()
+        rows, columns = np.nonzero(host)
+        parts = _on_device(host[rows, columns]), (_on_device(rows, "i"), _on_device(columns, "i"))
+        made = sys.modules["cupyx"].scipy.sparse.coo_matrix(parts, shape=x.shape)
+        made.has_canonical_format = True
+        return made.asformat(format)
+
+    def coosort(x: Any, sort_by: str = "r") -> None:
+        rows, columns = x.row.get(), x.col.get()
+        order = _on_device(np.lexsort((columns, rows) if sort_by == "r" else (rows, columns)))
+        for part in (x.row, x.col, x.data):
+            part[:] = part[order]
+        x.has_canonical_format = x.has_canonical_format and sort_by == "r"
+
+    def compressed(x: Any, format: str) -> Any:
+        outer, inner, n = (x.row, x.col, x.shape[0]) if format == "csr" else (x.col, x.row, x.shape[1])
+        made = getattr(sys.modules["cupyx"].scipy.sparse, f"{format}_matrix")
+        return made._from_parts(x.data, inner, module._build_indptr(outer, int(n), outer.dtype), x.shape)
+
+    def coordinates(x: Any, data: Any, indices: Any) -> Any:
+        outer = module._indptr_to_coo(x.indptr, nnz=x.nnz)
+        places = (outer, indices) if x.format == "csr" else (indices, outer)
+        return sys.modules["cupyx"].scipy.sparse.coo_matrix._from_parts(data, *places, x.shape)
+
+    module.MatDescriptor.create = classmethod(lambda cls: cls(None))  # which no function here reads
+    module.spmv, module.spmm = spmv, spmm
+    module.sparseToDense, module.denseToSparse = sparse_to_dense, dense_to_sparse
+    module.coo2csr, module.coo2csc = lambda x: compressed(x, "csr"), lambda x: compressed(x, "csc")
+    module.coosort, module.csr2coo, module.csc2coo = coosort, coordinates, coordinates
+    module._transpose_needs_cupy = lambda x: True  # CuPy's own way for the indices that cuSPARSE does not take
+
+
 AFTER: dict[str, Callable[[Any], None]] = {
     "cupy.linalg._decomposition": _replace_decompositions,
     "cupy.linalg._eigenvalue": _replace_eigenvalues,
     "cupyx.cusolver": _replace_cusolver,
+    "cupyx.cusparse": _replace_cusparse,
     "cupy.fft._fft": _replace_fft,
 }
 """What is done to modules of CuPy after they are imported."""

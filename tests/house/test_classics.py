@@ -32,7 +32,7 @@ def close(found: Any, expected: Any) -> None:
 
 def test_every_example_is_tested() -> None:
     names = {path.stem for path in CLASSICS.glob("*.py")}
-    assert names == {"descent", "mnist", "neuron", "own_operation", "sums", "tape", "two_layers"}
+    assert names == {"convolutions", "descent", "mnist", "neuron", "own_operation", "sums", "tape", "two_layers"}
 
 
 def test_neuron(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +125,17 @@ def test_two_layers_draws_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     target = tmp_path / "graph.svg"
     found = example("two_layers").main(svg=str(target), steps=1)
     assert target.read_text(encoding="utf-8") == found["dot"]
+
+
+def test_convolutions() -> None:
+    # one thread, as in test_mnist; of three epochs fewer digits are told than are asked for
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CLASSICS.parents[1])}
+    command = [sys.executable, "-W", "error", str(CLASSICS / "convolutions.py"), "--epochs", "3"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    found = re.search(r"numpy: ([\d.]+)% after", done.stdout)
+    assert found is not None, done.stderr
+    assert 80 < float(found[1]) < 97
+    assert done.returncode == 1
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:

@@ -12,7 +12,8 @@ import agrad
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
 OTHERS = [
-    FOLDER.parent / f"{name}.md" for name in ("testing", "inspecting", "operations", "jit", "architecture", "data")
+    FOLDER.parent / f"{name}.md"
+    for name in ("testing", "inspecting", "operations", "jit", "architecture", "data", "optim")
 ]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 

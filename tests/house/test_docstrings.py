@@ -89,10 +89,11 @@ def public() -> Iterator[tuple[str, Any]]:
             yield f"{face}.{name}", thing
             if inspect.isclass(thing) and not issubclass(thing, Exception):
                 for member, method in vars(thing).items():
-                    method = getattr(method, "__func__", method)
-                    if not member.startswith("_") and inspect.isfunction(method) and id(method) not in seen:
-                        seen.add(id(method))
-                        yield f"{face}.{name}.{member}", method
+                    function = getattr(method, "__func__", method)
+                    if not member.startswith("_") and inspect.isfunction(function) and id(function) not in seen:
+                        seen.add(id(function))
+                        is_bound = isinstance(method, classmethod)
+                        yield f"{face}.{name}.{member}", getattr(thing, member) if is_bound else function
 
 
 def test_docstrings_fit_signatures() -> None:

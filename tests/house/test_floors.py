@@ -58,6 +58,8 @@ EXCEPTIONS = {
     ("agrad.optim", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.ops.convolution"),
+    ("agrad.nn", "agrad.ops.pooling"),
+    ("agrad.nn", "agrad.ops.indexing"),
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),
@@ -69,9 +71,9 @@ EXCEPTIONS = {
     ("agrad.testing", "agrad.transforms.trees"),
     ("agrad.tree", "agrad.transforms.trees"),
 }
-"""Optimizer steps and draws are operations, with kernels by name, but no part of the array API that the face is;
-numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose array an
-operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
+"""Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
+the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
+array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
 containers, and at the kernels filed."""
 OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""

@@ -44,9 +44,7 @@ WRITERS = {"exec", "eval", "compile"}
 LONGEST = 60
 """Lines that a function may have, without its docstring."""
 FIRST_LINE = 80
-OLD_WORDS = (
-    r"\b(SPACES|AMBIENT|RuleCall|Selector|detours|attention|heed|loosely|announce|Surroundings|put_rule|lookers?)\b"
-)
+OLD_WORDS = r"\b(SPACES|AMBIENT|RuleCall|Selector|detours|heed|loosely|announce|Surroundings|put_rule|lookers?)\b"
 NO_FIRST_LINE = re.compile(r"(What|Whether|Who|Whose|How|Where|Why)\b")
 
 

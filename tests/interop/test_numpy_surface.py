@@ -1,16 +1,19 @@
 """NumPy's functions on Tensors: their values on every backend, and their derivatives against finite differences."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy_samples  # noqa: F401 - files its samples
 import numpy_samples_algebra  # noqa: F401
+import pytest
 from crossing import each
 from numpy_sampling import SAMPLES, Sample
 
 import agrad
 from agrad import Tensor
+from agrad.testing import check_grads
 
 
 def leaves(result: Any) -> list[Any]:
@@ -140,3 +143,18 @@ def test_second_derivative(case: Sample) -> None:
     for i, mine in enumerate(pushed):
         slope = difference(lambda *xs, i=i: np.asarray(gradient(*xs)[i]), arrays, along, 1e-4)
         np.testing.assert_allclose(np.asarray(mine), slope, rtol=5e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar"])
+@pytest.mark.parametrize("settings", [{}, {"axis": 1, "ddof": 1}, {"axis": 0, "keepdims": True}], ids=str)
+def test_variances_of_complex_numbers_with_a_real_dtype_are_numpys(name: str, settings: dict[str, Any]) -> None:
+    z, function = np.asarray([[1 + 2j, 3 - 1j, -2j], [0.5, 1j, 2.0]]), getattr(np, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of NumPy, that its mean discards imaginary parts
+        for dtype in (np.float64, np.float32):
+            expected = function(z, dtype=dtype, **settings)
+            for recorded in (False, True):
+                found = function(agrad.asarray(z, requires_grad=recorded), dtype=dtype, **settings).detach().numpy()
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype is np.float32 else 1e-12)
+        check_grads(lambda x: function(x, dtype=np.float64, **settings), (z,), order=2)

@@ -169,3 +169,6 @@ def test_sparse_tensors_of_torch_multiply_dense_ones(layout: str) -> None:
         close(agrad.grad(f)(x), A.T @ np.cos(A @ x.numpy()))
         close(agrad.vmap(agrad.grad(f))(torch.stack([x, 2 * x]))[1], A.T @ np.cos(2 * A @ x.numpy()))
         close(agrad.jit(agrad.grad(f))(x), A.T @ np.cos(A @ x.numpy()))
+        columns = torch.stack([x, -x], dim=1)
+        close(agrad.hessian(f)(columns), agrad.hessian(lambda v: agrad.sum(agrad.sin(A @ v)))(columns.numpy()))
+        close(agrad.vmap(lambda v: matrix @ v)(torch.stack([columns, 2 * columns]))[1], 2 * A @ columns.numpy())

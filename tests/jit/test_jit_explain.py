@@ -300,7 +300,7 @@ def test_a_rate_that_the_trace_read() -> None:
     made(np.ones(3))
     optimizer.lr = 0.01
     made(np.ones(3))
-    assert reasons(made) == ["gt(optimizer._lr, 0.05), which the trace read: True -> False"]
+    assert reasons(made) == ["gt(optimizer.numbers, 0.05), which the trace read: True -> False"]
 
 
 def test_an_argument_that_is_a_captured_tensor() -> None:

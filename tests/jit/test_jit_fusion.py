@@ -14,7 +14,8 @@ from small_blocks import use_small_blocks
 import agrad
 from agrad.jit.api import Jitted
 from agrad.jit.passes.broadcasts import without_broadcasts
-from agrad.jit.passes.decompose import decomposed, with_early_reductions
+from agrad.jit.passes.cleanup import without_dead_code
+from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Program, interpret
 
@@ -333,10 +334,72 @@ def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:
     assert isinstance(made, Jitted)
     program = made.lower(X, B).stages[0][1]
     better = without_broadcasts(program)
-    operands = {i.name: [v.shape for v in i.reads()] for i in better.instructions}
-    assert operands["multiply"] == [(6, 4), (4,)] and operands["add"] == [(6, 4), (6, 4)]
+    operands = [(i.name, [v.shape for v in i.reads()]) for i in better.instructions]
+    assert ("multiply", [(6, 4), (4,)]) in operands and ("add", [(6, 4), (6, 4)]) in operands
     for a, b in zip(interpret(better, [X, B]), interpret(program, [X, B]), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_an_operation_on_broadcasts_alone_comes_before_them() -> None:
+    def f(x: Any, b: Any) -> Any:
+        return x * (2 * agrad.broadcast_to(agrad.expand_dims(b, axis=0), (6, 4)) + 1)
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    program = made.lower(X, B).stages[0][1]
+    better = without_dead_code(without_broadcasts(program))
+    shapes = [i.results[0].shape for i in better.instructions if i.name in ("multiply", "add")]
+    assert shapes == [(1, 4), (1, 4), (6, 4)]
+    np.testing.assert_array_equal(interpret(better, [X, B])[0], interpret(program, [X, B])[0])
+
+
+def test_views_come_right_before_their_first_reader() -> None:
+    def f(x: Any) -> Any:
+        y = agrad.sin(x)
+        total = agrad.reshape(agrad.sum(y, axis=0), (2, 2))
+        flat = agrad.reshape(y, (-1,))
+        return total, agrad.exp(y), agrad.cos(flat)
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    program = made.lower(X).stages[0][1]
+    better = with_late_views(program)
+    assert [i.name for i in better.instructions] == ["sin", "sum", "exp", "reshape", "cos", "reshape"]
+    for a, b in zip(interpret(better, [X]), interpret(program, [X]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_view_stays_before_a_write_over_its_array() -> None:
+    w = agrad.asarray(np.ones((6, 4)), requires_grad=True)
+
+    @agrad.jit
+    def f(x: Any) -> Any:
+        flat = agrad.reshape(w.detach(), (-1,))
+        agrad.sum(w * x).backward()
+        optimizer.step()
+        return agrad.sin(flat)
+
+    optimizer = agrad.optim.SGD([w], lr=0.5)
+    np.testing.assert_allclose(f(X).numpy(), np.sin(np.ones(24)))
+    before = w.detach().numpy().copy()
+    np.testing.assert_allclose(f(X).numpy(), np.sin(before.reshape(-1)))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_a_norm_and_its_gradients_are_one_group(name: str) -> None:
+    rng = np.random.default_rng(3)
+    x, g, w = (rng.normal(size=shape) for shape in ((512, 128), (512, 128), (128,)))
+
+    def both(g: Any, *arrays: Any) -> Any:
+        y, pull = agrad.vjp(lambda x, w: getattr(agrad.nn.functional, name)(x, (128,), w), *arrays)
+        return y, *pull(g)
+
+    made = agrad.jit(both)
+    assert isinstance(made, Jitted)
+    names = [i.name.partition("[")[0] for i in made.lower(g, x, w).stages[-1][1].instructions]
+    assert [n for n in names if n != "reshape"] == ["fused rows"]
+    for got, expected in zip(made(g, x, w), both(g, x, w), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
 # ---------------------------------------------------------------- random shapes

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from torch_parity import Call, check_call, here, host
 
+import agrad
 from agrad import nn
+from agrad.backends.numpy import convolution as kernels
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 
 F = nn.functional
@@ -50,6 +52,54 @@ def test_any_setting(backend: str, seed: int) -> None:
     check_call(Call("conv2d", [x, w], {**options, "padding": padding - 1}), modes=False)
     y = rng.normal(size=(n, o * groups, *(int(s) for s in rng.integers(2, 5, size=2))))
     check_call(Call("conv_transpose2d", [y, w], {**options, "output_padding": stride - 1}), modes=False)
+
+
+WIDE: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("conv2d", [draw(3, 64, 6, 7), draw(34, 32, 3, 2)], {"padding": 1, "groups": 2}),
+    ("conv2d", [draw(2, 33, 7, 6), draw(4, 33, 2, 3)], {"stride": (2, 3), "padding": 1, "dilation": 2}),
+    ("conv2d", [draw(5, 33, 4, 3), draw(4, 33, 1, 1)], {}),
+    ("conv2d", [draw(3, 5, 6, 7), draw(5, 1, 3, 3)], {"padding": 1, "groups": 5}),
+    ("conv2d", [draw(3, 4, 7, 7), draw(6, 2, 3, 3)], {"stride": 2, "groups": 2}),
+    ("conv_transpose2d", [draw(2, 33, 4, 3), draw(33, 3, 3, 2)], {"stride": (3, 2), "dilation": (2, 3)}),
+]  # fmt: skip
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("block", [1, 4000, 1 << 20])
+@pytest.mark.parametrize("call", [Call(*one) for one in WIDE], ids=lambda call: call.name)
+def test_every_way_on_numpy(call: Call, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products by tap, by columns and by element, in one block and in several."""
+    monkeypatch.setattr(kernels, "_BLOCK", block)
+    monkeypatch.setattr(kernels, "THREADED", 2)
+    check_call(call, modes=False)
+
+
+@pytest.mark.parametrize(("c", "groups"), [(40, 1), (4, 4), (3, 1)])
+def test_arrays_in_any_memory(c: int, groups: int) -> None:
+    x, w = draw(2, c, 6, 10), draw(c, c // groups, 3, 3)
+    views = [
+        np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(x[:1], x.shape), x[:, ::-1], x[..., ::2], x[:, :, ::-1, 1:],
+        np.moveaxis(draw(2, 6, 10, c), 3, 1), np.asfortranarray(x),
+    ]  # fmt: skip
+    for view in views:
+        found = F.conv2d(view, w[..., ::-1], padding=1, groups=groups)
+        expected = F.conv2d(np.array(view, order="C"), w[..., ::-1].copy(), padding=1, groups=groups)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_infinities_stay_where_they_are() -> None:
+    """Elements beside a window have no part in it, in the derivatives too."""
+    x, w = draw(2, 2, 5, 5), draw(3, 2, 3, 3)
+    x[1, 0, 2, 0], x[0, 1, 4, 4] = np.inf, np.nan
+    y, pull = agrad.vjp(lambda x, w: F.conv2d(x, w), x, w)
+    with np.errstate(invalid="ignore"):
+        slope = pull(np.ones_like(y))[1]
+    assert np.all(np.isfinite(y[1, :, :, 1:])) and np.all(np.isfinite(y[0, :, :2]))
+    expected = np.zeros((2, 3, 3))
+    for i, j in np.ndindex(3, 3):
+        expected[:, i, j] = np.sum(x[:, :, i : i + 3, j : j + 3], axis=(0, 2, 3))
+    np.testing.assert_allclose(slope, np.broadcast_to(expected, w.shape), atol=1e-12)
+    assert np.isfinite(expected).sum() == 9 - 3 + 9 - 1
 
 
 def test_no_samples(backend: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from torch_parity import Call, check_call, here, host
 
+import agrad
 from agrad import nn
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 
@@ -24,6 +25,16 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("avg_pool2d", IMAGE[0], {"kernel_size": 3, "padding": 1, "count_include_pad": False}),
     ("avg_pool2d", IMAGE, {"kernel_size": (2, 3), "divisor_override": 5}),
     ("avg_pool3d", VOLUME, {"kernel_size": 2, "padding": 1, "count_include_pad": False}),
+    ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 3, "padding": 1, "ceil_mode": True}),
+    ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": (2, 4), "ceil_mode": True, "divisor_override": 4}),
+    (
+        "avg_pool3d",
+        VOLUME,
+        {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+    ),
+    ("lp_pool1d", np.abs(LINE) + 0.1, {"norm_type": 3.0, "kernel_size": 2}),
+    ("lp_pool2d", IMAGE, {"norm_type": 2, "kernel_size": (2, 3), "stride": 2, "ceil_mode": True}),
+    ("lp_pool3d", VOLUME, {"norm_type": 2, "kernel_size": 2}),
     ("adaptive_avg_pool1d", LINE, {"output_size": 4}),
     ("adaptive_avg_pool2d", IMAGE, {"output_size": (3, 4)}),
     ("adaptive_avg_pool2d", IMAGE[0], {"output_size": 1}),
@@ -44,18 +55,44 @@ def test_as_pytorch_in_every_mode(backend: str, call: Call) -> None:
 def test_equal_elements_and_nan(backend: str) -> None:
     equal = np.ones((1, 1, 4, 4))
     check_call(Call("max_pool2d", [equal], {"kernel_size": 2}, smooth=False), modes=False)
+    rng = np.random.default_rng(0)
+    for name, shape in (("adaptive_max_pool1d", (2, 1, 9)), ("adaptive_max_pool2d", (2, 1, 7, 6)),
+                        ("adaptive_max_pool3d", (1, 2, 5, 4, 6))):  # fmt: skip
+        few = rng.integers(0, 2, size=shape).astype(float)
+        check_call(Call(name, [few], {"output_size": 2}, smooth=False), modes=False)
     x = np.arange(16.0).reshape(1, 1, 4, 4)
     x[0, 0, 0, 1] = np.nan
     value = host(F.max_pool2d(here(x), 2))
     assert np.isnan(value[0, 0, 0, 0]) and np.all(np.isfinite(value.ravel()[1:]))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_where_the_cotangent_of_a_window_goes(backend: str, stride: int) -> None:
+    """To the first of equal elements and the first NaN, row by row; an infinite one makes no NaN elsewhere."""
+    x = np.zeros((1, 1, 4, 4))
+    x[0, 0, 0, 1] = x[0, 0, 1, 0] = np.nan
+    x[0, 0, 2:, 2:] = [[5.0, 7.0], [7.0, 7.0]]
+    side = 2 // stride + 1
+    slope = here(np.ones((1, 1, side, side)))
+    y, pull = agrad.vjp(lambda x: F.max_pool2d(x, 2, stride), here(x))
+    found = host(pull(slope)[0])[0, 0]
+    firsts = np.zeros((4, 4))
+    for i, j in np.ndindex(*y.shape[2:]):
+        window = x[0, 0, i * stride :, j * stride :][:2, :2]
+        row, column = np.unravel_index(np.argmax(window), (2, 2))
+        firsts[i * stride + row, j * stride + column] += 1
+    np.testing.assert_array_equal(found, firsts)
+    infinite = host(pull(here(np.full(y.shape, np.inf)))[0])[0, 0]
+    np.testing.assert_array_equal(infinite, np.where(firsts > 0, np.inf, 0.0))
+
+
 @pytest.mark.parametrize(
     ("layer", "x"),
     [
         (nn.MaxPool1d(3, 2, 1), LINE), (nn.MaxPool2d(2, ceil_mode=True), IMAGE), (nn.MaxPool3d(2), VOLUME),
-        (nn.AvgPool1d(3), LINE), (nn.AvgPool2d(3, padding=1, count_include_pad=False), IMAGE),
-        (nn.AvgPool3d(2), VOLUME),
+        (nn.AvgPool1d(2, ceil_mode=True), LINE), (nn.AvgPool2d(3, padding=1, count_include_pad=False), IMAGE),
+        (nn.AvgPool3d(2, divisor_override=3), VOLUME),
+        (nn.LPPool1d(2, 3, 1), LINE), (nn.LPPool2d(2.0, 3, ceil_mode=True), IMAGE), (nn.LPPool3d(2, 2), VOLUME),
         (nn.AdaptiveAvgPool1d(2), LINE), (nn.AdaptiveAvgPool2d((2, 1)), IMAGE), (nn.AdaptiveAvgPool3d(1), VOLUME),
         (nn.AdaptiveMaxPool1d(2), LINE), (nn.AdaptiveMaxPool2d((2, 1)), IMAGE), (nn.AdaptiveMaxPool3d(1), VOLUME),
     ],
@@ -67,6 +104,27 @@ def test_modules(backend: str, layer: Any, x: np.ndarray) -> None:
 
     theirs = getattr(torch.nn, type(layer).__name__)(**layer.options())
     np.testing.assert_allclose(host(layer(here(x))), theirs(torch.asarray(x)).numpy(), atol=1e-12)
+
+
+@pytest.mark.needs("torch")
+def test_average_lengths() -> None:
+    """The windows that reach beyond the end, and what of them counts."""
+    import torch
+
+    for n in range(4, 12):
+        x = np.arange(1.0, n + 1).reshape(1, 1, -1)
+        for k, stride, padding in ((2, 3, 1), (3, 2, 0), (4, 3, 2), (3, 4, 1), (4, 1, 1)):
+            for counted in (True, False):
+                how = (k, stride, padding, True, counted)
+                theirs = torch.nn.functional.avg_pool1d(torch.asarray(x), *how)
+                np.testing.assert_allclose(host(F.avg_pool1d(x, *how)), theirs.numpy(), err_msg=f"{n}: {how}")
+
+
+def test_norms_of_zeros(backend: str) -> None:
+    slope = agrad.grad(lambda x: agrad.sum(F.lp_pool1d(x, 2.0, 2)))(here(np.array([[0.0, 0.0, 3.0, 4.0]])))
+    np.testing.assert_allclose(host(slope), [[0.0, 0.0, 0.6, 0.8]])
+    with pytest.raises(ConfigurationError, match="norm_type"):
+        F.lp_pool1d(here(LINE), 0, 2)
 
 
 def test_refusals() -> None:

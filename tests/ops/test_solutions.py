@@ -9,7 +9,7 @@ from checker import assert_close, host
 
 import agrad
 from agrad.backends import load
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.registry import KERNELS, PRIMITIVES
 
 RNG = np.random.default_rng(8)
@@ -226,3 +226,12 @@ def test_gradients_of_solutions_equal_those_of_jax(trans: int, dtype: str) -> No
 def test_errors(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+def test_lstsq_takes_the_cut_by_the_libraries_name_too() -> None:
+    thin = np.asarray([[1.0, 1.0], [1.0, 1.0 + 1e-6], [1.0, 1.0]])
+    cut = agrad.linalg.lstsq(thin, V[:3], rcond=1e-3).solution
+    assert_close(cut, np.linalg.lstsq(thin, V[:3], rcond=1e-3)[0], "rcond", 1e-8)
+    assert_close(cut, agrad.linalg.lstsq(thin, V[:3], rtol=1e-3).solution, "rtol")
+    with pytest.raises(ConfigurationError, match="are one setting"):
+        agrad.linalg.lstsq(thin, V[:3], rcond=1e-3, rtol=1e-3)

@@ -119,17 +119,19 @@ def test_numpy_kernels_are_the_generic_bodies(
             g = draw(*shape, seed=step + 1).astype(dtype)
             set_grad(w, np.asarray(g))
             p = host(w).copy()
-            arrays = tuple([np.array(a) for a in optimizer._arrays[0]] or [np.zeros_like(p) for _ in optimizer.slots])
+            arrays = tuple(
+                [np.array(a) for a in optimizer.arrays[0]] or [np.zeros_like(p) for _ in optimizer.parts[0].slots]
+            )
             optimizer.step()
             with pytest.MonkeyPatch.context() as patch:
                 for operation in (sgd_update_p, adam_update_p):
                     patch.setitem(operation.primitive.raw, np.ndarray, operation.primitive.generic(load("numpy")))
-                new, *arrays = optimizer.update(p, g, arrays, step + 1, 0.05, False)
+                new, *arrays = optimizer.update(p, g, arrays, step + 1, False, **optimizer.settings(0))
             # where nothing is kept, the generic body's m + (g - m) is not quite g, and the step divides it by abs(g)
             units = 1000 if options.get("betas") == (0.0, 0.0) else 4
             close = {"rtol": 8 * np.finfo(dtype).eps, "atol": units * np.finfo(dtype).eps}
             np.testing.assert_allclose(host(w), new, **close)
-            for mine, other in zip(optimizer._arrays[0], arrays, strict=True):
+            for mine, other in zip(optimizer.arrays[0], arrays, strict=True):
                 np.testing.assert_allclose(mine, other, **close)
 
 
@@ -145,8 +147,8 @@ def test_gradients_that_are_views_on_numpy(
         for donate in (False, True):
             found = []
             for given in (g, g.copy()):
-                state = [np.full(shape, 0.1) for _ in optimizer.slots]
-                found.append(optimizer.update(draw(*shape, seed=5), given, state, 3, 0.05, donate))
+                state = [np.full(shape, 0.1) for _ in optimizer.parts[0].slots]
+                found.append(optimizer.update(draw(*shape, seed=5), given, state, 3, donate, **optimizer.settings(0)))
             for mine, other in zip(*found, strict=True):
                 np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-14)
 

@@ -1,6 +1,8 @@
 """``agrad.scipy``: values as SciPy's, derivatives, vmap and jit, on every backend."""
 
+import contextlib
 import importlib
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from checker import assert_close, check_faces, check_second_elsewhere, host
 from crossing import each
 from scipy_calls import Call
-from scipy_page import CALLS, MODULES, PAGE, names_of, page
+from scipy_page import CALLS, MISSING, MODULES, PAGE, names_of, page
 
 import agrad
 from agrad.testing import check_grads
@@ -24,6 +26,36 @@ def test_every_function_is_called_and_on_the_page() -> None:
     assert len(names) > 100
     assert names - called == set()
     assert page() == PAGE.read_text(encoding="utf-8"), "write it anew: python tests/scipy_page.py"
+
+
+def found(package: str, path: str) -> Any:
+    """Return the object of a path in a package, None for nothing."""
+    place: Any = importlib.import_module(package)
+    for part in path.split("."):
+        if isinstance(place, ModuleType):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{place.__name__}.{part}")
+        place = getattr(place, part, None)
+    return place
+
+
+@pytest.mark.needs("jax")
+def test_every_name_of_jax_is_there_or_on_the_page() -> None:
+    modules = "cluster.vq fft integrate interpolate linalg ndimage optimize signal sparse.linalg spatial.transform"
+    seen = set()
+    for module in (*modules.split(), "special", "stats"):
+        theirs = importlib.import_module(f"jax.scipy.{module}")
+        for name, value in vars(theirs).items():
+            if name.startswith("_"):
+                continue
+            if isinstance(value, ModuleType):
+                seen |= {f"{module}.{name}.{m}" for m in vars(value) if not m.startswith("_")}
+            elif callable(value):
+                seen.add(f"{module}.{name}")
+    assert len(seen) > 200
+    absent = {name for name in seen if found("agrad.scipy", name) is None}
+    assert absent == {name for name in MISSING if found("jax.scipy", name) is not None}
+    assert not [name for name in MISSING if found("agrad.scipy", name) is not None]
 
 
 def parts(result: Any) -> list[Any]:

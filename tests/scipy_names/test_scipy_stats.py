@@ -24,6 +24,7 @@ PARAMETERS: dict[str, list[tuple[float, ...]]] = {
     "chi2": [(0.1,), (2.0,), (300.0,)],
     "invgamma": [(0.5,), (100.0,), (-1.0,)],
     "beta": [(0.5, 0.5), (1.0, 1.0), (1.0, 3.0), (100.0, 200.0), (-1.0, 2.0)],
+    "gennorm": [(0.4,), (1.0,), (2.0,), (8.0,), (0.0,)],
     "t": [(0.4,), (1.0,), (30.0,), (1e5,), (0.0,)],
     "truncnorm": [(-1.0, 2.0), (-INF, 1.0), (3.0, INF), (10.0, 11.0), (2.0, 1.0)],
     "poisson": [(0.0,), (5.0,), (300.0,), (-1.0,)],
@@ -282,4 +283,27 @@ def test_singular_matrices(rank: int) -> None:
     expected = theirs.multivariate_t.logpdf(places, mean, matrix, 2.5)
     np.testing.assert_allclose(
         stats.multivariate_t.logpdf(places, mean, matrix, 2.5, allow_singular=True), expected, rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("vonmises", (2.0,)), ("betabinom", (5, 1.0, 2.0))])
+def test_a_distribution_without_a_distribution_function_says_so(name: str, parameters: tuple[float, ...]) -> None:
+    distribution = getattr(stats, name)
+    for method in ("cdf", "sf", "logcdf", "ppf", "isf"):
+        with pytest.raises(
+            MissingFunctionError, match=rf"agrad.scipy.stats.{name} has no (distribution fun|quantiles)"
+        ):
+            getattr(distribution, method)(0.3, *parameters)
+
+
+def test_multinomial_outside_of_its_support_and_with_wrong_chances() -> None:
+    chances = np.asarray([0.2, 0.5, 0.3])
+    assert (
+        stats.multinomial.logpmf(np.asarray([[1, 1, 1], [-1, 4, 1], [1.5, 1.5, 1.0]]), 4, chances).tolist()
+        == [-INF] * 3
+    )
+    assert np.isnan(stats.multinomial.pmf(np.asarray([1, 1, 2]), 4, np.asarray([0.9, 0.5, 0.1])))
+    # the last chance is what the others leave, as in SciPy
+    assert_close(
+        stats.multinomial.pmf(np.asarray([1, 1, 2]), 4, np.asarray([0.2, 0.5, 0.0])), 12 * 0.2 * 0.5 * 0.09, ""
     )

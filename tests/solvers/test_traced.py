@@ -1,4 +1,4 @@
-"""The solvers inside ``jit``: the same solutions and derivatives, and NaN where they do not converge."""
+"""The solvers inside ``jit``, in steps and branches too: solutions, derivatives, and NaN where there is none."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,3 +56,111 @@ def test_no_solution_is_nan(place: Any) -> None:
         lambda b: agrad.root(lambda x: x * x + 1, b + 0.3, maxiter=3),
     ):
         assert np.isnan(host(agrad.jit(f)(b))).all()
+
+
+def equations(times: Any) -> dict[str, Function]:
+    """Return solvers whose equations use checkpoints, branches and loops."""
+    return {
+        "fixed_point": lambda b: agrad.fixed_point(lambda x: 0.3 * agrad.checkpoint(agrad.cos)(x) + b / 2, b * 0),
+        "root": lambda b: agrad.root(
+            lambda x: {"a": x["a"] ** 3 + x["a"] - b, "s": x["s"] - agrad.cond(b[0] > 9, lambda: b[0], lambda: b[1])},
+            {"a": 0 * b, "s": b[0]},
+        )["a"],
+        "linear_solve": lambda b: agrad.linear_solve(
+            lambda x: (
+                agrad.multiply(x, 1 + b * b) + agrad.scan(lambda c, v: (c + agrad.multiply(v, b), None), 0 * b, x)[0]
+            ),
+            b,
+        ),
+        "odeint": lambda b: agrad.odeint(
+            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-8, atol=1e-8
+        )[-1, :],
+    }
+
+
+def stepped(solve: Function) -> Function:
+    """Return a loop with a solve in a branch of its step."""
+
+    def step(c: Any, v: Any) -> Any:
+        return agrad.cond(agrad.sum(v) > 0, lambda: solve(0.5 * c + v) * v, lambda: c), agrad.sum(c)
+
+    return lambda b: agrad.scan(step, b, agrad.stack([b, -b, 0.5 * b]))[0]
+
+
+TIMES = np.asarray([0.0, 0.3, 1.0])
+
+
+@pytest.mark.parametrize("name", equations(TIMES))
+def test_in_a_branch_of_a_step(name: str, place: Any) -> None:
+    gradient, expected = (agrad.grad(loss(stepped(equations(t)[name]))) for t in (place(TIMES), TIMES))
+    assert_close(agrad.jit(gradient)(place(B / 3)), expected(B / 3), "reverse", 1e-6)
+
+
+@pytest.mark.parametrize("name", equations(TIMES))
+def test_all_modes_in_a_branch_of_a_step(name: str) -> None:
+    f, b, along = stepped(equations(TIMES)[name]), B / 3, np.asarray([1.0, -0.5, 0.25])
+    push = lambda f: lambda b: agrad.jvp(f, (b,), (along,))[1]  # noqa: E731
+    mapped = lambda f: lambda b: agrad.vmap(f)(agrad.stack([b, 0.5 * b]))  # noqa: E731
+    for derivative, what in (
+        (push(f), "forward"),
+        (push(push(f)), "forward twice"),
+        (push(agrad.grad(loss(f))), "forward over reverse"),
+        (agrad.grad(lambda b: agrad.sum(push(f)(b))), "reverse over forward"),
+        (agrad.grad(lambda b: agrad.sum(agrad.grad(loss(f))(b) * along)), "reverse over reverse"),
+        (mapped(push(f)), "mapped tangent"),
+        (mapped(agrad.grad(loss(f))), "mapped gradient"),
+        (agrad.grad(lambda b: agrad.sum(mapped(f)(b))), "gradient of a map"),
+    ):
+        assert_close(agrad.jit(derivative)(b), derivative(b), what, 1e-6)
+    loop = lambda b: agrad.while_loop(lambda v: agrad.sum(v) < 9, lambda v: v + b + f(b) ** 2, b)  # noqa: E731
+    assert_close(agrad.jit(push(loop))(b), push(loop)(b), "forward, in a while_loop", 1e-6)
+    assert_close(agrad.grad(agrad.jit(loss(f)))(b), agrad.grad(loss(f))(b), "of the jitted function", 1e-6)
+
+
+def test_an_equation_in_an_equation() -> None:
+    solve = lambda b: agrad.fixed_point(  # noqa: E731
+        lambda x: 0.3 * agrad.root(lambda u: u**3 + u - agrad.cos(x) * b, 0 * b) + b, b * 0
+    )
+    f = lambda b: agrad.cond(agrad.sum(b) > 0, solve, agrad.sin, b)  # noqa: E731
+    assert_close(agrad.jit(f)(B / 3), f(B / 3), "value", 1e-6)
+    assert_close(agrad.jit(agrad.grad(loss(f)))(B / 3), agrad.grad(loss(f))(B / 3), "gradient", 1e-6)
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("name", ["root", "odeint"])
+def test_with_a_compiler(name: str) -> None:
+    gradient = agrad.grad(loss(stepped(equations(TIMES)[name])))
+    assert_close(agrad.jit(gradient, compiler="jax")(B / 3), gradient(B / 3), "compiled", 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "times"),
+    [
+        ({"method": "tsit5", "first_step": 0.01}, TIMES),
+        ({"method": "dopri5", "max_step": 0.1}, TIMES[::-1].copy()),
+        ({"method": "rk4", "max_step": 0.02}, TIMES),
+    ],
+)
+def test_odeint(settings: dict[str, Any], times: Any, place: Any) -> None:
+    """Its methods and settings, both directions of time, and derivatives by the times."""
+    exact = {} if settings["method"] == "rk4" else {"rtol": 1e-8, "atol": 1e-8}
+
+    def f(b: Any, t: Any) -> Any:
+        start = {"u": b, "v": agrad.sum(b)}
+        found = agrad.odeint(
+            lambda y, t: {"u": agrad.sin(t * y["u"]) - y["v"], "v": y["u"][0]}, start, t, **settings, **exact
+        )
+        return agrad.sum(found["u"] * b) + agrad.sum(found["v"])
+
+    b, t = place(B), place(times)
+    assert_close(agrad.jit(f)(b, t), host(f(b, t)), "value", 1e-6)
+    gradient = agrad.grad(f, (0, 1))
+    for found, expected in zip(agrad.jit(gradient)(b, t), gradient(b, t), strict=True):
+        assert_close(found, host(expected), "gradient", 1e-5)
+
+
+def test_an_equation_without_a_solution_is_nan() -> None:
+    """The times before it has ended are right."""
+    found = agrad.jit(lambda y: agrad.odeint(lambda y, t: y * y, y, np.asarray([0.0, 0.5, 2.0])))(np.asarray([1.0]))
+    assert_close(found[:2, 0], [1.0, 2.0], "before", 1e-6)
+    assert np.isnan(found[2, 0])

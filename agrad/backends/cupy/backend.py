@@ -19,6 +19,7 @@ import agrad.backends.cupy.random  # noqa: F401 - both file kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
+from agrad.backends.cupy.convolution import convolution
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
 from agrad.shapes import fill_index
@@ -221,6 +222,7 @@ _XP = vocabulary(
     setitem=setitem,
     scatter_add=scatter_add,
     from_parts=from_parts,
+    convolution=convolution,
     special=special_words.CUPY,
     floor_divide=_divided("floor_divide", "q"),
     remainder=_divided("remainder", "r"),

@@ -12,6 +12,7 @@ import numpy as np
 
 import agrad.backends.host_random
 import agrad.backends.numpy.elementwise
+import agrad.backends.numpy.pooling
 import agrad.backends.numpy.products
 import agrad.backends.numpy.reductions
 import agrad.backends.numpy.updates  # noqa: F401 - these file kernels

@@ -12,8 +12,8 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
     """Have elementwise operations read an array in the place of its broadcast.
 
     Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
-    broadcast of that value (the seed of a cotangent, the zeros of a branch), and an operation on such values alone is
-    computed once. Broadcasts without a use are dead code.
+    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation on broadcasts alone is
+    computed before them. Broadcasts without a use are dead code.
 
     singles_only: leave broadcasts of arrays with axes alone.
     """
@@ -42,6 +42,11 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
                 narrow[out] = made = Variable((), out.dtype, kind)
                 single = instruction.replaced(narrow)
                 kept.append(Instruction(single.operation, single.operands, single.settings, (made,)))
+            elif arrays and all(v in narrow for v in arrays) and out.kind is np.ndarray:
+                shape = np.broadcast_shapes(*[narrow[v].shape for v in arrays])
+                narrow[out] = made = Variable(shape, out.dtype, out.kind)
+                short = instruction.replaced(narrow)
+                kept.append(Instruction(short.operation, short.operands, short.settings, (made,)))
             elif any(v not in narrow and v.shape == out.shape for v in arrays):
                 kept[-1] = instruction.replaced(narrow)
     return program.with_instructions(kept, constants=constants) if narrow else program

@@ -11,6 +11,7 @@ import numpy as np
 
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
+from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.broadcasts import with_single_values
 from agrad.jit.passes.fusion import LARGE
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
@@ -180,3 +181,29 @@ def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
         return program.with_instructions(kept)
 
     return move
+
+
+def with_late_views(program: Program) -> Program:
+    """Have views of arrays right before their first reader, or at the end.
+
+    A group that makes the array need not end for the sake of a view of it.
+    """
+    waiting: dict[Variable, Instruction] = {}
+    kept: list[Instruction] = []
+
+    def release(*variables: Variable) -> None:
+        for v in variables:
+            if (instruction := waiting.pop(v, None)) is not None:
+                release(*instruction.reads())
+                kept.append(instruction)
+
+    for instruction in program.instructions:
+        if overwritten(instruction):
+            release(*list(waiting))
+        if instruction.operation.kind in ("reshape", "broadcast") and len(instruction.results) == 1:
+            waiting[instruction.results[0]] = instruction
+        else:
+            release(*instruction.reads())
+            kept.append(instruction)
+    release(*list(waiting))
+    return program.with_instructions(kept)

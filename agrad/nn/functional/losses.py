@@ -27,14 +27,15 @@ def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:
     return agrad.mean(losses) if reduction == "mean" else agrad.sum(losses)
 
 
-def _same_shape(name: str, prediction: Any, target: Any) -> None:
+def same_shape(name: str, prediction: Any, target: Any) -> None:
+    """Raise ``ShapeError`` unless prediction and target have one shape."""
     shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
     if shapes[0] != shapes[1]:
         raise ShapeError(f"{name}: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
 
 
 def _difference(name: str, prediction: Any, target: Any) -> Any:
-    _same_shape(name, prediction, target)
+    same_shape(name, prediction, target)
     difference = agrad.subtract(prediction, target)
     if agrad.isdtype(difference.dtype, "complex floating"):
         raise DtypeError(
@@ -216,7 +217,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     ShapeError
         If the shapes differ, also if they would broadcast.
     """
-    _same_shape("binary_cross_entropy", probability, target)
+    same_shape("binary_cross_entropy", probability, target)
     ones = agrad.multiply(target, _log_from_below(probability))
     zeros = agrad.multiply(1.0 - target, _log_from_below(1.0 - probability))
     return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
@@ -249,7 +250,7 @@ def binary_cross_entropy_with_logits(
     ShapeError
         If the shapes differ, also if they would broadcast.
     """
-    _same_shape("binary_cross_entropy_with_logits", logits, target)
+    same_shape("binary_cross_entropy_with_logits", logits, target)
     softplus = agrad.logaddexp(-logits, 0.0)
     if pos_weight is not None:
         softplus = agrad.multiply(softplus, agrad.multiply(pos_weight - 1.0, target) + 1.0)
@@ -283,7 +284,7 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
     ShapeError
         If the shapes differ, also if they would broadcast.
     """
-    _same_shape("kl_div", x, target)
+    same_shape("kl_div", x, target)
     check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
     if log_target:
         losses = agrad.multiply(agrad.exp(target), agrad.subtract(target, x))
@@ -325,7 +326,7 @@ def gaussian_nll_loss(
     ConfigurationError
         If ``eps`` is not above 0.
     """
-    _same_shape("gaussian_nll_loss", x, target)
+    same_shape("gaussian_nll_loss", x, target)
     if not eps > 0:
         raise ConfigurationError(f"gaussian_nll_loss: eps is above 0, not {eps!r}")
     if len(var.shape) == len(x.shape) - 1 and tuple(var.shape) == tuple(x.shape)[:-1]:
@@ -365,7 +366,7 @@ def poisson_nll_loss(
     ShapeError
         If the shapes differ, also if they would broadcast.
     """
-    _same_shape("poisson_nll_loss", x, target)
+    same_shape("poisson_nll_loss", x, target)
     if log_input:
         losses = agrad.subtract(agrad.exp(x), agrad.multiply(target, x))
     else:

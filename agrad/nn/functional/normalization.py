@@ -7,6 +7,9 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.padding import padded
+from agrad.nn.functional.real import real_only
 
 
 def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
@@ -39,16 +42,27 @@ def _channels_second(name: str, x: Any, **arrays: Any) -> tuple[int, ...]:
     return (1, shape[1], *(1,) * (len(shape) - 2))
 
 
-def _average(running: agrad.Tensor, value: Any, momentum: float) -> None:
+def _average(name: str, running: agrad.Tensor, value: Any, momentum: float) -> None:
     """Move running values towards new ones, outside of any derivative."""
     new = agrad.stop_gradient(value)
     if getattr(getattr(new, "level", None), "name", None) == "batch":
         raise ConfigurationError(
-            "batch_norm changes its running values in training, and under vmap there would be one of each member; call "
+            f"{name} changes its running values in training, and under vmap there would be one of each member; call "
             "it without running values (track_running_stats=False), or in evaluation"
         )
     with agrad.no_grad():
         running[...] = agrad.add(running * (1 - momentum), agrad.astype(new, running.dtype) * momentum)
+
+
+def _by_running(
+    name: str, option: str, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, around: tuple[int, ...]
+) -> Any:
+    """Return ``x`` normalized by running values."""
+    if mean is None or var is None:
+        raise ConfigurationError(f"{name} takes running_mean and running_var, or {option}=True")
+    scale = agrad.sqrt(agrad.add(var, eps))
+    y = agrad.divide(agrad.subtract(x, agrad.reshape(mean, around)), agrad.reshape(scale, around))
+    return _scaled(y, weight, bias, around)
 
 
 def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
@@ -200,31 +214,44 @@ def batch_norm(
         "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     if not training:
-        if running_mean is None or running_var is None:
-            raise ConfigurationError("batch_norm takes running_mean and running_var, or training=True")
-        scale = agrad.sqrt(agrad.add(running_var, eps))
-        y = agrad.divide(agrad.subtract(x, agrad.reshape(running_mean, around)), agrad.reshape(scale, around))
-        return _scaled(y, weight, bias, around)
+        return _by_running("batch_norm", "training", x, running_mean, running_var, weight, bias, eps, around)
     axes = (0, *range(2, len(x.shape)))
     count = math.prod(x.shape[axis] for axis in axes)
     if count < 2:
         raise ShapeError(f"batch_norm takes more than one value of each channel in training, not the shape {x.shape}")
     if isinstance(running_mean, agrad.Tensor):
-        _average(running_mean, agrad.mean(x, axis=axes), momentum)
+        _average("batch_norm", running_mean, agrad.mean(x, axis=axes), momentum)
     if isinstance(running_var, agrad.Tensor):
-        _average(running_var, agrad.var(x, axis=axes, correction=1), momentum)
+        _average("batch_norm", running_var, agrad.var(x, axis=axes, correction=1), momentum)
     return _scaled(_standardized(x, axes, eps), weight, bias, around)
 
 
-def instance_norm(x: Any, /, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def instance_norm(
+    x: Any,
+    /,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
     """Return ``x`` with mean 0 and variance 1 over each channel of each sample.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c, ...) and a real floating dtype.
+    running_mean, running_var : array or None
+        Arrays of shape (c,), taken for mean and variance unless ``use_input_stats``. Otherwise Tensors get the new
+        values ``(1 - momentum) * old + momentum * new``, for the mean over samples of mean and variance without bias.
     weight, bias : array, optional
         Arrays of shape (c,).
+    use_input_stats : bool
+        True to take mean and variance of ``x``.
+    momentum : float
+        The part of a new value in the running ones.
     eps : float
         A number added to the variance.
 
@@ -235,12 +262,64 @@ def instance_norm(x: Any, /, weight: Any = None, bias: Any = None, eps: float = 
 
     Raises
     ------
-    ShapeError
-        If a shape does not fit.
+    ShapeError, ConfigurationError
+        If a shape does not fit, a channel of a sample has fewer than two values, there are no running values without
+        ``use_input_stats``, or they would be changed under ``vmap``.
 
     Notes
     -----
     D. Ulyanov, A. Vedaldi and V. Lempitsky (2016), "Instance normalization".
     """
-    around = _channels_second("instance_norm", x, weight=weight, bias=bias)
-    return _scaled(_standardized(x, tuple(range(2, len(x.shape))), eps), weight, bias, around)
+    name = "instance_norm"
+    around = _channels_second(name, x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if not use_input_stats:
+        return _by_running(name, "use_input_stats", x, running_mean, running_var, weight, bias, eps, around)
+    axes = tuple(range(2, len(x.shape)))
+    if math.prod(x.shape[2:]) < 2:
+        raise ShapeError(
+            f"instance_norm takes more than one value of each channel of a sample, not the shape {x.shape}"
+        )
+    if isinstance(running_mean, agrad.Tensor):
+        _average(name, running_mean, agrad.mean(x, axis=(0, *axes)), momentum)
+    if isinstance(running_var, agrad.Tensor):
+        _average(name, running_var, agrad.mean(agrad.var(x, axis=axes, correction=1), axis=0), momentum)
+    return _scaled(_standardized(x, axes, eps), weight, bias, around)
+
+
+@real_only
+def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """Return each element over a power of the mean square of channels beside its own.
+
+    The divisor is ``(k + alpha * mean) ** beta``, of the mean of ``size`` squares with zeros beyond the first and the
+    last channel.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) and a real floating dtype.
+    size : int
+        The number of channels in the mean.
+    alpha, beta, k : float
+        The factor, the exponent and the constant.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For fewer than three axes, or a ``size`` below 1.
+
+    Notes
+    -----
+    A. Krizhevsky, I. Sutskever and G. Hinton (2012), "ImageNet classification with deep convolutional neural networks".
+    """
+    shape = tuple(x.shape)
+    if len(shape) < 3:
+        raise ShapeError(f"local_response_norm takes an array of shape (n, c, ...) with three axes, not {shape}")
+    (size,) = numbers("local_response_norm", "size", size, 1, 1)
+    squares = padded(agrad.square(x), [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (len(shape) - 2))
+    total = sum(squares[:, i : i + shape[1], ...] for i in range(size))
+    return agrad.divide(x, agrad.pow(total * (alpha / size) + k, beta))

@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
+
+import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.padding import padded
+from agrad.nn.functional.real import constant, real_only
+from agrad.ops.pooling import max_pool, sum_pool
 
 Lengths = int | Sequence[int]
 
@@ -20,10 +23,10 @@ def _check(name: str, x: Any, spatial: int) -> None:
         )
 
 
-def _windows(
+def _padded(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int, fill: float
-) -> Any:
-    """Return the windows of ``x`` along a new last axis."""
+) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return ``x`` with its padding, and the settings of its windows."""
     _check(name, x, spatial)
     lengths = tuple(x.shape)[-spatial:]
     kernels = numbers(name, "kernel_size", kernel, spatial, 1)
@@ -31,7 +34,7 @@ def _windows(
     pads, steps = numbers(name, "padding", padding, spatial, 0), numbers(name, "dilation", dilation, spatial, 1)
     if any(2 * p > k for p, k in zip(pads, kernels, strict=True)):
         raise ConfigurationError(f"{name}: padding {pads} is at most half the kernel's lengths, {kernels}")
-    around, starts = [], []
+    around = []
     for n, k, s, p, d in zip(lengths, kernels, strides, pads, steps, strict=True):
         free = n + 2 * p - d * (k - 1) - 1
         if free < 0:
@@ -39,30 +42,35 @@ def _windows(
         out = (-(-free // s) if ceil else free // s) + 1
         if ceil and (out - 1) * s >= n + p:  # the last window would begin in the padding behind the array
             out -= 1
-        starts.append([slice(i * d, i * d + s * (out - 1) + 1, s) for i in range(k)])
         around.append((p, max(p, (out - 1) * s + d * (k - 1) + 1 - n - p)))
     if any(map(any, around)):
-        x = agrad.pad(x, [(0, 0)] * (len(x.shape) - spatial) + around, constant_values=fill)
-    return agrad.stack([x[(..., *places)] for places in product(*starts)], axis=-1)
+        x = padded(x, [(0, 0)] * (len(x.shape) - spatial) + around, constant_values=fill)
+    return x, {"kernel": kernels, "strides": strides, "dilation": steps}
 
 
 def _max_pool(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, dilation, ceil, spatial, -math.inf)
-    return agrad.squeeze(_first_max(parts, -1), axis=-1)
+    x, how = _padded(name, x, kernel, stride, padding, dilation, ceil, spatial, -math.inf)
+    return max_pool(x, **how)
 
 
 def _avg_pool(
-    name: str, x: Any, kernel: Any, stride: Any, padding: Any, counted: bool, divisor: Any, spatial: int
+    name: str, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, counted: bool, divisor: Any, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, 1, False, spatial, 0.0)
-    if divisor is not None:
-        return agrad.sum(parts, axis=-1) / divisor
-    if counted or not any(numbers(name, "padding", padding, spatial, 0)):
-        return agrad.mean(parts, axis=-1)
-    ones = _windows(name, agrad.ones_like(x), kernel, stride, padding, 1, False, spatial, 0.0)
-    return agrad.divide(agrad.sum(parts, axis=-1), agrad.sum(ones, axis=-1))
+    padded_x, how = _padded(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0)
+    kernels, strides = how["kernel"], how["strides"]
+    total, pads = sum_pool(padded_x, kernel=kernels, strides=strides), numbers(name, "padding", padding, spatial, 0)
+    if divisor is not None or (not ceil and (counted or not any(pads))):
+        return total / (math.prod(kernels) if divisor is None else divisor)
+    counts = np.ones(())
+    for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, total.shape[-spatial:], strict=True):
+        first = np.arange(out) * s - p
+        last = np.minimum(first + k, n + p)  # places behind the padding do not count
+        if not counted:
+            first, last = np.maximum(first, 0), np.minimum(last, n)
+        counts = np.multiply.outer(counts, last - first)
+    return agrad.divide(total, constant(counts, x))
 
 
 def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., Any]) -> Any:
@@ -71,7 +79,7 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
     wanted = size if isinstance(size, Sequence) else (size,) * spatial
     if len(wanted) != spatial:
         raise ConfigurationError(f"{name}: output_size is an integer or None, or {spatial} of them, not {size!r}")
-    for axis, m in enumerate(wanted, len(x.shape) - spatial):
+    for axis, m in reversed(list(enumerate(wanted, len(x.shape) - spatial))):  # finds the first maximum by rows
         if m is None:
             continue
         (m,), n = numbers(name, "output_size", m, 1, 1), x.shape[axis]
@@ -140,6 +148,7 @@ def avg_pool1d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
     """Return the means of windows along 1 spatial axis.
@@ -154,6 +163,8 @@ def avg_pool1d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
 
@@ -167,7 +178,7 @@ def avg_pool1d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, count_include_pad, None, 1)
+    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
 def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
@@ -196,6 +207,8 @@ def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------
@@ -265,6 +278,7 @@ def avg_pool2d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
@@ -280,6 +294,8 @@ def avg_pool2d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
     divisor_override : float, optional
@@ -295,7 +311,7 @@ def avg_pool2d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, count_include_pad, divisor_override, 2)
+    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
 
 
 def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
@@ -324,6 +340,8 @@ def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------
@@ -393,6 +411,7 @@ def avg_pool3d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
@@ -408,6 +427,8 @@ def avg_pool3d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
     divisor_override : float, optional
@@ -423,7 +444,7 @@ def avg_pool3d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, count_include_pad, divisor_override, 3)
+    return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
 
 
 def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
@@ -452,6 +473,8 @@ def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool3d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------

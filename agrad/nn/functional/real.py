@@ -1,11 +1,13 @@
-"""The check of functions that take real numbers only."""
+"""Checks and constants that functions share."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 import agrad
-from agrad.errors import DtypeError
+from agrad.errors import DtypeError, OperandError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,3 +33,18 @@ def real_only(function: F) -> F:
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
+
+
+def constant(values: np.ndarray, like: Any) -> Any:
+    """Return values of the host beside an array; floats get its floating dtype."""
+    place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
+    dtype = place.dtype if values.dtype.kind == "f" and "floating" in place.dtype.kind else None
+    made = agrad.asarray(values, dtype=dtype, backend=place.backend, device=place.device)
+    return made if place is like else made.raw
+
+
+def check_numbers(name: str, what: str, numbers: Any, first: int, last: int) -> None:
+    """Raise ``OperandError`` for NumPy's integers out of range, outside of a trace."""
+    raw = numbers.data if isinstance(numbers, agrad.Tensor) else numbers
+    if isinstance(raw, np.ndarray) and raw.size and not first <= raw.min() <= raw.max() <= last:
+        raise OperandError(f"{name}: {what} are {first} to {last}, and numbers are {raw.min()} to {raw.max()}")

@@ -18,9 +18,33 @@ from agrad.scipy.linalg.factors import (
     svd,
     svdvals,
 )
-from agrad.scipy.linalg.functions import coshm, cosm, expm, logm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.functions import (
+    coshm,
+    cosm,
+    expm,
+    expm_frechet,
+    logm,
+    sinhm,
+    sinm,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+    sqrtm,
+    tanhm,
+    tanm,
+)
 from agrad.scipy.linalg.lu_factors import lu, lu_factor, lu_solve
-from agrad.scipy.linalg.matrices import block_diag, circulant, hankel, toeplitz
+from agrad.scipy.linalg.matrices import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    fiedler,
+    hankel,
+    leslie,
+    toeplitz,
+)
+from agrad.scipy.linalg.spectral import eigh_tridiagonal, polar
 
 __all__ = [
     "block_diag",
@@ -30,16 +54,22 @@ __all__ = [
     "cholesky",
     "cholesky_banded",
     "circulant",
+    "companion",
+    "convolution_matrix",
     "coshm",
     "cosm",
     "det",
     "eig",
     "eigh",
+    "eigh_tridiagonal",
     "eigvals",
     "eigvalsh",
     "expm",
+    "expm_frechet",
+    "fiedler",
     "hankel",
     "inv",
+    "leslie",
     "logm",
     "lstsq",
     "lu",
@@ -47,11 +77,14 @@ __all__ = [
     "lu_solve",
     "norm",
     "pinv",
+    "polar",
     "qr",
     "sinhm",
     "sinm",
     "solve",
     "solve_banded",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
     "solve_sylvester",
     "solve_triangular",
     "solveh_banded",

@@ -8,7 +8,7 @@ from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
-from agrad.scipy.linalg.shared import identity, square
+from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
 from agrad.scipy.shared import arrays, function
 
 
@@ -200,3 +200,110 @@ def logm(A: Any) -> Any:
     ``sqrtm``, whose limits it has. A derivative is the logarithm of matrices of twice the size.
     """
     return matrix_functions.logm(square(A, "logm"), checked=True)
+
+
+@function
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """Return the solution x of ``a @ x + x @ a.H = q``.
+
+    Parameters
+    ----------
+    a, q : array
+        Of shape (..., n, n).
+
+    Returns
+    -------
+    array
+        Of that shape, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    As ``solve_sylvester``.
+    """
+    a, q = arrays(a, q)
+    return solve_sylvester(a, adjoint(square(a, "solve_continuous_lyapunov")), q)
+
+
+@function
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+    """Return the solution x of ``a @ x @ a.H - x + q = 0``.
+
+    Parameters
+    ----------
+    a, q : array
+        Of shape (..., n, n).
+    method : str, optional
+        Without effect: it is SciPy's "direct".
+
+    Returns
+    -------
+    array
+        Of that shape, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    By one system of n * n equations, O(n**6) operations.
+    """
+    a, q = arrays(a, q)
+    a, n = square(a, "solve_discrete_lyapunov"), a.shape[-1]
+    if tuple(q.shape[-2:]) != (n, n):
+        raise ShapeError(f"solve_discrete_lyapunov: q of shape {tuple(q.shape)} does not fit")
+    batch = agrad.broadcast_shapes(a.shape[:-2], q.shape[:-2])
+    both = agrad.reshape(a, (*a.shape[:-2], n, 1, n, 1))
+    both = both * agrad.reshape(conjugate(a), (*a.shape[:-2], 1, n, 1, n))
+    system = identity(n * n, a) - agrad.reshape(both, (*a.shape[:-2], n * n, n * n))
+    x = agrad.linalg.solve(system, agrad.reshape(q, (*q.shape[:-2], n * n, 1)))
+    return agrad.reshape(x, (*batch, n, n))
+
+
+@function
+def expm_frechet(
+    A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
+) -> Any:
+    """Return the exponential of each matrix and its derivative along another.
+
+    Parameters
+    ----------
+    A, E : array
+        The matrices and the directions, of shape (..., n, n).
+    method : str, optional
+        Without effect.
+    compute_expm : bool
+        Return the exponential too.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    tuple of arrays, or array
+        The exponential and the derivative, without ``compute_expm`` the derivative alone.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square, or of two sizes.
+
+    Notes
+    -----
+    They are blocks of the exponential of [[A, E], [0, A]]: N. J. Higham, "Functions of Matrices" (2008), section 10.6.
+    """
+    A, E = arrays(A, E)
+    A, n = square(A, "expm_frechet"), A.shape[-1]
+    if tuple(E.shape[-2:]) != (n, n):
+        raise ShapeError(f"expm_frechet: matrices of shape {tuple(A.shape)}, directions of shape {tuple(E.shape)}")
+    A, E = agrad.broadcast_arrays(A, E)
+    upper = agrad.concat([A, E], axis=-1)
+    lower = agrad.concat([agrad.zeros_like(A), A], axis=-1)
+    found = agrad.linalg.matrix_exp(agrad.concat([upper, lower], axis=-2))
+    slope = found[..., :n, n:]
+    return (found[..., :n, :n], slope) if compute_expm else slope

@@ -6,7 +6,8 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ShapeError
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import constant
 from agrad.scipy.linalg.shared import conjugate, gathered
 from agrad.scipy.shared import array, arrays, function
 
@@ -123,3 +124,117 @@ def hankel(c: Any, r: Any = None) -> Any:
         return gathered(c, np.where(across < m, across, -1))
     # the element m of the joined vectors is the first of r
     return gathered(_joined(c, r), np.where(across < m, across, across + 1))
+
+
+@function
+def companion(a: Any) -> Any:
+    """Return the companion matrix of a polynomial, whose eigenvalues are its roots.
+
+    Parameters
+    ----------
+    a : array
+        The coefficients from that of the highest power on, of shape (..., n) with n at least 2; the first is not 0.
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., n - 1, n - 1).
+
+    Raises
+    ------
+    ShapeError
+        For fewer than two coefficients.
+    """
+    a = _vector(array(a))
+    n = a.shape[-1]
+    if n < 2:
+        raise ShapeError(f"companion takes two coefficients or more, not {n}")
+    row = agrad.expand_dims(-a[..., 1:] / a[..., :1], axis=-2)
+    below = constant(np.eye(n - 2, n - 1).astype(a.dtype.name), a)
+    return agrad.concat([row, agrad.broadcast_to(below, (*a.shape[:-1], n - 2, n - 1))], axis=-2)
+
+
+@function
+def leslie(f: Any, s: Any) -> Any:
+    """Return the Leslie matrix of a population.
+
+    Parameters
+    ----------
+    f : array
+        Fecundities, of shape (..., n).
+    s : array
+        Survival coefficients, of shape (..., n - 1).
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
+
+    Raises
+    ------
+    ShapeError
+        For lengths that do not fit.
+    """
+    f, s = (_vector(x) for x in arrays(f, s))
+    n = f.shape[-1]
+    if s.shape[-1] != n - 1:
+        raise ShapeError(f"leslie: {n} fecundities have {n - 1} survival coefficients, not {s.shape[-1]}")
+    place = np.full((n, n), -1)
+    place[0] = np.arange(n)
+    place[np.arange(1, n), np.arange(n - 1)] = n + np.arange(n - 1)
+    return gathered(_joined(f, s), place)
+
+
+@function
+def fiedler(a: Any) -> Any:
+    """Return the matrix of the distances of numbers.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n).
+
+    Returns
+    -------
+    array
+        ``abs(a[..., i] - a[..., j])``, of a floating dtype and shape (..., n, n).
+    """
+    a = _vector(array(a))
+    return agrad.abs(agrad.expand_dims(a, axis=-1) - agrad.expand_dims(a, axis=-2))
+
+
+@function
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """Return the matrix whose product with a vector is the convolution with ``a``.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m).
+    n : int
+        The number of columns: the length of the vector.
+    mode : {"full", "same", "valid"}
+        The part of the convolution, as of ``numpy.convolve``.
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., k, n).
+
+    Raises
+    ------
+    ShapeError
+        For an ``a`` without elements, or no columns.
+    ConfigurationError
+        For another mode.
+    """
+    a = _vector(array(a))
+    m, n = a.shape[-1], int(n)
+    if m < 1 or n < 1:
+        raise ShapeError(f"convolution_matrix takes one element or more and one column or more, not {m} and {n}")
+    cut = {"full": 0, "same": min(m, n) - 1, "valid": 2 * (min(m, n) - 1)}.get(mode)
+    if cut is None:
+        raise ConfigurationError(f"convolution_matrix: mode is 'full', 'same' or 'valid', not {mode!r}")
+    rows = np.arange(cut // 2, m + n - 1 - (cut - cut // 2))
+    place = rows[:, None] - np.arange(n)
+    return gathered(a, np.where(place < m, place, -1))

@@ -1,7 +1,8 @@
 """Probability distributions and statistics by the names of ``scipy.stats``."""
 
-from agrad.scipy.stats.discrete import bernoulli, binom, geom, nbinom, poisson
-from agrad.scipy.stats.gammas import beta, chi2, gamma, invgamma, t
+from agrad.scipy.stats.circular import vonmises, wrapcauchy
+from agrad.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
+from agrad.scipy.stats.gammas import beta, chi2, gamma, gennorm, invgamma, t
 from agrad.scipy.stats.kde import gaussian_kde
 from agrad.scipy.stats.location import (
     cauchy,
@@ -17,13 +18,14 @@ from agrad.scipy.stats.location import (
     uniform,
     weibull_min,
 )
-from agrad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t
-from agrad.scipy.stats.summary import entropy, pearsonr, zscore
+from agrad.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal, multivariate_t
+from agrad.scipy.stats.summary import entropy, pearsonr, sem, zscore
 from agrad.scipy.stats.truncated import truncnorm
 
 __all__ = [
     "bernoulli",
     "beta",
+    "betabinom",
     "binom",
     "cauchy",
     "chi2",
@@ -32,6 +34,7 @@ __all__ = [
     "expon",
     "gamma",
     "gaussian_kde",
+    "gennorm",
     "geom",
     "gumbel_l",
     "gumbel_r",
@@ -40,6 +43,7 @@ __all__ = [
     "laplace",
     "logistic",
     "lognorm",
+    "multinomial",
     "multivariate_normal",
     "multivariate_t",
     "nbinom",
@@ -47,9 +51,12 @@ __all__ = [
     "pareto",
     "pearsonr",
     "poisson",
+    "sem",
     "t",
     "truncnorm",
     "uniform",
+    "vonmises",
     "weibull_min",
+    "wrapcauchy",
     "zscore",
 ]

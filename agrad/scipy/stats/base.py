@@ -239,7 +239,7 @@ class Distribution:
         return self.low, self.high
 
     def _cdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
-        raise NotImplementedError
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no distribution function (cdf, sf, ppf)")
 
     def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return 1 - self._cdf(z, *shapes)
@@ -251,7 +251,7 @@ class Distribution:
         return log_of(self._sf(z, *shapes), self._cdf(z, *shapes))
 
     def _ppf(self, q: Any, *shapes: Any, **_: Any) -> Any:
-        raise NotImplementedError
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no quantiles (ppf, isf, median)")
 
     def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return self._ppf(1 - q, *shapes)

@@ -87,6 +87,38 @@ class Binom(Discrete):
         return n * p * (1 - p)
 
 
+class BetaBinom(Discrete):
+    """The binomial distribution with a beta distributed chance.
+
+    Parameters: n, a, b, loc=0; ``n`` has no derivative. There is no distribution function.
+    """
+
+    shapes = ("n", "a", "b")
+    safe = (1.0, 1.0, 1.0)
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        n, a, b = shapes
+        return (n >= 0) & (n == agrad.floor(n)) & (a > 0) & (b > 0)
+
+    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+        return (z >= 0) & (z <= shapes[0])
+
+    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
+        return 0.0, shapes[0]
+
+    def _logpmf(self, k: Tensor, n: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        n = agrad.stop_gradient(n)
+        ways = -agrad.log1p(n) - special.betaln(n - k + 1, k + 1)
+        return ways + special.betaln(k + a, n - k + b) - special.betaln(a, b)
+
+    def _mean(self, n: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return n * a / (a + b)
+
+    def _var(self, n: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        whole = a + b
+        return n * (whole + n) * (a / whole) * (b / whole) / (whole + 1)
+
+
 class Bernoulli(Discrete):
     """The distribution of 1 with probability p, and 0. Parameters: p, loc=0."""
 
@@ -181,5 +213,6 @@ class Geom(Discrete):
 poisson = Poisson()
 binom = Binom()
 bernoulli = Bernoulli()
+betabinom = BetaBinom()
 nbinom = NBinom()
 geom = Geom()

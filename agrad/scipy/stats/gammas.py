@@ -191,6 +191,38 @@ class Beta(Continuous):
         return special.betaln(a, b) + (a - 1) * (whole - special.digamma(a)) + (b - 1) * (whole - special.digamma(b))
 
 
+class GenNorm(Symmetric):
+    """The generalized normal distribution. Parameters: beta, loc=0, scale=1.
+
+    Its density is proportional to exp(-abs(x)**beta).
+    """
+
+    shapes = ("beta",)
+
+    def _logpdf(self, z: Tensor, beta: Tensor) -> Tensor:
+        return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - agrad.abs(z) ** beta
+
+    def _cdf(self, z: Tensor, beta: Tensor) -> Tensor:
+        tail = 0.5 * special.gammaincc(1 / beta, agrad.abs(z) ** beta)
+        return agrad.where(z < 0, tail, 1 - tail)
+
+    def _ppf(self, q: Tensor, beta: Tensor) -> Tensor:
+        left = q < 0.5
+        tail = 2 * agrad.where(left, q, 1 - q)
+        middle = tail >= 1
+        size = gamma._isf(agrad.where(middle, agrad.full_like(tail, 0.5), tail), 1 / beta) ** (1 / beta)
+        return agrad.where(middle, agrad.zeros_like(size), agrad.where(left, -size, size))
+
+    def _mean(self, beta: Tensor) -> float:
+        return 0.0
+
+    def _var(self, beta: Tensor) -> Tensor:
+        return agrad.exp(special.gammaln(3 / beta) - special.gammaln(1 / beta))
+
+    def _entropy(self, beta: Tensor) -> Tensor:
+        return 1 / beta - agrad.log(0.5 * beta) + special.gammaln(1 / beta)
+
+
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NORMAL = 1e6
 """Degrees of freedom above which Student's distribution is computed from the normal one everywhere."""
@@ -351,5 +383,6 @@ gamma = Gamma()
 chi2 = Chi2()
 invgamma = InvGamma()
 beta = Beta()
+gennorm = GenNorm()
 t = T()
 _t_solution = solution(t._solve, t._step)

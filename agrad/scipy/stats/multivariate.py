@@ -364,6 +364,81 @@ class Dirichlet(Multivariate):
         return alpha * (total - alpha) / (total * total * (total + 1))
 
 
+def _trials(x: Any, n: Any, p: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return counts, trials and probabilities, whose last one is 1 less the others."""
+    x, n, p = arrays(x, n, p)
+    if not p.ndim:
+        raise ShapeError("multinomial: p has one axis or more")
+    rest = p[..., :-1]
+    last = 1 - agrad.sum(rest, axis=-1, keepdims=True)
+    return agrad.stop_gradient(x), agrad.stop_gradient(n), agrad.concat([rest, last], axis=-1)
+
+
+class Multinomial(Multivariate):
+    """The multinomial distribution of counts in n trials. Parameters: n, p.
+
+    ``n`` has no derivative. The last probability is 1 less the sum of the others, as in SciPy.
+    """
+
+    @function
+    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+        """Return the logarithm of the probability.
+
+        Parameters
+        ----------
+        x : array
+            Counts, along the last axis.
+        n : array
+            The numbers of trials.
+        p : array
+            Probabilities, along the last axis.
+
+        Returns
+        -------
+        array
+            Without the last axis: -inf for counts that are negative, not whole or of another sum than n, and NaN for
+            parameters that are not valid.
+
+        Raises
+        ------
+        ShapeError
+            For a ``p`` without axes.
+        """
+        x, n, p = _trials(x, n, p)
+        bad = agrad.any((p < -1e-12) | (p > 1), axis=-1) | (n < 0) | (n != agrad.floor(n))
+        some = agrad.all((x >= 0) & (x == agrad.floor(x)), axis=-1) & (agrad.sum(x, axis=-1) == n)
+        inner = agrad.where(agrad.expand_dims(some, axis=-1), x, agrad.zeros_like(x))
+        p = chosen((p > 0) & (p <= 1), p, 0.0)
+        out = special.gammaln(n + 1) + agrad.sum(special.xlogy(inner, p) - special.gammaln(inner + 1), axis=-1)
+        return chosen(bad, agrad.full_like(out, agrad.nan), chosen(some, out, -agrad.inf))
+
+    @function
+    def pmf(self, x: Any, n: Any, p: Any) -> Any:
+        """Return the probability.
+
+        Parameters
+        ----------
+        x : array
+            Counts, along the last axis.
+        n : array
+            The numbers of trials.
+        p : array
+            Probabilities, along the last axis.
+
+        Returns
+        -------
+        array
+            Without the last axis.
+
+        Raises
+        ------
+        ShapeError
+            For a ``p`` without axes.
+        """
+        return agrad.exp(agrad.asarray(self.logpmf(x, n, p)))
+
+
 multivariate_normal = MultivariateNormal()
 multivariate_t = MultivariateT()
 dirichlet = Dirichlet()
+multinomial = Multinomial()

@@ -49,6 +49,29 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
 
 
 @function
+def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Any:
+    """Return the standard error of the mean.
+
+    Parameters
+    ----------
+    a : array
+        Samples.
+    axis : int or None
+        The axis of samples; None for all elements.
+    ddof : int
+        The number of degrees of freedom that the standard deviation leaves out.
+
+    Returns
+    -------
+    array
+        Without the axis.
+    """
+    a = array(a)
+    n = a.size if axis is None else a.shape[axis]
+    return agrad.std(a, axis=axis, correction=ddof) / n**0.5
+
+
+@function
 def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     """Return the correlation coefficient of samples, without a p-value.
 

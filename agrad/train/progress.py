@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from agrad.errors import DataError
 
 
@@ -18,8 +20,8 @@ class Progress:
     step: int = 0
     loss: float = 0.0
     """The sum of the losses of the examples seen in this epoch."""
-    correct: int = 0
-    """The number of them with the right class."""
+    sums: dict[str, list[Any]] = field(default_factory=dict)
+    """By the name of a metric its sums over these examples: numbers, or nested lists of numbers."""
     seen: int = 0
     """The number of examples seen in this epoch."""
     seconds: float = 0.0
@@ -27,13 +29,18 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record for each finished epoch."""
 
+    def begin_epoch(self) -> None:
+        """Forget the sums over the examples of an epoch."""
+        self.batch = self.seen = 0
+        self.loss, self.sums = 0.0, {}
+
     def fits(self, batches: int, size: int) -> bool:
         """Return True if the numbers agree for epochs of ``batches`` steps."""
         return (
             self.batch < batches
             and self.step == self.epoch * batches + self.batch
             and self.seen == self.batch * size
-            and self.correct <= self.seen
+            and bool(self.sums) <= bool(self.seen)
         )
 
     def as_metadata(self) -> dict[str, Any]:
@@ -52,6 +59,8 @@ def from_metadata(saved: Any, path: str) -> Progress:
                 good &= type(value) is int and value >= 0
             elif kind == "float":
                 good &= type(value) is float and math.isfinite(value)
+            elif name == "sums":
+                good &= isinstance(value, dict) and all(map(_are_sums, value.values()))
             else:
                 good &= isinstance(value, list) and all(
                     _is_record(number, record) for number, record in enumerate(value, 1)
@@ -59,6 +68,14 @@ def from_metadata(saved: Any, path: str) -> Progress:
     if not good or len(saved["history"]) != saved["epoch"]:
         raise DataError(f"{path!r}: expected the header to say where the run stands, found {str(saved)[:80]}")
     return Progress(**saved)
+
+
+def _are_sums(value: Any) -> bool:
+    """Return True for a list of numbers, or of nested lists that are arrays of finite numbers."""
+    try:
+        return isinstance(value, list) and all(np.isfinite(np.asarray(x, np.float64)).all() for x in value)
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_record(number: int, record: Any) -> bool:

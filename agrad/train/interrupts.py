@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -17,13 +18,14 @@ class Interrupts:
     does nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Sequence[int] = SIGNALS) -> None:
         self.received: int | None = None
+        self._signals = signals
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+            for number in self._signals:
                 self._before[number] = signal.signal(number, self._heard)
         return self
 

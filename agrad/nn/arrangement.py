@@ -1,0 +1,157 @@
+"""Layers of windows and columns, of channels and pixels, and of other lengths."""
+
+from collections.abc import Sequence
+
+from agrad.nn import functional
+from agrad.nn.function_module import FunctionModule
+
+Lengths = int | Sequence[int]
+Factors = float | Sequence[float]
+
+
+class Unfold(FunctionModule):
+    """The function ``functional.unfold`` as a module.
+
+    Parameters
+    ----------
+    kernel_size, dilation, padding, stride : int or tuple of int
+        Those of the function.
+    """
+
+    function = staticmethod(functional.unfold)
+
+    def __init__(self, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> None:
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+
+class Fold(FunctionModule):
+    """The function ``functional.fold`` as a module.
+
+    Parameters
+    ----------
+    output_size, kernel_size, dilation, padding, stride : int or tuple of int
+        Those of the function.
+    """
+
+    function = staticmethod(functional.fold)
+
+    def __init__(
+        self,
+        output_size: Lengths,
+        kernel_size: Lengths,
+        dilation: Lengths = 1,
+        padding: Lengths = 0,
+        stride: Lengths = 1,
+    ) -> None:
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+
+class PixelShuffle(FunctionModule):
+    """The function ``functional.pixel_shuffle`` as a module.
+
+    Parameters
+    ----------
+    upscale_factor : int
+        The factor of height and width.
+    """
+
+    function = staticmethod(functional.pixel_shuffle)
+
+    def __init__(self, upscale_factor: int) -> None:
+        self.upscale_factor = upscale_factor
+
+
+class PixelUnshuffle(FunctionModule):
+    """The function ``functional.pixel_unshuffle`` as a module.
+
+    Parameters
+    ----------
+    downscale_factor : int
+        The divisor of height and width.
+    """
+
+    function = staticmethod(functional.pixel_unshuffle)
+
+    def __init__(self, downscale_factor: int) -> None:
+        self.downscale_factor = downscale_factor
+
+
+class ChannelShuffle(FunctionModule):
+    """The function ``functional.channel_shuffle`` as a module.
+
+    Parameters
+    ----------
+    groups : int
+        The groups of channels.
+    """
+
+    function = staticmethod(functional.channel_shuffle)
+
+    def __init__(self, groups: int) -> None:
+        self.groups = groups
+
+
+class Upsample(FunctionModule):
+    """The function ``functional.interpolate`` as a module.
+
+    Parameters
+    ----------
+    size : int or tuple of int, optional
+        The lengths of the spatial axes in the result.
+    scale_factor : float or tuple of float, optional
+        Their factors, in place of ``size``.
+    mode : str
+        A mode of the function.
+    align_corners : bool, optional
+        True if the centres of the first and last elements stay where they are.
+    recompute_scale_factor : bool, optional
+        True to take as the factors the quotients of the lengths.
+    """
+
+    function = staticmethod(functional.interpolate)
+
+    def __init__(
+        self,
+        size: Lengths | None = None,
+        scale_factor: Factors | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+
+class UpsamplingNearest2d(FunctionModule):
+    """The function ``functional.interpolate`` with the mode ``"nearest"``.
+
+    Parameters
+    ----------
+    size : int or tuple of int, optional
+        The height and width of the result.
+    scale_factor : float or tuple of float, optional
+        Their factors, in place of ``size``.
+    """
+
+    function = staticmethod(functional.interpolate)
+
+    def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
+        self.size, self.scale_factor, self.mode = size, scale_factor, "nearest"
+
+
+class UpsamplingBilinear2d(FunctionModule):
+    """The function ``functional.interpolate``, bilinear with corners that stay.
+
+    Parameters
+    ----------
+    size : int or tuple of int, optional
+        The height and width of the result.
+    scale_factor : float or tuple of float, optional
+        Their factors, in place of ``size``.
+    """
+
+    function = staticmethod(functional.interpolate)
+
+    def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
+        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, "bilinear", True

@@ -1,0 +1,331 @@
+"""Normalization layers with running values: of batches and of instances."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+import agrad
+from agrad.engine.scalars import mark_state_used
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn import functional, init
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.module import Module
+from agrad.nn.normalization import affine_parameters
+
+
+class _RunningNorm(Module):
+    """A normalization of channels, with running values and the number of batches they are of."""
+
+    traced_attributes = ("num_batches_tracked",)
+    ndims: ClassVar[tuple[int, ...]]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        place: dict[str, Any],
+    ) -> None:
+        name = type(self).__name__
+        (self.num_features,) = numbers(name, "num_features", num_features, 1, 1)
+        if momentum is not None and (not isinstance(momentum, (int, float)) or not 0 <= momentum <= 1):
+            raise ConfigurationError(f"{name}: momentum is a number from 0 to 1, not {momentum!r}")
+        self.eps, self.momentum = eps, momentum
+        affine_parameters(self, (self.num_features,), affine, True, place)
+        mean, variance = (init.parameter(np.full(self.num_features, n), **place).detach() for n in (0.0, 1.0))
+        self.running_mean = mean if track_running_stats else None
+        self.running_var = variance if track_running_stats else None
+        self.num_batches_tracked = 0
+
+    def check(self, x: Any, channels: int) -> None:
+        """Raise ``ShapeError`` for other axes, or another length of axis ``channels``."""
+        shape = tuple(x.shape)
+        if len(shape) not in self.ndims:
+            axes = " or ".join(map(str, self.ndims))
+            raise ShapeError(f"{type(self).__name__} takes an array of {axes} axes, not of shape {shape}")
+        if shape[channels] != self.num_features:
+            raise ShapeError(
+                f"{type(self).__name__} has num_features={self.num_features}, and an array of shape {shape} has "
+                f"{shape[channels]} channels"
+            )
+
+    def host_state(self) -> dict[str, int]:
+        return {} if self.running_mean is None else {"num_batches_tracked": self.num_batches_tracked}
+
+    def load_host_state(self, state: Mapping[str, int]) -> None:
+        self.num_batches_tracked = state["num_batches_tracked"]
+
+    def torch_counts(self) -> dict[str, int]:
+        return self.host_state()
+
+    def settings(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class _BatchNorm(_RunningNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the normalized array, and in training change the running values.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, num_features, ...).
+
+        Returns
+        -------
+        array
+            Array of the same shape.
+
+        Raises
+        ------
+        ShapeError
+            For an array of other axes.
+        """
+        self.check(x, 1)
+        arrays = (x, self.running_mean, self.running_var, self.weight, self.bias)
+        if not self.training or self.running_mean is None:
+            return functional.batch_norm(*arrays, self.running_mean is None, eps=self.eps)
+        mark_state_used(self)
+        agrad.note_state(self, self.host_state, self.load_host_state)
+        count = self.num_batches_tracked + 1
+        momentum = 1.0 / count if self.momentum is None else self.momentum
+        result = functional.batch_norm(*arrays, True, momentum, self.eps)
+        self.num_batches_tracked = count
+        return result
+
+
+class _InstanceNorm(_RunningNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        *,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        if momentum is None:
+            raise ConfigurationError(f"{type(self).__name__}: momentum is a number from 0 to 1, not None")
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the normalized array, and in training change the running values.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, num_features, ...) or (num_features, ...).
+
+        Returns
+        -------
+        array
+            Array of the same shape.
+
+        Raises
+        ------
+        ShapeError
+            For an array of other axes.
+        """
+        single = len(x.shape) == self.ndims[0]
+        self.check(x, 0 if single else 1)
+        result = functional.instance_norm(
+            agrad.expand_dims(x, axis=0) if single else x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or self.running_mean is None,
+            self.momentum,
+            self.eps,
+        )
+        return agrad.squeeze(result, axis=0) if single else result
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalization of arrays of shape (n, c) or (n, c, l).
+
+    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels, the length of the second axis.
+    eps : float
+        A number added to the variance.
+    momentum : float, optional
+        The part of a batch's values in the new running ones; None for the mean over all batches in training.
+    affine : bool
+        False for no weight and bias.
+    track_running_stats : bool
+        False to take mean and variance of each batch in evaluation too.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalization of arrays of shape (n, c, h, w).
+
+    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels, the length of the second axis.
+    eps : float
+        A number added to the variance.
+    momentum : float, optional
+        The part of a batch's values in the new running ones; None for the mean over all batches in training.
+    affine : bool
+        False for no weight and bias.
+    track_running_stats : bool
+        False to take mean and variance of each batch in evaluation too.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalization of arrays of shape (n, c, d, h, w).
+
+    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels, the length of the second axis.
+    eps : float
+        A number added to the variance.
+    momentum : float, optional
+        The part of a batch's values in the new running ones; None for the mean over all batches in training.
+    affine : bool
+        False for no weight and bias.
+    track_running_stats : bool
+        False to take mean and variance of each batch in evaluation too.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (5,)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalization of arrays of shape (n, c, l) or (c, l).
+
+    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels.
+    eps : float
+        A number added to the variance.
+    momentum : float
+        The part of a batch's values in the new running ones.
+    affine : bool
+        True for a weight and bias.
+    track_running_stats : bool
+        True to keep running values, which are used in evaluation.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalization of arrays of shape (n, c, h, w) or (c, h, w).
+
+    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels.
+    eps : float
+        A number added to the variance.
+    momentum : float
+        The part of a batch's values in the new running ones.
+    affine : bool
+        True for a weight and bias.
+    track_running_stats : bool
+        True to keep running values, which are used in evaluation.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalization of arrays of shape (n, c, d, h, w) or (c, d, h, w).
+
+    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+
+    Parameters
+    ----------
+    num_features : int
+        The channels.
+    eps : float
+        A number added to the variance.
+    momentum : float
+        The part of a batch's values in the new running ones.
+    affine : bool
+        True for a weight and bias.
+    track_running_stats : bool
+        True to keep running values, which are used in evaluation.
+    dtype : dtype or None
+        The dtype of parameters and buffers, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+    """
+
+    ndims = (4, 5)

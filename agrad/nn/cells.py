@@ -1,0 +1,320 @@
+"""Cells of recurrent networks: one step each, and the arithmetic of a step."""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn import functional, init
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.module import Module
+from agrad.nn.seeding import Rng
+
+State = tuple[Any, ...]
+Step = Callable[[Any, State, Callable[[Any], Any]], State]
+"""From the products of the input, a state, and the function of the products of a hidden state, to the next state."""
+
+
+def tanh_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
+    return (agrad.tanh(given + products(state[0])),)
+
+
+def relu_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
+    return (agrad.relu(given + products(state[0])),)
+
+
+def lstm_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
+    hidden, cell = state
+    gates = given + products(hidden)
+    n = cell.shape[-1]
+    kept = agrad.sigmoid(gates[..., : 2 * n])
+    cell = kept[..., n:] * cell + kept[..., :n] * agrad.tanh(gates[..., 2 * n : 3 * n])
+    return agrad.sigmoid(gates[..., 3 * n :]) * agrad.tanh(cell), cell
+
+
+def gru_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
+    (hidden,) = state
+    further = products(hidden)
+    n = hidden.shape[-1]
+    gates = agrad.sigmoid(given[..., : 2 * n] + further[..., : 2 * n])
+    new = agrad.tanh(given[..., 2 * n :] + gates[..., :n] * further[..., 2 * n :])
+    return (new + gates[..., n:] * agrad.subtract(hidden, new),)
+
+
+NONLINEARITIES: dict[str, Step] = {"tanh": tanh_step, "relu": relu_step}
+
+
+def chosen(name: str, nonlinearity: str) -> Step:
+    """Return the step of a nonlinearity, or raise ``ConfigurationError``."""
+    if nonlinearity not in NONLINEARITIES:
+        raise ConfigurationError(f"{name}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+    return NONLINEARITIES[nonlinearity]
+
+
+def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
+    """Return the function ``h @ weight.T + bias``."""
+    turned = agrad.permute_dims(weight, (1, 0))
+    if bias is None:
+        return lambda h: agrad.matmul(h, turned)
+    return lambda h: agrad.linear(h, turned, bias)
+
+
+class _Cell(Module):
+    """A step with its parameters."""
+
+    gates: ClassVar[int]
+    states: ClassVar[int] = 1
+    _step: Step
+
+    def _start(self, input_size: int, hidden_size: int, bias: bool, rng: Rng, place: dict[str, Any]) -> None:
+        name = type(self).__name__
+        (self.input_size,) = numbers(name, "input_size", input_size, 1, 1)
+        (self.hidden_size,) = numbers(name, "hidden_size", hidden_size, 1, 1)
+        rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
+
+        def drawn(*shape: int) -> agrad.Tensor:
+            return init.parameter(init.uniform(shape, bound, rng), **place)
+
+        self.weight_ih, self.weight_hh = drawn(rows, self.input_size), drawn(rows, self.hidden_size)
+        self.bias_ih, self.bias_hh = (drawn(rows), drawn(rows)) if bias else (None, None)
+
+    def _next(self, x: Any, state: State | None) -> State:
+        if len(x.shape) not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{type(self).__name__} takes an array of shape (n, {self.input_size}) or ({self.input_size},), not "
+                f"{tuple(x.shape)}"
+            )
+        given = functional.linear(x, self.weight_ih, self.bias_ih)
+        shape = (*x.shape[:-1], self.hidden_size)
+        if state is None:
+            state = (agrad.zeros_like(given[..., : self.hidden_size]),) * self.states
+        checked_state(type(self).__name__, state, [shape] * self.states)
+        return self._step(given, state, products_of(self.weight_hh, self.bias_hh))
+
+    def settings(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + (", bias=False" if self.bias_ih is None else "")
+
+
+def checked_state(name: str, state: State, shapes: list[tuple[int, ...]]) -> State:
+    """Return a state, or raise ``ShapeError`` if it has not these shapes."""
+    found = [tuple(getattr(part, "shape", ())) for part in state]
+    if found != shapes:
+        raise ShapeError(f"{name} takes a state of {' and '.join(map(str, shapes))}, not {found}")
+    return state
+
+
+class RNNCell(_Cell):
+    """A step of a recurrent network.
+
+    It gives ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
+
+    ``weight_ih`` has the shape (hidden_size, input_size), ``weight_hh`` (hidden_size, hidden_size), and the biases
+    (hidden_size,), as PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    bias : bool
+        False for no biases.
+    nonlinearity : "tanh" or "relu"
+        The function of the sum.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1, or another nonlinearity.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        self._step = chosen("RNNCell", nonlinearity)
+        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the next state.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (n, input_size) or (input_size,).
+        hx : array, optional
+            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+
+        Returns
+        -------
+        array
+            Array of shape (n, hidden_size) or (hidden_size,).
+
+        Raises
+        ------
+        ShapeError
+            For arrays of other shapes.
+        """
+        return self._next(input, None if hx is None else (hx,))[0]
+
+
+class LSTMCell(_Cell):
+    """A step of a network with long short-term memory.
+
+    ``weight_ih`` has the shape (4 * hidden_size, input_size), ``weight_hh`` (4 * hidden_size, hidden_size), and the
+    biases (4 * hidden_size,), with the rows of the input gate, the forget gate, the cell and the output gate in this
+    order, as PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    bias : bool
+        False for no biases.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1.
+
+    Notes
+    -----
+    S. Hochreiter and J. Schmidhuber (1997), Neural Computation 9; with the forget gate of F. Gers, J. Schmidhuber and
+    F. Cummins (2000), Neural Computation 12.
+    """
+
+    gates = 4
+    states = 2
+    _step = staticmethod(lstm_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
+
+    def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+        """Return the next hidden state and cell.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (n, input_size) or (input_size,).
+        hx : tuple of two arrays, optional
+            Hidden state and cell, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+
+        Returns
+        -------
+        tuple of two arrays
+            Arrays of shape (n, hidden_size) or (hidden_size,).
+
+        Raises
+        ------
+        ShapeError
+            For arrays of other shapes.
+        """
+        hidden, cell = self._next(input, None if hx is None else tuple(hx))
+        return hidden, cell
+
+
+class GRUCell(_Cell):
+    """A step of a network with gated recurrent units.
+
+    ``weight_ih`` has the shape (3 * hidden_size, input_size), ``weight_hh`` (3 * hidden_size, hidden_size), and the
+    biases (3 * hidden_size,), with the rows of the reset gate, the update gate and the new state in this order, as
+    PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    bias : bool
+        False for no biases.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1.
+
+    Notes
+    -----
+    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+    """
+
+    gates = 3
+    _step = staticmethod(gru_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the next state.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (n, input_size) or (input_size,).
+        hx : array, optional
+            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+
+        Returns
+        -------
+        array
+            Array of shape (n, hidden_size) or (hidden_size,).
+
+        Raises
+        ------
+        ShapeError
+            For arrays of other shapes.
+        """
+        return self._next(input, None if hx is None else (hx,))[0]

@@ -1,0 +1,40 @@
+"""Distances and angles of vectors as modules."""
+
+from agrad.nn import functional
+from agrad.nn.function_module import FunctionModule
+
+
+class CosineSimilarity(FunctionModule):
+    """The function ``functional.cosine_similarity`` as a module.
+
+    Parameters
+    ----------
+    dim : int
+        The axis of the vectors.
+    eps : float
+        The least norm that is divided by.
+    """
+
+    function = staticmethod(functional.cosine_similarity)
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self.dim, self.eps = dim, eps
+
+
+class PairwiseDistance(FunctionModule):
+    """The function ``functional.pairwise_distance`` as a module.
+
+    Parameters
+    ----------
+    p : float
+        The order of the norm.
+    eps : float
+        A number that keeps equal vectors apart.
+    keepdim : bool
+        True to keep the axis with length one.
+    """
+
+    function = staticmethod(functional.pairwise_distance)
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self.p, self.eps, self.keepdim = p, eps, keepdim

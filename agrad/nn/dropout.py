@@ -1,0 +1,269 @@
+"""Modules that draw random numbers in training: dropout and its kinds, and RReLU."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+import agrad
+from agrad.engine.scalars import host_array_call, mark_state_used
+from agrad.nn import functional
+from agrad.nn.functional.dropout import check_probability
+from agrad.nn.module import Module
+from agrad.nn.seeding import Rng, draw_seed
+
+
+class RandomModule(Module):
+    """Base class of modules that draw in training; ``function`` takes a key.
+
+    The key of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
+    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same numbers
+    on every backend.
+
+    Parameters
+    ----------
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    traced_attributes = ("calls",)
+    function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, rng: Rng = None) -> None:
+        self.seed = draw_seed(rng)
+        self.calls = 0
+
+    def key(self, call: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
+        """Return the key of a call in training.
+
+        Parameters
+        ----------
+        call : int
+            The number of the call, from 0.
+        backend : str or None
+            The backend of the key, by default the selected one.
+        device : device or None
+            Its device, by default that of the backend.
+
+        Returns
+        -------
+        Tensor
+            A key of ``agrad.random``.
+        """
+        return host_array_call(self._words, (call,), lambda w: agrad.asarray(w, backend=backend, device=device))
+
+    def _words(self, call: int) -> np.ndarray:
+        # one key for each pair of the two numbers
+        words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call) for shift in (0, 32)]
+        return np.array(words, np.uint32)
+
+    def next_key(self, like: Any) -> Any:
+        """Return the key of the next call in training, and count the call.
+
+        Parameters
+        ----------
+        like : array
+            An array beside which the key is placed.
+
+        Returns
+        -------
+        array
+            A key of ``agrad.random``. A Tensor if ``like`` is one, else a raw array.
+        """
+        place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
+        mark_state_used(self)
+        agrad.note_state(self, self.host_state, self.load_host_state)
+        key = self.key(self.calls, backend=place.backend, device=place.device)
+        self.calls += 1
+        return key if place is like else key.raw
+
+    def drawn(self, x: Any, *options: Any) -> Any:
+        """Return the result in training, with the next key; an error counts no call."""
+        calls = self.calls
+        try:
+            return self.function(x, *options, training=True, key=self.next_key(x))
+        except Exception:
+            self.calls = calls
+            raise
+
+    def host_state(self) -> dict[str, int]:
+        return {"seed": self.seed, "calls": self.calls}
+
+    def load_host_state(self, state: Mapping[str, int]) -> None:
+        self.seed, self.calls = state["seed"], state["calls"]
+
+
+class _Dropout(RandomModule):
+    """A kind of dropout; the output is the input in evaluation."""
+
+    def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
+        check_probability(type(self).__name__, p)
+        self.p = float(p)
+        super().__init__(rng)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the function's result in training, else ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Array of a shape that the function takes.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
+        return self.drawn(x, self.p) if self.training and self.p else x
+
+    def settings(self) -> str:
+        return f"p={self.p:g}"
+
+
+class Dropout(_Dropout):
+    """Dropout: in training, zeros with probability ``p``, the rest divided by 1 - p.
+
+    In evaluation the output is the input. Shapes are any, and are kept.
+
+    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
+    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same masks on
+    every backend. ``p`` is met to the nearest multiple of 2**-32.
+
+    Parameters
+    ----------
+    p : float
+        The probability to zero an element, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``p`` is not a number from 0 to 1.
+
+    Notes
+    -----
+    Srivastava et al. 2014, Journal of Machine Learning Research 15.
+    """
+
+    function = staticmethod(functional.dropout)
+
+
+class Dropout1d(_Dropout):
+    """Dropout of whole channels of arrays of shape (n, c, l) or (c, l).
+
+    Masks are drawn and saved as those of ``Dropout``.
+
+    Parameters
+    ----------
+    p : float
+        The probability to zero a channel, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.dropout1d)
+
+
+class Dropout2d(_Dropout):
+    """Dropout of whole channels of arrays of shape (n, c, h, w).
+
+    Masks are drawn and saved as those of ``Dropout``. Three axes are (n, c, l), as in PyTorch.
+
+    Parameters
+    ----------
+    p : float
+        The probability to zero a channel, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.dropout2d)
+
+
+class Dropout3d(_Dropout):
+    """Dropout of whole channels of arrays of shape (n, c, d, h, w) or (c, d, h, w).
+
+    Masks are drawn and saved as those of ``Dropout``.
+
+    Parameters
+    ----------
+    p : float
+        The probability to zero a channel, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.dropout3d)
+
+
+class AlphaDropout(_Dropout):
+    """Dropout to the limit of ``selu``, which keeps mean and variance.
+
+    Masks are drawn and saved as those of ``Dropout``.
+
+    Parameters
+    ----------
+    p : float
+        The probability to set an element, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """Dropout of whole channels of (n, c, ...) to the limit of ``selu``.
+
+    It keeps mean and variance. Masks are drawn and saved as those of ``Dropout``.
+
+    Parameters
+    ----------
+    p : float
+        The probability to set a channel, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.feature_alpha_dropout)
+
+
+class RReLU(RandomModule):
+    """Each element, those of 0 or less times a slope, which is random in training.
+
+    Slopes are drawn and saved as the masks of ``Dropout``.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The bounds of the slopes; in evaluation their mean is the slope.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+    """
+
+    function = staticmethod(functional.rrelu)
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, rng: Rng = None) -> None:
+        self.lower, self.upper = lower, upper
+        super().__init__(rng)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return ``functional.rrelu`` of ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a real floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
+        if self.training:
+            return self.drawn(x, self.lower, self.upper)
+        return functional.rrelu(x, self.lower, self.upper)
+
+    def settings(self) -> str:
+        return f"lower={self.lower:g}, upper={self.upper:g}"

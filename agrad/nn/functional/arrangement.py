@@ -1,0 +1,261 @@
+"""Windows as columns and back, channels as pixels and back, classes as ones."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.padding import padded
+from agrad.nn.functional.real import check_numbers
+from agrad.ops.indexing import scatter_sum
+
+Lengths = int | Sequence[int]
+
+
+def _windows(
+    name: str, lengths: tuple[int, ...], kernel: Any, dilation: Any, padding: Any, stride: Any
+) -> tuple[list[tuple[Any, ...]], tuple[int, ...], tuple[int, ...]]:
+    """Return an index for each element of a window, the number of windows along each axis, and the padding."""
+    spatial = len(lengths)
+    kernels, steps = numbers(name, "kernel_size", kernel, spatial, 1), numbers(name, "dilation", dilation, spatial, 1)
+    pads, strides = numbers(name, "padding", padding, spatial, 0), numbers(name, "stride", stride, spatial, 1)
+    counts = tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(lengths, kernels, steps, pads, strides, strict=True)
+    )
+    if min(counts) < 1:
+        raise ShapeError(f"{name}: windows of {kernels} do not fit into {lengths} with padding {pads}")
+    starts = [
+        [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
+        for k, d, s, m in zip(kernels, steps, strides, counts, strict=True)
+    ]
+    return [(..., *places) for places in product(*starts)], counts, pads
+
+
+def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> Any:
+    """Return the windows of images as columns.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, h, w) or (c, h, w).
+    kernel_size : int or tuple of int
+        The lengths of a window.
+    dilation : int or tuple of int
+        The steps between the elements of a window.
+    padding : int or tuple of int
+        The zeros on both sides.
+    stride : int or tuple of int
+        The steps between windows.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the shape does not fit, or for a setting that is none.
+    """
+    shape = tuple(x.shape)
+    if len(shape) not in (3, 4):
+        raise ShapeError(f"unfold takes an array of shape (n, c, h, w) or (c, h, w), not {shape}")
+    places, counts, pads = _windows("unfold", shape[-2:], kernel_size, dilation, padding, stride)
+    if any(pads):
+        x = padded(x, [(0, 0)] * (len(shape) - 2) + [(p, p) for p in pads])
+    columns = agrad.stack([x[place] for place in places], axis=-3)
+    return agrad.reshape(columns, (*shape[:-3], shape[-3] * len(places), math.prod(counts)))
+
+
+def fold(
+    x: Any,
+    /,
+    output_size: Lengths,
+    kernel_size: Lengths,
+    dilation: Lengths = 1,
+    padding: Lengths = 0,
+    stride: Lengths = 1,
+) -> Any:
+    """Return the sums of columns, put as windows where ``unfold`` takes them from.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
+    output_size : int or tuple of int
+        The lengths of the last two axes of the result.
+    kernel_size : int or tuple of int
+        The lengths of a window.
+    dilation : int or tuple of int
+        The steps between the elements of a window.
+    padding : int or tuple of int
+        The places on both sides that are left out.
+    stride : int or tuple of int
+        The steps between windows.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, h, w) or (c, h, w).
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the shape does not fit, or for a setting that is none.
+    """
+    shape, lengths = tuple(x.shape), numbers("fold", "output_size", output_size, 2, 1)
+    places, counts, pads = _windows("fold", lengths, kernel_size, dilation, padding, stride)
+    k, windows = len(places), math.prod(counts)
+    if len(shape) not in (2, 3) or shape[-2] % k or shape[-1] != windows:
+        raise ShapeError(
+            f"fold takes an array of shape (n, c * {k}, {windows}) or (c * {k}, {windows}) for windows of {k} elements "
+            f"and the output_size {lengths}, not {shape}"
+        )
+    lead = (*shape[:-2], shape[-2] // k)
+    parts = agrad.unstack(agrad.reshape(x, (*lead, k, *counts)), axis=-3)
+    wide = tuple(n + 2 * p for n, p in zip(lengths, pads, strict=True))
+    whole = scatter_sum(*parts, indices=tuple(places), shape=(*lead, *wide))
+    return whole[(..., *(slice(p, p + n) for n, p in zip(lengths, pads, strict=True)))] if any(pads) else whole
+
+
+def _image(name: str, x: Any, factor: Any, what: str) -> tuple[tuple[int, ...], int]:
+    shape = tuple(x.shape)
+    if len(shape) < 3:
+        raise ShapeError(f"{name} takes an array of shape (..., c, h, w), not {shape}")
+    return shape, numbers(name, what, factor, 1, 1)[0]
+
+
+def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
+    """Return images of r times the height and width, made of r**2 channels for each.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (..., c * r**2, h, w).
+    upscale_factor : int
+        The factor r.
+
+    Returns
+    -------
+    array
+        Array of shape (..., c, h * r, w * r).
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the number of channels is no multiple of r**2, or ``upscale_factor`` is below 1.
+
+    Notes
+    -----
+    W. Shi et al. (2016), arXiv:1609.05158.
+    """
+    (*lead, c, h, w), r = _image("pixel_shuffle", x, upscale_factor, "upscale_factor")
+    if c % r**2:
+        raise ShapeError(f"pixel_shuffle: {c} channels are no multiple of upscale_factor**2, {r**2}")
+    n = len(lead)
+    x = agrad.reshape(x, (*lead, c // r**2, r, r, h, w))
+    x = agrad.permute_dims(x, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return agrad.reshape(x, (*lead, c // r**2, h * r, w * r))
+
+
+def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
+    """Return images of 1 / r of the height and width, with r**2 channels for each.
+
+    It is the inverse of ``pixel_shuffle``.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (..., c, h * r, w * r).
+    downscale_factor : int
+        The factor r.
+
+    Returns
+    -------
+    array
+        Array of shape (..., c * r**2, h, w).
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If height or width is no multiple of r, or ``downscale_factor`` is below 1.
+    """
+    (*lead, c, h, w), r = _image("pixel_unshuffle", x, downscale_factor, "downscale_factor")
+    if h % r or w % r:
+        raise ShapeError(f"pixel_unshuffle: height {h} and width {w} are no multiples of downscale_factor, {r}")
+    n = len(lead)
+    x = agrad.reshape(x, (*lead, c, h // r, r, w // r, r))
+    x = agrad.permute_dims(x, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return agrad.reshape(x, (*lead, c * r**2, h // r, w // r))
+
+
+def channel_shuffle(x: Any, /, groups: int) -> Any:
+    """Return channels in the order that takes one of each group in turn.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) with three axes or more.
+    groups : int
+        The groups, of ``c // groups`` channels each.
+
+    Returns
+    -------
+    array
+        Array of the same shape.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the number of channels is no multiple of ``groups``, or that is below 1.
+
+    Notes
+    -----
+    X. Zhang et al. (2018), arXiv:1707.01083.
+    """
+    shape, groups = _image("channel_shuffle", x, groups, "groups")
+    n, c = shape[:2]
+    if c % groups:
+        raise ShapeError(f"channel_shuffle: {c} channels are no multiple of groups={groups}")
+    x = agrad.reshape(x, (n, groups, c // groups, *shape[2:]))
+    return agrad.reshape(agrad.permute_dims(x, (0, 2, 1, *range(3, len(shape) + 1))), shape)
+
+
+def one_hot(x: Any, /, num_classes: int = -1) -> Any:
+    """Return class numbers as rows of zeros with a one at the class.
+
+    Parameters
+    ----------
+    x : array
+        Class numbers from 0 to ``num_classes - 1``, of any shape and an integer dtype. NumPy's are checked outside of
+        ``agrad.jit``; another number gives a row of zeros.
+    num_classes : int
+        The number of classes, by default the greatest number plus 1. It must be named under ``jit`` and ``vmap``, where
+        shapes may not depend on values.
+
+    Returns
+    -------
+    array
+        Array of shape (..., num_classes), int64.
+
+    Raises
+    ------
+    DtypeError, ConfigurationError, OperandError
+        If the numbers are no integers, ``num_classes`` is below 1, or a number is no class.
+    """
+    if not agrad.isdtype(x.dtype, "integral"):
+        raise DtypeError(f"one_hot takes integers as class numbers, not {x.dtype}")
+    if num_classes == -1:
+        if 0 in x.shape:
+            raise ConfigurationError("one_hot of no elements takes num_classes; there is no greatest number")
+        num_classes = int(agrad.max(x)) + 1
+    (num_classes,) = numbers("one_hot", "num_classes", num_classes, 1, 1)
+    check_numbers("one_hot", "the classes", x, 0, num_classes - 1)
+    place = agrad.asarray(x)
+    classes = agrad.arange(num_classes, dtype=agrad.int64, backend=place.backend, device=place.device)
+    classes = classes if isinstance(x, agrad.Tensor) else classes.raw
+    return agrad.astype(agrad.equal(agrad.astype(agrad.expand_dims(x, axis=-1), agrad.int64), classes), agrad.int64)

@@ -1,0 +1,178 @@
+"""Images sampled at the points of a grid, and grids of affine maps."""
+
+import itertools
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.real import constant, real_only
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+_KEYS = -0.75
+"""The parameter of Keys' cubic kernel, as in PyTorch."""
+
+
+def _limited(c: Any, n: int) -> Any:
+    return agrad.where(c <= 0, 0.0, agrad.where(c >= n - 1, n - 1.0, c))
+
+
+def _inside(c: Any, n: int, padding: str, align: bool) -> Any:
+    """Return coordinates brought between the first and the last element by a kind of padding."""
+    if padding == "border":
+        return _limited(c, n)
+    if padding == "zeros":
+        return agrad.where(agrad.isinf(c), -2.0, c)
+    low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
+    if span == 0:
+        return c * 0.0
+    c = agrad.where(c < low, low - c, c - low)
+    turns = agrad.floor(agrad.stop_gradient(c) / span)
+    rest = c - turns * span
+    return _limited(agrad.where(agrad.remainder(turns, 2.0) == 0, rest, span - rest) + low, n)
+
+
+def _cubic_weights(t: Any) -> list[Any]:
+    def near(d: Any) -> Any:
+        return ((_KEYS + 2) * d - (_KEYS + 3)) * d * d + 1
+
+    def far(d: Any) -> Any:
+        return ((_KEYS * d - 5 * _KEYS) * d + 8 * _KEYS) * d - 4 * _KEYS
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any]]:
+    """Return the elements of an axis that coordinates lie between: their places and weights."""
+    c = (c + 1.0) * ((n - 1) / 2) if align else ((c + 1.0) * n - 1.0) / 2
+    if mode != "bicubic":
+        c = _inside(c, n, padding, align)
+    still = agrad.stop_gradient(c)
+    unknown = agrad.isnan(still)
+    still = agrad.where(unknown, 0.0, still)
+    low = agrad.round(still) if mode == "nearest" else agrad.floor(still)
+    if mode == "nearest":
+        # a coordinate that is NaN has the weight NaN
+        found = [(low, agrad.where(unknown, c, 1.0))]
+    elif mode == "bilinear":
+        found = [(low, 1.0 - (c - low)), (low + 1.0, c - low)]
+    else:
+        found = [(_inside(low + i - 1.0, n, padding, align), w) for i, w in enumerate(_cubic_weights(c - low))]
+    taps = []
+    for at, weight in found:
+        if padding == "zeros":
+            weight = agrad.where(unknown | ((at >= 0) & (at <= n - 1)), weight, 0.0)
+        at = agrad.where(agrad.isnan(at), 0.0, at)
+        taps.append((agrad.astype(agrad.clip(at, 0, n - 1), agrad.int64), weight))
+    return taps
+
+
+@real_only
+def grid_sample(
+    x: Any, grid: Any, /, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Any:
+    """Return the values of images at the points of a grid.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, h, w) or (n, c, d, h, w), and a real floating dtype.
+    grid : array
+        Coordinates, of shape (n, h2, w2, 2) or (n, d2, h2, w2, 3) and the dtype of ``x``: of each point first that
+        along the last axis of ``x``. -1 and 1 are the ends of an axis. The result at NaN is NaN.
+    mode : {"bilinear", "nearest", "bicubic"}
+        The way to take a value between elements; ``"bilinear"`` is trilinear for three axes, and ``"bicubic"`` for two
+        alone.
+    padding_mode : {"zeros", "border", "reflection"}
+        What is outside of an image: zeros, the nearest element at the border, or the image mirrored there.
+    align_corners : bool, optional
+        True if -1 and 1 are the centres of the first and the last element, by default their outer ends.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, h2, w2) or (n, c, d2, h2, w2).
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the shapes do not fit, or for a setting that is none.
+
+    Notes
+    -----
+    M. Jaderberg et al. (2015), "Spatial transformer networks".
+    """
+    shape, points = tuple(x.shape), tuple(grid.shape)
+    spatial = len(shape) - 2
+    if spatial not in (2, 3) or len(points) != len(shape) or points[0] != shape[0] or points[-1] != spatial:
+        raise ShapeError(
+            "grid_sample takes images of shape (n, c, h, w) and a grid of shape (n, h2, w2, 2), or with an axis more "
+            f"(n, c, d, h, w) and (n, d2, h2, w2, 3), not {shape} and {points}"
+        )
+    if 0 in shape[2:]:
+        raise ShapeError(f"grid_sample takes images with elements, not of the shape {shape}")
+    if mode not in _MODES or (mode == "bicubic" and spatial == 3):
+        raise ConfigurationError(
+            f"grid_sample: mode is one of {', '.join(map(repr, _MODES))} (the last for two axes), not {mode!r}"
+        )
+    if padding_mode not in _PADDINGS:
+        raise ConfigurationError(
+            f"grid_sample: padding_mode is one of {', '.join(map(repr, _PADDINGS))}, not {padding_mode!r}"
+        )
+    taps = [
+        _taps(grid[..., spatial - 1 - i], n, mode, padding_mode, bool(align_corners)) for i, n in enumerate(shape[2:])
+    ]
+    rows = agrad.reshape(agrad.moveaxis(x, 1, -1), (-1, shape[1]))
+    images = np.arange(shape[0]).reshape(-1, *(1,) * spatial)
+    total: Any = None
+    for corner in itertools.product(*taps):
+        at: Any = constant(images, x)
+        weight: Any = 1.0
+        for (place, part), n in zip(corner, shape[2:], strict=True):
+            at, weight = agrad.add(at * n, place), part * weight
+        values = agrad.reshape(agrad.take(rows, agrad.reshape(at, (-1,)), axis=0), (*points[:-1], shape[1]))
+        value = agrad.multiply(values, agrad.expand_dims(weight, axis=-1))
+        total = value if total is None else total + value
+    return agrad.moveaxis(total, -1, 1)
+
+
+def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None = None) -> Any:
+    """Return the grid that ``grid_sample`` takes for affine maps of images.
+
+    Parameters
+    ----------
+    theta : array
+        The maps, matrices of shape (n, 2, 3) for images of two axes or (n, 3, 4) for those of three, and a real
+        floating dtype.
+    size : tuple of int
+        The shape of the sampled images, (n, c, h, w) or (n, c, d, h, w).
+    align_corners : bool, optional
+        True if -1 and 1 are the centres of the first and the last element, by default their outer ends.
+
+    Returns
+    -------
+    array
+        Array of shape (n, h, w, 2) or (n, d, h, w, 3).
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    lengths = tuple(map(index, size))
+    spatial = len(lengths) - 2
+    if spatial not in (2, 3) or min(lengths) < 1 or tuple(theta.shape) != (lengths[0], spatial, spatial + 1):
+        raise ShapeError(
+            "affine_grid takes matrices of shape (n, 2, 3) and a size (n, c, h, w), or (n, 3, 4) and (n, c, d, h, w), "
+            f"not {tuple(theta.shape)} and {tuple(size)}"
+        )
+    ends = [(np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) * (1.0 if align_corners else (n - 1) / n)
+            for n in lengths[2:]]  # fmt: skip
+    points = np.meshgrid(*ends, indexing="ij")[::-1]
+    flat = constant(np.stack([*points, np.ones(lengths[2:])], axis=-1).reshape(-1, spatial + 1), theta)
+    moved = agrad.matmul(flat, agrad.permute_dims(theta, (0, 2, 1)))
+    return agrad.reshape(moved, (lengths[0], *lengths[2:], spatial))

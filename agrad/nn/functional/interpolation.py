@@ -1,0 +1,208 @@
+"""Interpolation: images made larger and smaller along one, two or three axes."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from agrad.nn.functional.real import constant, real_only
+
+Taps = tuple[np.ndarray, np.ndarray | None]
+"""The elements of an axis that each element of the result is made of, and their weights: arrays of the shape (number of
+elements, length of the result), or of the shape (length,) and None for one element of weight 1."""
+
+
+def _nearest(n: int, out: int, scale: float, align: bool) -> Taps:
+    # PyTorch multiplies in single precision
+    places = np.floor(np.arange(out, dtype=np.float32) * np.float32(scale)).astype(np.int64)
+    return np.minimum(places, n - 1), None
+
+
+def _nearest_exact(n: int, out: int, scale: float, align: bool) -> Taps:
+    places = np.floor((np.arange(out, dtype=np.float32) + np.float32(0.5)) * np.float32(scale)).astype(np.int64)
+    return np.minimum(places, n - 1), None
+
+
+def _centres(n: int, out: int, scale: float, align: bool) -> np.ndarray:
+    """Return the coordinates of the result's elements among those of the axis."""
+    if align:
+        return np.arange(out) * ((n - 1) / (out - 1) if out > 1 else 0.0)
+    return (np.arange(out) + 0.5) * scale - 0.5
+
+
+def _linear(n: int, out: int, scale: float, align: bool) -> Taps:
+    at = np.maximum(_centres(n, out, scale, align), 0.0)
+    low = np.minimum(np.floor(at).astype(np.int64), n - 1)
+    part = np.clip(at - low, 0.0, 1.0)
+    return np.stack([low, np.minimum(low + 1, n - 1)]), np.stack([1 - part, part])
+
+
+def _cubic_weight(distance: np.ndarray, a: float) -> np.ndarray:
+    """Return Keys' cubic kernel, which has the parameter ``a``."""
+    d = np.abs(distance)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d < 1, near, np.where(d < 2, far, 0.0))
+
+
+def _cubic(n: int, out: int, scale: float, align: bool) -> Taps:
+    at = _centres(n, out, scale, align)
+    places = np.floor(at).astype(np.int64) + np.arange(-1, 3)[:, None]
+    return np.clip(places, 0, n - 1), _cubic_weight(at - places, -0.75)
+
+
+def _smoothed(kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> Callable[..., Taps]:
+    """Return the taps of a kernel that is stretched where the result is shorter."""
+
+    def taps(n: int, out: int, scale: float, align: bool) -> Taps:
+        scale = ((n - 1) / (out - 1) if out > 1 else 0.0) if align else scale
+        stretch = max(scale, 1.0)
+        middle = scale * (np.arange(out) + 0.5)
+        first = np.maximum((middle - reach * stretch + 0.5).astype(np.int64), 0)
+        last = np.minimum((middle + reach * stretch + 0.5).astype(np.int64), n)
+        places = first + np.arange(max(int(np.max(last - first, initial=1)), 1))[:, None]
+        weights = np.where(places < last, kernel((places - middle + 0.5) / stretch), 0.0)
+        return np.clip(places, 0, n - 1), weights / np.sum(weights, axis=0)
+
+    return taps
+
+
+_MODES: dict[str, tuple[Callable[..., Taps], tuple[int, ...]]] = {
+    "nearest": (_nearest, (1, 2, 3)),
+    "nearest-exact": (_nearest_exact, (1, 2, 3)),
+    "linear": (_linear, (1,)),
+    "bilinear": (_linear, (2,)),
+    "trilinear": (_linear, (3,)),
+    "bicubic": (_cubic, (2,)),
+}
+"""The taps of a mode, and the numbers of spatial axes that it takes."""
+_SMOOTHED = {
+    "bilinear": _smoothed(lambda d: np.maximum(1 - np.abs(d), 0.0), 1.0),
+    "bicubic": _smoothed(lambda d: _cubic_weight(d, -0.5), 2.0),
+}
+"""The taps of a mode with ``antialias``."""
+_AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
+
+
+def _resampled(x: Any, axis: int, taps: Taps) -> Any:
+    """Return an axis made of its elements at places, times weights."""
+    places, weights = taps
+    x = agrad.take(x, places.reshape(-1), axis=axis)
+    if weights is None:
+        return x
+    shape = tuple(x.shape)
+    parts = agrad.reshape(x, (*shape[:axis], *places.shape, *shape[axis + 1 :]))
+    weights = weights.reshape(*places.shape, *(1,) * (len(shape) - axis - 1))
+    return agrad.sum(agrad.multiply(parts, constant(weights, x)), axis=axis)
+
+
+def _factors(value: Any, spatial: int) -> tuple[float, ...]:
+    found = tuple(value) if isinstance(value, Sequence) else (value,) * spatial
+    if len(found) != spatial or not all(isinstance(n, (int, float, np.number)) and n > 0 for n in found):
+        raise ConfigurationError(f"interpolate: scale_factor is a number above 0, or {spatial} of them, not {value!r}")
+    return found
+
+
+def _lengths(
+    shape: tuple[int, ...], size: Any, factor: Any, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return the lengths of the result, and the steps between its elements in those of the array."""
+    spatial = len(shape)
+    if (size is None) == (factor is None):
+        raise ConfigurationError(f"interpolate takes size or scale_factor, one of them, not {size!r} and {factor!r}")
+    if size is not None:
+        if recompute:
+            raise ConfigurationError("interpolate: recompute_scale_factor needs scale_factor, not size")
+        out = numbers("interpolate", "size", size, spatial, 1)
+    else:
+        factors = _factors(factor, spatial)
+        out = tuple(math.floor(n * f) for n, f in zip(shape, factors, strict=True))
+        if min(out) < 1:
+            raise ConfigurationError(f"interpolate: scale_factor={factor!r} leaves no element of the lengths {shape}")
+        if not recompute:
+            return out, tuple(1.0 / f for f in factors)
+    return out, tuple(n / m for n, m in zip(shape, out, strict=True))
+
+
+@real_only
+def interpolate(
+    x: Any,
+    /,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """Return ``x`` with other lengths of its spatial axes.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) with one, two or three spatial axes, and a real floating dtype.
+    size : int or tuple of int, optional
+        The lengths of the spatial axes in the result.
+    scale_factor : float or tuple of float, optional
+        Their factors, in place of ``size``; lengths are rounded down.
+    mode : str
+        ``"nearest"``, ``"nearest-exact"`` or ``"area"`` (means of parts) for any number of axes, ``"linear"`` for one,
+        ``"bilinear"`` and ``"bicubic"`` for two, ``"trilinear"`` for three. ``"nearest"`` rounds coordinates down, and
+        ``"nearest-exact"`` to the centre that is nearest.
+    align_corners : bool, optional
+        True if the centres of the first and last elements stay where they are; by default the outer ends do. For the
+        linear and cubic modes only.
+    recompute_scale_factor : bool, optional
+        True to take as the factors the quotients of the lengths, by default ``scale_factor`` itself.
+    antialias : bool
+        True to take the mean over more elements where the result is shorter; for ``"bilinear"`` and ``"bicubic"``.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, ...) and the dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If the shape does not fit the mode, or for a setting that is none.
+
+    Notes
+    -----
+    The cubic kernel is that of R. Keys (1981), IEEE Transactions on Acoustics, Speech, and Signal Processing 29, with
+    a = -0.75, and with a = -0.5 for ``antialias``.
+    """
+    shape = tuple(x.shape)
+    spatial = len(shape) - 2
+    if mode != "area" and mode not in _MODES:
+        names = ", ".join(map(repr, (*_MODES, "area")))
+        raise ConfigurationError(f"interpolate: mode is one of {names}, not {mode!r}")
+    taps, takes = _MODES.get(mode, (None, (1, 2, 3)))
+    if spatial not in takes or 0 in shape[2:]:
+        axes = " or ".join(map(str, takes))
+        raise ShapeError(
+            f"interpolate: {mode!r} takes an array of shape (n, c, ...) with {axes} spatial axes with elements, not "
+            f"{shape}"
+        )
+    if align_corners is not None and (taps is None or "nearest" in mode):
+        raise ConfigurationError(f"interpolate: align_corners is for linear and cubic modes, not for {mode!r}")
+    if antialias and mode not in _SMOOTHED:
+        raise ConfigurationError(f"interpolate: antialias is for 'bilinear' and 'bicubic', not for {mode!r}")
+    out, steps = _lengths(shape[2:], size, scale_factor, recompute_scale_factor)
+    if taps is None:
+        return _AREA[spatial - 1](x, out)
+    # as in PyTorch, whatever the factor: linear modes leave an axis of the same length as it is, and the nearest
+    # elements of an image of the length, or of twice the length, are those of the quotient
+    stays = antialias or taps is _linear
+    quotients = (1, 2) if mode == "nearest" and spatial == 2 else ()
+    taps = _SMOOTHED[mode] if antialias else taps
+    for axis, (n, m, step) in enumerate(zip(shape[2:], out, steps, strict=True), 2):
+        step = n / m if m / n in quotients else step
+        if n != m or (step != 1.0 and not stays):
+            x = _resampled(x, axis, taps(n, m, step, bool(align_corners)))
+    return x

@@ -1,0 +1,295 @@
+"""Losses that ask for a margin between scores or distances."""
+
+from collections.abc import Callable
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.functional.activations import logsigmoid
+from agrad.nn.functional.along_axes import pairwise_distance
+from agrad.nn.functional.losses import check_reduction, reduced, same_shape
+from agrad.nn.functional.real import check_numbers, real_only
+
+
+def _positive_part(x: Any) -> Any:
+    # at 0 the derivative is that of the line, as in PyTorch; where PyTorch has 0, relu is called
+    return agrad.where(x >= 0, x, 0.0)
+
+
+def _like(target: Any, x: Any) -> Any:
+    """Return targets, which may be integers, in the dtype of scores."""
+    return agrad.astype(target, x.dtype)
+
+
+@real_only
+def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """Return ``max(0, -target * (x1 - x2) + margin)``.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Scores, of shapes that broadcast and a real floating dtype.
+    target : array
+        1 where ``x1`` is to be greater, and -1 where ``x2`` is.
+    margin : float
+        The difference of scores that makes the loss 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all pairs.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the broadcast shape.
+    """
+    losses = _positive_part(agrad.multiply(agrad.subtract(x2, x1), _like(target, x1)) + margin)
+    return reduced("margin_ranking_loss", losses, reduction)
+
+
+@real_only
+def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: str = "mean") -> Any:
+    """Return distances of pairs that match, and what others lack of a margin.
+
+    Parameters
+    ----------
+    x : array
+        Distances, of any shape and a real floating dtype.
+    target : array
+        1 for pairs that belong together, otherwise -1; of a shape that broadcasts.
+    margin : float
+        The distance that makes the loss of a pair that is apart 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all pairs.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the broadcast shape.
+    """
+    apart = agrad.where(target == 1, 0.0, _positive_part(margin - x))
+    losses = agrad.add(apart, agrad.where(target == -1, 0.0, x))
+    return reduced("hinge_embedding_loss", losses, reduction)
+
+
+@real_only
+def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
+    """Return ``log(1 + exp(-target * x))``.
+
+    Parameters
+    ----------
+    x : array
+        Scores, of any shape and a real floating dtype.
+    target : array
+        1 or -1, of the same shape.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    same_shape("soft_margin_loss", x, target)
+    return reduced("soft_margin_loss", agrad.logaddexp(-agrad.multiply(x, _like(target, x)), 0.0), reduction)
+
+
+def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
+    """Return scores of shape (n, c) and labels of shape (n, k), of which ``x`` may be one row."""
+    shape, expected = tuple(x.shape), tuple(x.shape) if same else tuple(x.shape)[:-1]
+    if len(shape) not in (1, 2) or tuple(labels.shape) != expected:
+        raise ShapeError(
+            f"{name} takes scores of shape (n, c) or (c,) and labels of the shape {'' if same else '(n,) or () '}"
+            f"that goes with it, not {shape} and {tuple(labels.shape)}"
+        )
+    if not agrad.isdtype(labels.dtype, "integral"):
+        raise DtypeError(f"{name}: class numbers have an integer dtype, not {labels.dtype}")
+    return (agrad.reshape(x, (-1, shape[-1])), agrad.reshape(labels, (-1, shape[-1] if same else 1)))
+
+
+@real_only
+def multi_margin_loss(
+    x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """Return by how much the score of a class fails to exceed the others by a margin.
+
+    A loss is the sum over the other classes of ``max(0, margin - x[label] + x[i]) ** p``, divided by their number plus
+    1.
+
+    Parameters
+    ----------
+    x : array
+        Scores of shape (n, c) or (c,), and a real floating dtype.
+    labels : array
+        Class numbers of shape (n,) or ().
+    p : {1, 2}
+        The exponent.
+    margin : float
+        The margin.
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    reduction : {"mean", "sum", "none"}
+        The reduction over all rows.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of ``labels``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If the arrays do not fit, or for an option that is none.
+    OperandError
+        If NumPy's labels are out of range.
+    """
+    if p not in (1, 2):
+        raise ConfigurationError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
+    shape = tuple(labels.shape)
+    x, labels = _rows("multi_margin_loss", x, labels, False)
+    check_numbers("multi_margin_loss", "the classes", labels, 0, x.shape[1] - 1)
+    missing = agrad.relu(margin - agrad.take_along_axis(x, labels, axis=1) + x)
+    if p == 2:
+        missing = agrad.square(missing)
+    if weight is not None:
+        missing = agrad.multiply(missing, agrad.reshape(agrad.take(weight, labels[:, 0], axis=0), (-1, 1)))
+    missing = agrad.where(_is_label(x, labels), 0.0, missing)
+    return reduced("multi_margin_loss", agrad.reshape(agrad.mean(missing, axis=1), shape), reduction)
+
+
+def _is_label(x: Any, labels: Any) -> Any:
+    """Return where the classes of each row are among its labels."""
+    place = agrad.asarray(labels)
+    classes = agrad.arange(x.shape[1], dtype=agrad.int64, backend=place.backend, device=place.device)
+    classes = classes if isinstance(labels, agrad.Tensor) else classes.raw
+    labels = agrad.expand_dims(agrad.astype(labels, agrad.int64), axis=-1)
+    return agrad.any(agrad.equal(labels, classes), axis=1)
+
+
+@real_only
+def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> Any:
+    """Return by how much the scores of several classes fail to exceed the others by 1.
+
+    A loss is the sum over the labels and the classes that are none of ``max(0, 1 - x[label] + x[i])``, divided by the
+    number of classes.
+
+    Parameters
+    ----------
+    x : array
+        Scores of shape (n, c) or (c,), and a real floating dtype.
+    labels : array
+        Class numbers of the same shape; what follows the first negative one in a row does not count.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all rows.
+
+    Returns
+    -------
+    array
+        Array of shape (), or (n,).
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        If the arrays do not fit.
+    OperandError
+        If NumPy's labels are out of range; below 0 only -1 is in it.
+    """
+    shape = tuple(x.shape)
+    x, labels = _rows("multilabel_margin_loss", x, labels, True)
+    check_numbers("multilabel_margin_loss", "the classes", labels, -1, shape[-1] - 1)
+    labels = agrad.astype(labels, agrad.int64)
+    counted = agrad.cumulative_sum(agrad.astype(labels < 0, agrad.int64), axis=1) == 0
+    others = agrad.logical_not(_is_label(x, agrad.where(counted, labels, -1)))
+    scores = agrad.take_along_axis(x, agrad.where(counted, labels, 0), axis=1)
+    missing = agrad.relu(1.0 - agrad.expand_dims(scores, axis=2) + agrad.expand_dims(x, axis=1))
+    pairs = agrad.logical_and(agrad.expand_dims(counted, axis=2), agrad.expand_dims(others, axis=1))
+    losses = agrad.sum(agrad.where(pairs, missing, 0.0), axis=(1, 2)) / shape[-1]
+    return reduced("multilabel_margin_loss", agrad.reshape(losses, shape[:-1]), reduction)
+
+
+@real_only
+def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
+    """Return the mean over classes of the cross entropy of logits with targets.
+
+    Parameters
+    ----------
+    x : array
+        Logits of shape (..., c), and a real floating dtype.
+    target : array
+        1 for classes that apply and 0 for others, of the same shape.
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    reduction : {"mean", "sum", "none"}
+        The reduction over all rows.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of ``x`` without the last axis.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    same_shape("multilabel_soft_margin_loss", x, target)
+    target = _like(target, x)
+    ones, zeros = agrad.multiply(target, logsigmoid(x)), agrad.multiply(1 - target, logsigmoid(-x))
+    losses = -agrad.add(ones, zeros)
+    if weight is not None:
+        losses = agrad.multiply(losses, weight)
+    return reduced("multilabel_soft_margin_loss", agrad.mean(losses, axis=-1), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    /,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """Return by how much positives fail to be nearer than negatives by a margin.
+
+    Parameters
+    ----------
+    anchor, positive, negative : array
+        Arrays that the distance takes.
+    distance_function : callable, optional
+        A function of two arrays that returns their distances, by default ``pairwise_distance``.
+    margin : float
+        The difference of distances that makes the loss 0, above 0.
+    swap : bool
+        True to take the distance of the positive from the negative where it is the smaller one.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all distances.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of that of the distances.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``margin`` is not above 0.
+
+    Notes
+    -----
+    V. Balntas et al. (2016), Proceedings of BMVC.
+    """
+    name = "triplet_margin_with_distance_loss"
+    check_reduction(name, reduction)
+    if not margin > 0:
+        raise ConfigurationError(f"{name}: margin is above 0, not {margin!r}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = agrad.minimum(far, distance(positive, negative))
+    return reduced(name, _positive_part(agrad.subtract(near, far) + margin), reduction)

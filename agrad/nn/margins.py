@@ -1,0 +1,156 @@
+"""Losses of margins and of alignments as modules, with PyTorch's names."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agrad.nn import functional
+from agrad.nn.losses import Loss, buffer
+
+
+class MarginRankingLoss(Loss):
+    """The loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
+
+    Parameters
+    ----------
+    margin : float
+        The difference of scores that makes the loss 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.margin_ranking_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class HingeEmbeddingLoss(Loss):
+    """Distances of pairs that belong together, and what others lack of a margin.
+
+    Parameters
+    ----------
+    margin : float
+        The distance that makes the loss of a pair that is apart 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.hinge_embedding_loss)
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class SoftMarginLoss(Loss):
+    """The loss ``log(1 + exp(-target * x))``.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.soft_margin_loss)
+
+
+class MultiMarginLoss(Loss):
+    """The margin by which the score of a class should exceed the others, not reached.
+
+    Parameters
+    ----------
+    p : {1, 2}
+        The exponent.
+    margin : float
+        The margin.
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.multi_margin_loss)
+
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.p, self.margin, self.weight = p, margin, buffer(weight)
+
+
+class MultiLabelMarginLoss(Loss):
+    """The margin by which the scores of several classes should exceed the others.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.multilabel_margin_loss)
+
+
+class MultiLabelSoftMarginLoss(Loss):
+    """The mean over classes of the cross entropy of logits with targets.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.multilabel_soft_margin_loss)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = buffer(weight)
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """The margin by which a positive fails to be nearer than a negative.
+
+    Parameters
+    ----------
+    distance_function : callable, optional
+        A function of two arrays that returns their distances, by default ``pairwise_distance``.
+    margin : float
+        The difference of distances that makes the loss 0, above 0.
+    swap : bool
+        True to take the distance of the positive from the negative where it is the smaller one.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.triplet_margin_with_distance_loss)
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+
+
+class CTCLoss(Loss):
+    """Minus the logarithm of the probability of all alignments of targets.
+
+    Parameters
+    ----------
+    blank : int
+        The class of the blank.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses; the mean is that of losses over their numbers of targets.
+    zero_infinity : bool
+        True for the loss 0 where there are too few steps for the targets.
+    """
+
+    function = staticmethod(functional.ctc_loss)
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity

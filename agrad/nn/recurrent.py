@@ -1,0 +1,431 @@
+"""Recurrent networks over whole sequences, with PyTorch's names and parameters."""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn import functional, init
+from agrad.nn.cells import State, Step, checked_state, chosen, gru_step, lstm_step, products_of
+from agrad.nn.dropout import Dropout
+from agrad.nn.functional.attention import places
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.module import Module
+from agrad.nn.seeding import Rng
+
+
+class _Recurrent(Module):
+    """The parameters of all layers and directions, and the loops over them."""
+
+    gates: ClassVar[int]
+    _step: Step
+    proj_size: int = 0
+
+    def _start(
+        self,
+        sizes: tuple[int, int, int],
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        rng: Rng,
+        place: dict[str, Any],
+    ) -> None:
+        name = type(self).__name__
+        (self.input_size,), (self.hidden_size,), (self.num_layers,) = (
+            numbers(name, what, n, 1, 1)
+            for what, n in zip(("input_size", "hidden_size", "num_layers"), sizes, strict=True)
+        )
+        self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
+        self.dropout = Dropout(dropout, rng) if dropout else None
+        rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
+        for layer in range(self.num_layers):
+            width = self.input_size if layer == 0 else len(self._directions()) * self._width()
+            for suffix in self._directions():
+                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, self._width())}
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+                shapes |= {"weight_hr": (self.proj_size, self.hidden_size)} if self.proj_size else {}
+                for what, shape in shapes.items():
+                    drawn = init.parameter(init.uniform(shape, bound, rng), **place)
+                    setattr(self, f"{what}_l{layer}{suffix}", drawn)
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def _width(self) -> int:
+        """Return the length of a hidden state."""
+        return self.proj_size or self.hidden_size
+
+    def _all_steps(self, x: Any, hx: State | None, lengths: Any) -> tuple[Any, State]:
+        """Return the outputs of all steps, and the last states of all layers and directions."""
+        shape = tuple(x.shape)
+        turned = self.batch_first and len(shape) == 3
+        if len(shape) not in (2, 3) or shape[-1] != self.input_size or not shape[turned]:
+            form = ("n, l" if self.batch_first else "l, n") + f", {self.input_size}"
+            raise ShapeError(
+                f"{type(self).__name__} takes an array of shape ({form}), l of 1 or more, or without n, not {shape}"
+            )
+        if turned:
+            x = agrad.moveaxis(x, 0, 1)
+        inside = None if lengths is None else self._inside(x, lengths)
+        if inside is not None:
+            x = agrad.where(inside, x, 0.0)  # a NaN past an end would reach the weights' derivatives
+        hx = None if hx is None else self._checked(x, hx)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            x = x if layer == 0 or self.dropout is None else self.dropout(x)
+            rows = []
+            for suffix in self._directions():
+                state = None if hx is None else tuple(part[len(last), ...] for part in hx)
+                out, state = self._direction(x, state, f"l{layer}{suffix}", inside)
+                rows.append(out)
+                last.append(state)
+            x = rows[0] if len(rows) == 1 else agrad.concat(rows, axis=-1)
+        return agrad.moveaxis(x, 0, 1) if turned else x, tuple(agrad.stack(parts) for parts in zip(*last, strict=True))
+
+    def _checked(self, x: Any, hx: State) -> State:
+        count = self.num_layers * len(self._directions())
+        shapes = [(count, *x.shape[1:-1], width) for width in self._widths()]
+        return checked_state(type(self).__name__, hx, shapes)
+
+    def _inside(self, x: Any, lengths: Any) -> Any:
+        """Return the steps that are inside their sequence, of shape (l, n, 1)."""
+        name, (count, *batch, _) = type(self).__name__, x.shape
+        shape = tuple(getattr(lengths, "shape", ()))
+        if len(batch) != 1 or shape != tuple(batch):
+            raise ShapeError(
+                f"{name}: lengths is an array with one integer for each sequence of a batch, of shape {tuple(batch)}, "
+                f"not {shape}"
+            )
+        if not agrad.isdtype(lengths.dtype, "integral"):
+            raise DtypeError(f"{name}: lengths are integers, not {lengths.dtype}")
+        raw = lengths.data if isinstance(lengths, agrad.Tensor) else lengths
+        if isinstance(raw, np.ndarray) and raw.size and not 1 <= raw.min() <= raw.max() <= count:
+            raise ConfigurationError(f"{name}: lengths are from 1 to {count}, not {raw.min()} to {raw.max()}")
+        at = agrad.expand_dims(places(count, lengths), axis=-1)
+        return agrad.expand_dims(agrad.less(at, lengths), axis=-1)
+
+    def _direction(self, x: Any, state: State | None, suffix: str, inside: Any) -> tuple[Any, State]:
+        """Return the outputs and the last state of one direction of one layer."""
+        weight_ih, weight_hh, bias_ih, bias_hh, weight_hr = (
+            getattr(self, f"{what}_{suffix}", None)
+            for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        )
+        given = functional.linear(x, weight_ih, bias_ih)
+        if state is None:
+            state = tuple(agrad.zeros_like(given[0, ..., :width]) for width in self._widths())
+        products = products_of(weight_hh, bias_hh)
+        projected = None if weight_hr is None else products_of(weight_hr, None)
+
+        def step(state: State, now: tuple[Any, Any]) -> tuple[State, Any]:
+            row, within = now
+            new = self._step(row, state, products)
+            if projected is not None:
+                new = (projected(new[0]), *new[1:])
+            if within is None:
+                return new, new[0]
+            out = agrad.where(within, new[0], 0.0)
+            return tuple(agrad.where(within, a, b) for a, b in zip(new, state, strict=True)), out
+
+        state, rows = agrad.scan(step, state, (given, inside), reverse=suffix.endswith("reverse"))
+        return rows, state
+
+    def _widths(self) -> tuple[int, ...]:
+        """Return the lengths of the parts of a state."""
+        return (self.hidden_size,)
+
+    def settings(self) -> str:
+        shown = [f"{self.input_size}, {self.hidden_size}"]
+        plain = {"num_layers": 1, "bias": True, "batch_first": False, "bidirectional": False, "proj_size": 0}
+        shown += [f"{name}={getattr(self, name)}" for name, usual in plain.items() if getattr(self, name) != usual]
+        return ", ".join(shown)
+
+
+class RNN(_Recurrent):
+    """A recurrent network.
+
+    Its steps give ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
+
+    Layer k has the parameters ``weight_ih_l{k}`` of shape (hidden_size, width), ``weight_hh_l{k}`` of shape
+    (hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (hidden_size,); width is
+    ``input_size`` in the first layer, and then the length of the outputs. Those of the second direction end with
+    ``_reverse``. Names and layout are PyTorch's. All start uniform between -1 / sqrt(hidden_size) and
+    1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    num_layers : int
+        The layers, each over the outputs of the one before.
+    nonlinearity : "tanh" or "relu"
+        The function of the sum.
+    bias : bool
+        False for no biases.
+    batch_first : bool
+        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
+    dropout : float
+        The probability to zero an element between layers in training.
+    bidirectional : bool
+        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1, or another nonlinearity.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        self._step = chosen("RNN", nonlinearity)
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
+
+    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[Any, Any]:
+        """Return the outputs of all steps, and the last states.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
+        hx : array, optional
+            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
+        lengths : array, optional
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
+            their outputs are 0.
+
+        Returns
+        -------
+        tuple
+            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
+            ``hx``.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ConfigurationError
+            For arrays of other shapes, and lengths that are none.
+        """
+        out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
+        return out, hidden
+
+
+class LSTM(_Recurrent):
+    """A network with long short-term memory.
+
+    Layer k has the parameters ``weight_ih_l{k}`` of shape (4 * hidden_size, width), ``weight_hh_l{k}`` of shape
+    (4 * hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (4 * hidden_size,), with the rows
+    of the input gate, the forget gate, the cell and the output gate in this order; width is ``input_size`` in the first
+    layer, and then the length of the outputs. With ``proj_size`` there is ``weight_hr_l{k}`` of shape
+    (proj_size, hidden_size), and hidden states have this length. Those of the second direction end with ``_reverse``.
+    Names and layout are PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and cell.
+    num_layers : int
+        The layers, each over the outputs of the one before.
+    bias : bool
+        False for no biases.
+    batch_first : bool
+        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
+    dropout : float
+        The probability to zero an element between layers in training.
+    bidirectional : bool
+        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
+    proj_size : int
+        The length to which hidden states are projected, 0 for none.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1, and a ``proj_size`` of ``hidden_size`` or more.
+
+    Notes
+    -----
+    S. Hochreiter and J. Schmidhuber (1997), Neural Computation 9; with the forget gate of F. Gers, J. Schmidhuber and
+    F. Cummins (2000), Neural Computation 12. Projections: H. Sak, A. Senior and F. Beaufays (2014), arXiv:1402.1128.
+    """
+
+    gates = 4
+    _step = staticmethod(lstm_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        (self.proj_size,) = numbers("LSTM", "proj_size", proj_size, 1, 0)
+        if self.proj_size >= hidden_size:
+            raise ConfigurationError(f"LSTM: proj_size={proj_size} is less than hidden_size={hidden_size}")
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
+
+    def _widths(self) -> tuple[int, ...]:
+        return (self._width(), self.hidden_size)
+
+    def forward(
+        self, input: Any, hx: tuple[Any, Any] | None = None, *, lengths: Any = None
+    ) -> tuple[Any, tuple[Any, Any]]:
+        """Return the outputs of all steps, and the last hidden states and cells.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
+        hx : tuple of two arrays, optional
+            The first hidden states, of shape (num_layers * directions, n, proj_size or hidden_size), and cells, of
+            shape (num_layers * directions, n, hidden_size), by default zeros.
+        lengths : array, optional
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
+            their outputs are 0.
+
+        Returns
+        -------
+        tuple
+            Outputs of shape (l, n, directions * length of a hidden state) in the form of the input, and the pair of the
+            last hidden states and cells in that of ``hx``.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ConfigurationError
+            For arrays of other shapes, and lengths that are none.
+        """
+        out, (hidden, cell) = self._all_steps(input, None if hx is None else tuple(hx), lengths)
+        return out, (hidden, cell)
+
+
+class GRU(_Recurrent):
+    """A network with gated recurrent units.
+
+    Layer k has the parameters ``weight_ih_l{k}`` of shape (3 * hidden_size, width), ``weight_hh_l{k}`` of shape
+    (3 * hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (3 * hidden_size,), with the rows
+    of the reset gate, the update gate and the new state in this order; width is ``input_size`` in the first layer, and
+    then the length of the outputs. Those of the second direction end with ``_reverse``. Names and layout are PyTorch's.
+    All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    num_layers : int
+        The layers, each over the outputs of the one before.
+    bias : bool
+        False for no biases.
+    batch_first : bool
+        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
+    dropout : float
+        The probability to zero an element between layers in training.
+    bidirectional : bool
+        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For lengths below 1.
+
+    Notes
+    -----
+    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+    """
+
+    gates = 3
+    _step = staticmethod(gru_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
+
+    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[Any, Any]:
+        """Return the outputs of all steps, and the last states.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
+        hx : array, optional
+            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
+        lengths : array, optional
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
+            their outputs are 0.
+
+        Returns
+        -------
+        tuple
+            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
+            ``hx``.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ConfigurationError
+            For arrays of other shapes, and lengths that are none.
+        """
+        out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
+        return out, hidden

@@ -1,0 +1,299 @@
+"""Transformers: layers in chains, and an encoder with a decoder."""
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError
+from agrad.nn import init
+from agrad.nn.dropout import Dropout
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.module import Module
+from agrad.nn.normalization import LayerNorm
+from agrad.nn.seeding import Rng, draw_seed
+from agrad.nn.transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer
+
+
+def _copies(layer: Module, count: int, rng: Rng) -> list[Module]:
+    """Return copies of a layer, with the same values and other seeds of dropout."""
+    if not isinstance(layer, Module):
+        raise ConfigurationError(f"a transformer is made of a layer, a Module, not {type(layer).__name__}")
+    (count,) = numbers("a transformer", "num_layers", count, 1, 1)
+    made = [copy.deepcopy(layer) for _ in range(count)]
+    for one in made:
+        for _, module in one.named_modules():
+            if isinstance(module, Dropout):
+                module.seed = draw_seed(rng)
+    return made
+
+
+class TransformerEncoder(Module):
+    """Copies of an encoder layer in a chain.
+
+    The copies begin with the values of the layer, as PyTorch's do, and drop other elements.
+
+    Parameters
+    ----------
+    encoder_layer : Module
+        The layer, a ``TransformerEncoderLayer`` say.
+    num_layers : int
+        The number of copies.
+    norm : Module, optional
+        A norm of the result.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the dropouts' seeds, by default the generator that ``nn.manual_seed`` starts.
+
+    Raises
+    ------
+    ConfigurationError
+        For a number below 1, or a layer that is no Module.
+    """
+
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
+        self.layers = _copies(encoder_layer, num_layers, rng)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+    ) -> Any:
+        """Return the output of the last layer.
+
+        Parameters
+        ----------
+        src : array
+            The input of the first layer.
+        mask : array, optional
+            The ``src_mask`` of each layer.
+        src_key_padding_mask : array, optional
+            That of each layer.
+        is_causal : bool, optional
+            True for a causal mask where ``mask`` is None.
+
+        Returns
+        -------
+        array
+            Array of the shape of ``src``.
+        """
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """Copies of a decoder layer in a chain.
+
+    The copies begin with the values of the layer, as PyTorch's do, and drop other elements.
+
+    Parameters
+    ----------
+    decoder_layer : Module
+        The layer, a ``TransformerDecoderLayer`` say.
+    num_layers : int
+        The number of copies.
+    norm : Module, optional
+        A norm of the result.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the dropouts' seeds, by default the generator that ``nn.manual_seed`` starts.
+
+    Raises
+    ------
+    ConfigurationError
+        For a number below 1, or a layer that is no Module.
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
+        self.layers = _copies(decoder_layer, num_layers, rng)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """Return the output of the last layer.
+
+        Parameters
+        ----------
+        tgt : array
+            The input of the first layer.
+        memory : array
+            The output of an encoder.
+        tgt_mask, memory_mask : array, optional
+            Those of each layer.
+        tgt_key_padding_mask, memory_key_padding_mask : array, optional
+            Those of each layer.
+        tgt_is_causal : bool, optional
+            True for a causal mask where ``tgt_mask`` is None.
+        memory_is_causal : bool
+            True for a causal mask where ``memory_mask`` is None.
+
+        Returns
+        -------
+        array
+            Array of the shape of ``tgt``.
+        """
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of one sequence, and a decoder of another that attends to it.
+
+    All weights of two axes start uniform with variance 2 / (inputs + outputs), as PyTorch's do.
+
+    Parameters
+    ----------
+    d_model : int
+        The length of the last axis of both inputs and of the output.
+    nhead : int
+        The heads of each attention.
+    num_encoder_layers, num_decoder_layers : int
+        The numbers of layers.
+    dim_feedforward : int
+        The length of the last axis between two linear layers.
+    dropout : float
+        The probability to zero an element in training.
+    activation : "relu", "gelu" or callable
+        The function between two linear layers.
+    custom_encoder, custom_decoder : Module, optional
+        Modules in place of the encoder and the decoder.
+    layer_norm_eps : float
+        A number added to variances.
+    batch_first : bool
+        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
+    norm_first : bool
+        True to normalize the inputs of attentions and networks, False the sums.
+    bias : bool
+        False for linear layers and norms without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+
+    Notes
+    -----
+    A. Vaswani et al. (2017), arXiv:1706.03762.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+
+        self.encoder = custom_encoder
+        if custom_encoder is None:
+            layer: Module = TransformerEncoderLayer(*sizes, rng=rng, **place)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm(), rng=rng)
+        self.decoder = custom_decoder
+        if custom_decoder is None:
+            layer = TransformerDecoderLayer(*sizes, rng=rng, **place)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm(), rng=rng)
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                here = {"dtype": parameter.dtype, "backend": parameter.backend, "device": parameter.device}
+                parameter.assign(init.parameter(init.xavier_uniform(parameter.shape, rng), **here).detach().raw)
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """Return the output of the decoder.
+
+        Parameters
+        ----------
+        src, tgt : array
+            The inputs of the encoder and of the decoder, arrays of shape (l, n, d_model), with ``batch_first``
+            (n, l, d_model), or (l, d_model). Their lengths may differ.
+        src_mask, tgt_mask, memory_mask : array, optional
+            The ``attn_mask`` of the attentions in the encoder, in the decoder, and from the decoder to the encoder.
+        src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask : array, optional
+            Their ``key_padding_mask``.
+        src_is_causal, tgt_is_causal, memory_is_causal : bool
+            True for a causal mask where the mask of that attention is None.
+
+        Returns
+        -------
+        array
+            Array of the shape of ``tgt``.
+        """
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(
+        sz: int, device: Any = None, dtype: Any = None, *, backend: str | None = None
+    ) -> agrad.Tensor:
+        """Return the causal mask of a length, as numbers to add to scores.
+
+        Parameters
+        ----------
+        sz : int
+            The length.
+        device : device or None
+            The device of the mask, by default that of the backend.
+        dtype : dtype or None
+            Its dtype, by default float32.
+        backend : str or None
+            Its backend, by default the selected one.
+
+        Returns
+        -------
+        Tensor
+            Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere.
+        """
+        (sz,) = numbers("generate_square_subsequent_mask", "sz", sz, 1, 0)
+        values = np.triu(np.full((sz, sz), -math.inf), 1)
+        return init.parameter(values, dtype=dtype, backend=backend, device=device).detach()

@@ -1,0 +1,256 @@
+"""The layers of transformers: attention and a feed-forward network."""
+
+from collections.abc import Callable
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError
+from agrad.nn import functional
+from agrad.nn.attention import MultiheadAttention
+from agrad.nn.dropout import Dropout
+from agrad.nn.layers import Linear
+from agrad.nn.module import Module
+from agrad.nn.normalization import LayerNorm
+from agrad.nn.seeding import Rng
+
+Activation = str | Callable[[Any], Any]
+_ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
+
+
+class _Layer(Module):
+    """The parts that layers of encoders and decoders share: feed-forward layers, and sums with norms."""
+
+    def _start(
+        self,
+        d_model: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: Activation,
+        layer_norm_eps: float,
+        norms: int,
+        norm_first: bool,
+        bias: bool,
+        rng: Rng,
+        place: dict[str, Any],
+    ) -> None:
+        if activation not in _ACTIVATIONS if isinstance(activation, str) else not callable(activation):
+            raise ConfigurationError(
+                f"{type(self).__name__}: activation is 'relu', 'gelu' or a function, not {activation!r}"
+            )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, rng=rng, **place)
+        self.dropout = Dropout(dropout, rng)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, rng=rng, **place)
+        self.norm_first = norm_first
+        for i in range(1, norms + 1):
+            setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+        for i in range(1, norms + 1):
+            setattr(self, f"dropout{i}", Dropout(dropout, rng))
+        self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _added(self, x: Any, number: int, part: Callable[[Any], Any]) -> Any:
+        """Return ``x`` plus a part of it, with the norm and the dropout of a number."""
+        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        if self.norm_first:
+            return agrad.add(x, dropout(part(norm(x))))
+        return norm(agrad.add(x, dropout(part(x))))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feed-forward network.
+
+    Each is added to its input and normalized.
+
+    Parameters
+    ----------
+    d_model : int
+        The length of the last axis of input and output.
+    nhead : int
+        The heads of the attention.
+    dim_feedforward : int
+        The length of the last axis between the two linear layers.
+    dropout : float
+        The probability to zero an element in training.
+    activation : "relu", "gelu" or callable
+        The function between the two linear layers.
+    layer_norm_eps : float
+        A number added to variances.
+    batch_first : bool
+        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
+    norm_first : bool
+        True to normalize the inputs of attention and network, False the sums.
+    bias : bool
+        False for linear layers and norms without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+
+    Notes
+    -----
+    A. Vaswani et al. (2017), arXiv:1706.03762.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, **place)
+        self._start(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 2, norm_first, bias, rng, place)
+
+    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        """Return the output of the layer.
+
+        Parameters
+        ----------
+        src : array
+            Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
+        src_mask : array, optional
+            The ``attn_mask`` of the attention.
+        src_key_padding_mask : array, optional
+            Its ``key_padding_mask``.
+        is_causal : bool
+            True for a causal mask where ``src_mask`` is None.
+
+        Returns
+        -------
+        array
+            Array of the shape of ``src``.
+        """
+
+        def attention(x: Any) -> Any:
+            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
+
+        return self._added(self._added(src, 1, attention), 2, self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to a memory and a feed-forward network.
+
+    Each is added to its input and normalized.
+
+    Parameters
+    ----------
+    d_model : int
+        The length of the last axis of input, memory and output.
+    nhead : int
+        The heads of each attention.
+    dim_feedforward : int
+        The length of the last axis between the two linear layers.
+    dropout : float
+        The probability to zero an element in training.
+    activation : "relu", "gelu" or callable
+        The function between the two linear layers.
+    layer_norm_eps : float
+        A number added to variances.
+    batch_first : bool
+        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
+    norm_first : bool
+        True to normalize the inputs of attentions and network, False the sums.
+    bias : bool
+        False for linear layers and norms without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        options = {"batch_first": batch_first, "rng": rng, **place}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, **options)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, **options)
+        self._start(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 3, norm_first, bias, rng, place)
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """Return the output of the layer.
+
+        Parameters
+        ----------
+        tgt : array
+            Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
+        memory : array
+            The output of an encoder, of such a shape with another length.
+        tgt_mask, memory_mask : array, optional
+            The ``attn_mask`` of the self-attention, and of that to the memory.
+        tgt_key_padding_mask, memory_key_padding_mask : array, optional
+            Their ``key_padding_mask``.
+        tgt_is_causal, memory_is_causal : bool
+            True for a causal mask where the other one is None.
+
+        Returns
+        -------
+        array
+            Array of the shape of ``tgt``.
+        """
+
+        def attention(x: Any) -> Any:
+            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
+
+        def to_memory(x: Any) -> Any:
+            found, _ = self.multihead_attn(
+                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
+            )
+            return found
+
+        return self._added(self._added(self._added(tgt, 1, attention), 2, to_memory), 3, self._feed_forward)

@@ -1,0 +1,367 @@
+"""Adam and what is made of it."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import agrad
+from agrad.ops.updates import adam_given, adam_update_p, correction, descent
+from agrad.optim.optimizer import Optimizer, Params, Rate
+
+# raw arrays that are checked go straight to the operation on them
+_ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
+
+
+class Adam(Optimizer):
+    """Adam.
+
+    With m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2, the n-th step is
+    p = p - lr * (m / (1 - beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters
+    are treated separately.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    amsgrad : bool
+        True to divide by the root of the largest v so far (Reddi et al. 2018, arXiv:1904.09237).
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Kingma and Ba 2015, arXiv:1412.6980.
+    """
+
+    pairs: ClassVar = {"betas": 1}
+    floats: ClassVar = {"eps": None, "weight_decay": None}
+    flags = ("amsgrad", "maximize")
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+
+    @classmethod
+    def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("m", "v", "v_max") if options["amsgrad"] else ("m", "v")
+
+    @classmethod
+    def update(
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
+    ) -> tuple[Any, ...]:
+        if options["amsgrad"] or donate is None or hasattr(count, "shape"):
+            return super().update(p, g, arrays, count, donate, decoupled=cls.decoupled, **options)
+        update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
+        beta1, beta2 = options["betas"]
+        return update(
+            p,
+            -g if options["maximize"] else g,
+            *arrays,
+            lr=options["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            eps=options["eps"],
+            weight_decay=options["weight_decay"],
+            decoupled=cls.decoupled,
+            step=count,
+            donate=donate,
+        )
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
+        amsgrad: bool, decoupled: bool, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = -g if maximize else g
+        root = correction(xp, betas[1], count) ** 0.5
+        rate = lr / correction(xp, betas[0], count) * root
+        return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
+
+
+class AdamW(Adam):
+    """Adam with weight decay of the parameter itself.
+
+    The step is Adam's with g alone, after p = p - lr * weight_decay * p.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        Times ``lr`` the share of the parameter that a step subtracts.
+    amsgrad : bool
+        True to divide by the root of the largest v so far (Reddi et al. 2018, arXiv:1904.09237).
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Loshchilov and Hutter 2019, arXiv:1711.05101.
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+class Adamax(Optimizer):
+    """Adam with the largest gradient in the place of the second moment.
+
+    With m = beta1 * m + (1 - beta1) * g and u = max(beta2 * u, abs(g) + eps), the n-th step is
+    p = p - lr / (1 - beta1**n) * m / u.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Kingma and Ba 2015, arXiv:1412.6980, section 7.1.
+    """
+
+    slots = ("m", "u")
+    pairs: ClassVar = {"betas": 1}
+    floats: ClassVar = {"eps": None, "weight_decay": None}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "maximize": maximize})
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
+        maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        m, u = arrays
+        m = m + (g - m) * (1 - betas[0])
+        u = xp.maximum(u * betas[1], xp.abs(g) + eps)
+        return p - m / u * (lr / correction(xp, betas[0], count)), m, u
+
+
+def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]) -> tuple[Any, ...]:
+    """Return parameter, gradient and moments after weight decay and the averages of NAdam and RAdam."""
+    decay, decoupled = o["weight_decay"], o["decoupled_weight_decay"]
+    if decay != 0 and decoupled:
+        p = p * (1 - lr * decay)
+    g = descent(p, g, 0.0 if decoupled else decay, o["maximize"])
+    beta1, beta2 = o["betas"]
+    return p, g, m + (g - m) * (1 - beta1), v * beta2 + g * g * (1 - beta2)
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov's momentum.
+
+    Its moments m and v are Adam's. With mu(n) = beta1 * (1 - 0.96**(n * momentum_decay) / 2) and M(n), its product over
+    the steps, the n-th step is p = p - lr * ((1 - mu(n)) * g / (1 - M(n)) + mu(n + 1) * m / (1 - M(n + 1))) /
+    (sqrt(v / (1 - beta2**n)) + eps).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    momentum_decay : float
+        The decay of mu.
+    decoupled_weight_decay : bool
+        True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Dozat 2016, Incorporating Nesterov Momentum into Adam.
+    """
+
+    slots = ("m", "v", "mu_product")
+    pairs: ClassVar = {"betas": 1}
+    floats: ClassVar = {"eps": None, "weight_decay": None, "momentum_decay": None}
+    flags = ("decoupled_weight_decay", "maximize")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay}
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize})
+
+    @classmethod
+    def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+        # of shape (1,), because NumPy returns scalars of another type for arrays of shape ()
+        zero = agrad.reshape(agrad.sum(agrad.zeros_like(agrad.real(p))), (1,))
+        return agrad.zeros_like(p), agrad.zeros_like(p), zero + 1
+
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, momentum_decay: float, **o: Any) -> Any:
+        m, v, product = arrays
+        p, g, m, v = _moments(xp, p, g, m, v, lr, o)
+        now, then = (o["betas"][0] * (1 - 0.5 * 0.96 ** (n * momentum_decay)) for n in (count, count + 1))
+        product = product * now
+        so_far = xp.reshape(product, ())
+        root = xp.sqrt(v / correction(xp, o["betas"][1], count)) + o["eps"]
+        of_g, of_m = lr * (1 - now) / (1 - so_far), lr * then / (1 - so_far * then)
+        return p - (g * of_g + m * of_m) / root, m, v, product
+
+
+class RAdam(Optimizer):
+    """Adam whose first steps are rectified.
+
+    Its moments m and v are Adam's. With R = 2 / (1 - beta2) - 1 and r = R - 2 * n * beta2**n / (1 - beta2**n), the n-th
+    step is p = p - lr * m / (1 - beta1**n) while r is at most 5, and Adam's, with eps beside sqrt(v), times
+    sqrt((r - 4) * (r - 2) * R / ((R - 4) * (R - 2) * r)) after that.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    decoupled_weight_decay : bool
+        True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Liu et al. 2020, arXiv:1908.03265.
+    """
+
+    slots = ("m", "v")
+    pairs: ClassVar = {"betas": 1}
+    floats: ClassVar = {"eps": None, "weight_decay": None}
+    flags = ("decoupled_weight_decay", "maximize")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, **o: Any) -> Any:
+        p, g, m, v = _moments(xp, p, g, *arrays, lr, o)
+        beta1, beta2 = o["betas"]
+        second = correction(xp, beta2, count)
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * count * (1 - second) / second
+        counted = hasattr(count, "shape")
+        step = m * (lr / correction(xp, beta1, count))
+        is_long = length > 5
+        if not counted and not is_long:
+            return p - step, m, v
+        if counted:
+            length = xp.where(is_long, length, xp.full_like(length, 6.0))
+        share = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) * second) ** 0.5
+        scale = share / (xp.sqrt(v) + o["eps"])
+        if counted:
+            scale = xp.where(is_long, scale, xp.ones_like(scale))
+        return p - step * scale, m, v

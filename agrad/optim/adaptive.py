@@ -1,0 +1,351 @@
+"""Optimizers that divide by a size of past gradients, or step by a sign."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import agrad
+from agrad.errors import ConfigurationError
+from agrad.ops.updates import descent
+from agrad.optim.optimizer import Optimizer, Params, Rate
+
+
+def _filled(p: Any, value: float) -> Any:
+    """Return an array like ``p`` of one value, in the imaginary parts too."""
+    return agrad.full_like(p, complex(value, value) if agrad.isdtype(p.dtype, "complex floating") else value)
+
+
+class RMSprop(Optimizer):
+    """Steps divided by the root mean square of past gradients.
+
+    With s = alpha * s + (1 - alpha) * g**2 a step is p = p - lr * d, d = g / (sqrt(s) + eps). Momentum makes it
+    d = momentum * d + g / (sqrt(s) + eps).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    alpha : float
+        The share of the mean square that a step keeps.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    momentum : float
+        The share of the last step that a step keeps.
+    centered : bool
+        True to divide by the root of the variance, s - mean**2, with a mean of gradients like s.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Hinton 2012, Neural Networks for Machine Learning, lecture 6; centered: Graves 2013, arXiv:1308.0850.
+    """
+
+    floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
+    flags = ("centered", "maximize")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
+        super().__init__(params, {**options, "centered": centered, "maximize": maximize})
+
+    @classmethod
+    def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        means = ("mean",) if options["centered"] else ()
+        return ("square", *means, *(("velocity",) if options["momentum"] else ()))
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, alpha: float, eps: float, weight_decay: float,
+        momentum: float, centered: bool, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        square, *rest = arrays
+        square = size = square * alpha + g * g * (1 - alpha)
+        kept = [square]
+        if centered:
+            mean = rest.pop(0)
+            mean = mean + (g - mean) * (1 - alpha)
+            size = square - mean * mean
+            kept.append(mean)
+        step = g / (xp.sqrt(size) + eps)
+        if rest:
+            step = rest[0] * momentum + step
+            kept.append(step)
+        return p - step * lr, *kept
+
+
+class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of squares of past gradients.
+
+    With s = s + g**2 the n-th step is p = p - lr / (1 + (n - 1) * lr_decay) * g / (sqrt(s) + eps).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    lr_decay : float
+        The decay of the rate.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    initial_accumulator_value : float
+        The first s.
+    eps : float
+        The term that prevents a division by a small denominator.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Duchi, Hazan and Singer 2011, Journal of Machine Learning Research 12, 2121.
+    """
+
+    slots = ("total",)
+    floats: ClassVar = {"lr_decay": None, "weight_decay": None, "initial_accumulator_value": None, "eps": None}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps, "maximize": maximize}
+        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value})
+
+    @classmethod
+    def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (_filled(p, options["initial_accumulator_value"]),)
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lr_decay: float, weight_decay: float, eps: float,
+        initial_accumulator_value: float, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        total = arrays[0] + g * g
+        return p - g / (xp.sqrt(total) + eps) * (lr / (1 + (count - 1) * lr_decay)), total
+
+
+class Adadelta(Optimizer):
+    """Steps of the size of past steps.
+
+    With s = rho * s + (1 - rho) * g**2 a step is p = p - lr * d, d = sqrt(u + eps) / sqrt(s + eps) * g, and after it
+    u = rho * u + (1 - rho) * d**2.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    rho : float
+        The share of s and u that a step keeps, from 0 to 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Zeiler 2012, arXiv:1212.5701.
+    """
+
+    slots = ("square", "steps")
+    floats: ClassVar = {"rho": None, "eps": None, "weight_decay": None}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "maximize": maximize})
+
+    @classmethod
+    def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().checked(options)
+        if found["rho"] > 1:
+            raise ConfigurationError(f"{cls.__name__}: rho is a number from 0 to 1, not {options['rho']!r}")
+        return found
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, rho: float, eps: float, weight_decay: float,
+        maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        square, steps = arrays
+        square = square * rho + g * g * (1 - rho)
+        step = xp.sqrt(steps + eps) / xp.sqrt(square + eps) * g
+        return p - step * lr, square, steps * rho + step * step * (1 - rho)
+
+
+class Lion(Optimizer):
+    """Steps by the sign of an average of gradients.
+
+    A step is p = p - lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p), and after it
+    m = beta2 * m + (1 - beta2) * g. Real and imaginary parts of complex parameters are treated separately.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The share of m in the step, and the share of m that a step keeps, each below 1.
+    weight_decay : float
+        Times ``lr`` the share of the parameter that a step subtracts.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Chen et al. 2023, arXiv:2302.06675, algorithm 2.
+    """
+
+    slots = ("m",)
+    pairs: ClassVar = {"betas": 1}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, weight_decay: float, maximize: bool
+    ) -> Any:
+        g = -g if maximize else g
+        (m,) = arrays
+        step = xp.sign(m * betas[0] + g * (1 - betas[0]))
+        if weight_decay != 0:
+            step = step + p * weight_decay
+        return p - step * lr, m * betas[1] + g * (1 - betas[1])
+
+
+class Rprop(Optimizer):
+    """Steps by the sign of the gradient, of a size for each element.
+
+    Where the gradient keeps its sign the size is multiplied by ``etas[1]``. Where it turns the size is multiplied by
+    ``etas[0]``, there is no step, and the gradient counts as 0 at the next one.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    etas : tuple of float
+        The factor below 1 and the factor above 1 of the size.
+    step_sizes : tuple of float
+        The smallest and the largest size.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Riedmiller and Braun 1993, IEEE International Conference on Neural Networks. ``lr`` is the first size, and counts no
+    more after that.
+    """
+
+    slots = ("last", "size")
+    floats: ClassVar = {}
+    pairs: ClassVar = {"etas": None, "step_sizes": None}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+
+    @classmethod
+    def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().checked(options)
+        (shrink, grow), (least, most) = found["etas"], found["step_sizes"]
+        if not 0 < shrink < 1 < grow or least > most:
+            raise ConfigurationError(
+                f"{cls.__name__}: etas are a number between 0 and 1 and one above 1, and step_sizes the smaller one "
+                f"first, not {options['etas']!r} and {options['step_sizes']!r}"
+            )
+        return found
+
+    @classmethod
+    def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+        return agrad.zeros_like(p), _filled(p, options["lr"])
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, etas: Any, step_sizes: Any, maximize: bool
+    ) -> Any:
+        g = -g if maximize else g
+        last, size = arrays
+        turn = g * last
+        factor = xp.where(
+            turn > 0, xp.ones_like(g) * etas[1], xp.where(turn < 0, xp.ones_like(g) * etas[0], xp.ones_like(g))
+        )
+        size = xp.clip(size * factor, *step_sizes)
+        g = xp.where(turn < 0, xp.zeros_like(g), g)
+        return p - xp.sign(g) * size, g, size

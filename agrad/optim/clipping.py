@@ -1,0 +1,112 @@
+"""Gradient clipping."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import agrad
+from agrad.errors import AnomalyError, ConfigurationError
+from agrad.optim.checks import leaves, number
+
+
+def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
+    """Return the parameters that have a gradient, each with it."""
+    found = leaves([parameters] if isinstance(parameters, agrad.Tensor) else parameters, what, traced=True)
+    return [(tensor, tensor.grad.detach()) for tensor in found if tensor.grad is not None]
+
+
+def _norm(gradients: list[agrad.Tensor], norm_type: float) -> agrad.Tensor:
+    """Return the norm of all gradients together."""
+    if norm_type != 2:
+        norms = [agrad.linalg.vector_norm(g, ord=norm_type) for g in gradients]
+        return agrad.linalg.vector_norm(agrad.stack(norms), ord=norm_type)
+    total: Any = None
+    for g in gradients:
+        flat = agrad.reshape(g, (-1,))
+        part = agrad.vecdot(flat, flat)
+        part = agrad.real(part) if agrad.isdtype(g.dtype, "complex floating") else part
+        total = part if total is None else total + part
+    return agrad.sqrt(total)
+
+
+def clip_grad_norm(
+    parameters: Iterable[agrad.Tensor] | agrad.Tensor,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> agrad.Tensor:
+    """Scale the gradients to a norm of all together of at most ``max_norm``.
+
+    Parameters without a gradient count as 0. The gradients' Tensors are replaced, not changed. Nothing is read back
+    from the device, unless ``error_if_nonfinite`` is True.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor, or Tensor
+        Leaf Tensors of one device.
+    max_norm : float
+        The largest norm, 0 or more.
+    norm_type : float
+        The order p of the norm, above 0: ``math.inf`` for the largest absolute value.
+    error_if_nonfinite : bool
+        True to raise an error for a norm that is infinite or NaN; the gradients then stay. A jitted function cannot.
+
+    Returns
+    -------
+    Tensor
+        The norm before, of shape (), on the device of the gradients.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``max_norm`` is not a number of 0 or more, or ``norm_type`` not one above 0.
+    AnomalyError
+        If the norm is not finite and ``error_if_nonfinite`` is True.
+    """
+    bound = number("clip_grad_norm", "max_norm", max_norm)
+    order = math.inf if norm_type in (math.inf, "inf") else number("clip_grad_norm", "norm_type", norm_type)
+    if not order:
+        raise ConfigurationError("clip_grad_norm: norm_type is a number above 0, or math.inf, not 0")
+    found = _gradients(parameters, "clip_grad_norm")
+    if not found:
+        return agrad.zeros(())
+    with agrad.no_grad():
+        norm = _norm([g for _, g in found], order)
+        if error_if_nonfinite and not math.isfinite(norm.item()):
+            raise AnomalyError(
+                f"clip_grad_norm: the norm of the gradients is {norm.item()}, and no factor mends it; look for its "
+                "cause with agrad.detect_anomaly, or leave the step out with optim.LossScale"
+            )
+        # the same term as PyTorch's: it prevents a division by a norm of 0
+        factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
+        for tensor, g in found:
+            tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
+    return norm
+
+
+def clip_grad_value(parameters: Iterable[agrad.Tensor] | agrad.Tensor, clip_value: float) -> None:
+    """Limit each element of the gradients to the range from -clip_value to clip_value.
+
+    Real and imaginary parts of complex gradients are limited each by itself. The gradients' Tensors are replaced, not
+    changed.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor, or Tensor
+        Leaf Tensors.
+    clip_value : float
+        The largest absolute value, 0 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``clip_value`` is not a number of 0 or more.
+    """
+    bound = number("clip_grad_value", "clip_value", clip_value)
+    with agrad.no_grad():
+        for tensor, g in _gradients(parameters, "clip_grad_value"):
+            if agrad.isdtype(g.dtype, "complex floating"):
+                re, im = (agrad.clip(part(g), -bound, bound) for part in (agrad.real, agrad.imag))
+                tensor.grad = agrad.astype(re, g.dtype) + agrad.astype(im, g.dtype) * 1j
+            else:
+                tensor.grad = agrad.clip(g, -bound, bound)

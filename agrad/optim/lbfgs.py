@@ -1,0 +1,364 @@
+"""L-BFGS, whose steps call the loss several times."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+import agrad
+from agrad.engine.scalars import refuse_trace
+from agrad.errors import ConfigurationError, DtypeError
+from agrad.nn.module import check_state, on_device_of
+from agrad.optim.checks import choice, integer, number
+from agrad.optim.line_search import Point, strong_wolfe
+from agrad.optim.optimizer import Optimizer, Params, Rate
+
+CURVED = 1e-10
+"""The least product of a step and the change of the gradient along it that is remembered."""
+
+
+class _Memory:
+    """What a step knows of those before. A jitted closure, which calls ``zero_grad``, does not look at it."""
+
+    def __init__(self) -> None:
+        self.iterations = self.evaluations = 0
+        self.t = self.loss = 0.0
+        self.scale = 1.0
+        """The multiple of the identity that the inverse Hessian begins with."""
+        self.direction: Any = None
+        self.gradient: Any = None
+        self.history: list[tuple[Any, Any, float]] = []
+        """The kept changes: of the gradient, of the parameters, and the reciprocal of their product."""
+
+
+def _largest(flat: Any) -> float:
+    return agrad.max(agrad.abs(flat)).item() if flat.size else 0.0
+
+
+class LBFGS(Optimizer):
+    """The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno.
+
+    A step calls ``closure`` up to ``max_eval`` times, takes up to ``max_iter`` steps of the method, and reads losses
+    and products from the device. It cannot be part of a jitted function; the closure may call one. Real and imaginary
+    parts of complex parameters are separate unknowns.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of (str, Tensor)
+        Leaf Tensors of any shapes and one precision, on one device, as one group.
+    lr : float or function
+        The first length to try along a direction, or a schedule of it.
+    max_iter : int
+        The most steps of the method in one ``step``.
+    max_eval : int or None
+        The most calls of ``closure``, by default max_iter * 5 // 4.
+    tolerance_grad : float
+        The largest element of the gradient at which a step ends.
+    tolerance_change : float
+        The change of parameters, and of the loss, at which a step ends.
+    history_size : int
+        The number of past changes that are kept.
+    line_search_fn : str or None
+        ``"strong_wolfe"`` to search a length along each direction, None to take ``lr``.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range, or there is more than one group.
+    DtypeError
+        If the parameters are of several precisions.
+
+    Notes
+    -----
+    Nocedal 1980, Mathematics of Computation 35, 773; Liu and Nocedal 1989, Mathematical Programming 45, 503.
+    """
+
+    floats: ClassVar = {"tolerance_grad": None, "tolerance_change": None}
+    flags = ()
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        options = {"lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad}
+        options |= {"tolerance_change": tolerance_change, "history_size": history_size}
+        self._memory = _Memory()
+        super().__init__(params, {**options, "line_search_fn": line_search_fn})
+
+    @property
+    def iterations(self) -> int:
+        """The steps of the method so far."""
+        return self._memory.iterations
+
+    @property
+    def evaluations(self) -> int:
+        """The calls of ``closure`` so far."""
+        return self._memory.evaluations
+
+    @classmethod
+    def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().checked(options)
+        integer("LBFGS", "max_iter", found["max_iter"])
+        if found["max_eval"] is None:
+            found["max_eval"] = found["max_iter"] * 5 // 4
+        integer("LBFGS", "max_eval", found["max_eval"])
+        integer("LBFGS", "history_size", found["history_size"])
+        choice("LBFGS", "line_search_fn", found["line_search_fn"], (None, "strong_wolfe"))
+        return found
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        if self.parts:
+            raise ConfigurationError("LBFGS takes one group of parameters; give all in one list")
+        super().add_param_group(param_group)
+        dtypes = {agrad.real(p.detach()).dtype for p in self.parameters}
+        if len(dtypes) > 1:
+            raise DtypeError(f"LBFGS: parameters are of one precision, found {', '.join(map(str, dtypes))}; cast them")
+
+    @classmethod
+    def transform(cls, **options: Any) -> NoReturn:
+        """Raise an error: steps call the loss, and are no pure functions.
+
+        Parameters
+        ----------
+        **options : object
+            Not used.
+
+        Returns
+        -------
+        NoReturn
+            Nothing.
+
+        Raises
+        ------
+        ConfigurationError
+            Always.
+        """
+        raise ConfigurationError("LBFGS has no transform, because its steps call the loss; use step(closure)")
+
+    # ------------------------------------------------------------------ flat vectors
+
+    def _flat(self, tensors: list[Any]) -> Any:
+        """Return the elements of arrays like the parameters as one real vector."""
+        parts: list[Any] = []
+        for x, p, is_complex in zip(tensors, self.parameters, self._complex, strict=True):
+            x = agrad.zeros_like(p.detach()) if x is None else x.detach()
+            flat = agrad.reshape(x, (-1,))
+            parts += [agrad.real(flat), agrad.imag(flat)] if is_complex else [flat]
+        return agrad.concat(parts)
+
+    def _flat_gradient(self) -> Any:
+        grads = [p.grad for p in self.parameters]
+        pairs = zip(grads, self._complex, strict=True)
+        return self._flat([agrad.conj(g) if c and g is not None else g for g, c in pairs])
+
+    def _move(self, start: list[Any], t: float, direction: Any) -> None:
+        """Set the parameters to ``start + t * direction``."""
+        at = 0
+        for p, x, is_complex in zip(self.parameters, start, self._complex, strict=True):
+            change = direction[at : at + p.size] * t
+            at += p.size
+            if is_complex:
+                change = agrad.astype(change, p.dtype) + agrad.astype(direction[at : at + p.size] * t, p.dtype) * 1j
+                at += p.size
+            p.assign((x + agrad.reshape(change, p.shape)).raw)
+
+    # ------------------------------------------------------------------ the step
+
+    def step(self, closure: Callable[[], Any] | None = None, *, where: Any = None) -> Any:
+        """Take steps of the method until one of the limits is reached.
+
+        Parameters
+        ----------
+        closure : function
+            A function without arguments that sets the gradients to those of the loss alone (``zero_grad``, then
+            ``backward``) and returns the loss.
+        where : None
+            Steps cannot be left out.
+
+        Returns
+        -------
+        object
+            The loss of the first call.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no closure, or ``where`` is given.
+        TracedValueError
+            In a jitted function.
+        """
+        refuse_trace("LBFGS.step", "Call it outside; the closure may call a jitted function")
+        if closure is None or where is not None:
+            raise ConfigurationError(
+                "LBFGS: step(closure) takes a function that calls zero_grad() and backward(), and returns the loss; "
+                "steps cannot be left out"
+            )
+        options = self.settings(0)
+        with agrad.no_grad():
+            first, loss, gradient = self._evaluate(closure)
+            calls = 1
+            for k in range(options["max_iter"]):
+                if k == 0 and _largest(gradient) <= options["tolerance_grad"]:
+                    break
+                self._memory.iterations += 1
+                self._remember(gradient, options["history_size"])
+                self._memory.direction = d = self._quasi_newton(gradient)
+                self._memory.gradient, self._memory.loss = gradient, loss
+                self._memory.t = t = options["lr"]
+                if self.iterations == 1:
+                    self._memory.t = t = min(1.0, 1.0 / agrad.sum(agrad.abs(gradient)).item()) * t
+                slope = agrad.vecdot(gradient, d).item()
+                if slope > -options["tolerance_change"]:
+                    break
+                is_last = k == options["max_iter"] - 1
+                loss, gradient, more = self._along(closure, Point(0.0, loss, gradient, slope), options, calls, is_last)
+                calls += more
+                if is_last or calls >= options["max_eval"] or self._is_done(loss, gradient, options):
+                    break
+        self.steps += 1
+        return first
+
+    def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, float, Any]:
+        with agrad.enable_grad():
+            loss = closure()
+        self._memory.evaluations += 1
+        return loss, agrad.asarray(loss).item(), self._flat_gradient()
+
+    def _remember(self, gradient: Any, most: int) -> None:
+        """Keep the last changes of gradient and parameters, if the loss is curved along them."""
+        if self._memory.gradient is None:
+            return
+        y, s = gradient - self._memory.gradient, self._memory.direction * self._memory.t
+        product = agrad.vecdot(y, s).item()
+        if product > CURVED:
+            self._memory.history = [*self._memory.history, (y, s, 1.0 / product)][-most:]
+            self._memory.scale = product / agrad.vecdot(y, y).item()
+
+    def _quasi_newton(self, gradient: Any) -> Any:
+        """Return minus the product of the approximate inverse Hessian and the gradient."""
+        d = -gradient
+        shares = []
+        for y, s, reciprocal in reversed(self._memory.history):
+            shares.append(agrad.vecdot(s, d) * reciprocal)
+            d = d - y * shares[-1]
+        d = d * self._memory.scale
+        for (y, s, reciprocal), share in zip(self._memory.history, reversed(shares), strict=True):
+            d = d + s * (share - agrad.vecdot(y, d) * reciprocal)
+        return d
+
+    def _along(
+        self, closure: Callable[[], Any], start: Point, options: dict[str, Any], calls: int, is_last: bool
+    ) -> tuple[float, Any, int]:
+        """Move along the direction; return loss and gradient there, and the calls of ``closure`` that it took."""
+        origin = [p.detach() for p in self.parameters]
+        d = self._memory.direction
+
+        def evaluate(t: float) -> Point:
+            self._move(origin, t, d)
+            _, loss, gradient = self._evaluate(closure)
+            return Point(t, loss, gradient, agrad.vecdot(gradient, d).item())
+
+        if options["line_search_fn"] is None:
+            if is_last:  # where nothing reads the loss there
+                self._move(origin, self._memory.t, d)
+                return start.loss, start.gradient, 0
+            new = evaluate(self._memory.t)
+            return new.loss, new.gradient, 1
+        most = options["max_eval"] - calls
+        found, more = strong_wolfe(evaluate, start, self._memory.t, _largest(d), options["tolerance_change"], most)
+        self._move(origin, found.t, d)
+        self._memory.t = found.t
+        return found.loss, found.gradient, more
+
+    def _is_done(self, loss: float, gradient: Any, options: dict[str, Any]) -> bool:
+        """Return True if the gradient is small, or parameters or loss hardly changed."""
+        change = options["tolerance_change"]
+        return (
+            _largest(gradient) <= options["tolerance_grad"]
+            or _largest(self._memory.direction * self._memory.t) <= change
+            or abs(loss - self._memory.loss) < change
+        )
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return the state of a resumed run by name, as NumPy arrays on the host.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The counts, ``lr`` if it is a number, and after the first step the last direction, gradient and loss, and
+            the kept changes.
+        """
+        counts = {"steps": self.steps, "iterations": self.iterations, "evaluations": self.evaluations}
+        state = {name: np.array(value, np.int64) for name, value in counts.items()}
+        if self.parts[0].schedule is None:
+            state["lr"] = np.array(self.numbers[0][0])
+        if self._memory.gradient is not None:
+            state |= {
+                "t": np.array(self._memory.t),
+                "loss": np.array(self._memory.loss),
+                "scale": np.array(self._memory.scale),
+            }
+            state |= {"direction": _host(self._memory.direction), "gradient": _host(self._memory.gradient)}
+            columns = list(zip(*self._memory.history, strict=True)) or [(), (), ()]
+            for name, column in zip(("changes", "moves"), columns, strict=False):
+                like = state["gradient"]
+                state[name] = np.array([_host(x) for x in column], like.dtype).reshape(len(column), like.size)
+            state["reciprocals"] = np.array(columns[2], np.float64)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            Arrays of ``state_dict``, saved on any backend.
+
+        Raises
+        ------
+        ConfigurationError, DataError
+            If the state does not fit. Nothing is changed then.
+        """
+        given = {name: np.asarray(value) for name, value in state.items()}
+        flat = self._flat([None] * len(self.parameters))
+        like, dtype = (flat.size,), flat.dtype.name
+        expected: dict[str, tuple[tuple[int, ...], str]] = {}
+        if self.parts[0].schedule is None:
+            expected["lr"] = ((), "float64")
+        if "gradient" in given:
+            kept = given["reciprocals"].size if "reciprocals" in given else 0
+            expected |= dict.fromkeys(("t", "loss", "scale"), ((), "float64"))
+            expected |= {"direction": (like, dtype), "gradient": (like, dtype), "reciprocals": ((kept,), "float64")}
+            expected |= dict.fromkeys(("changes", "moves"), ((kept, *like), dtype))
+        check_state("the state of LBFGS", given, expected, ["steps", "iterations", "evaluations"])
+        rate = number("LBFGS", "lr", float(given["lr"])) if "lr" in expected else None
+        self._memory = _Memory()
+        if rate is not None:
+            self.numbers[0][0] = rate
+        self.steps, self._memory.iterations, self._memory.evaluations = (
+            int(given[name]) for name in ("steps", "iterations", "evaluations")
+        )
+        if "gradient" in given:
+            self._memory.t, self._memory.loss, self._memory.scale = (
+                float(given[name]) for name in ("t", "loss", "scale")
+            )
+
+            def place(values: np.ndarray) -> Any:
+                return agrad.asarray(on_device_of(self.parameters[0], values))
+
+            self._memory.direction, self._memory.gradient = place(given["direction"]), place(given["gradient"])
+            rows = zip(given["changes"], given["moves"], given["reciprocals"], strict=True)
+            self._memory.history = [(place(y), place(s), float(r)) for y, s, r in rows]
+
+
+def _host(x: Any) -> np.ndarray:
+    return np.array(agrad.asarray(x).numpy())

@@ -1,0 +1,232 @@
+"""The base class of schedulers: steps over rates, and saved state."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.engine.scalars import refuse_trace
+from agrad.errors import ConfigurationError, OperandError
+from agrad.nn.module import check_state
+from agrad.optim.optimizer import Optimizer
+
+
+def for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
+    """Return an option, given as one value or as a list, for each group."""
+    count = len(optimizer.parts)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ConfigurationError(f"{what}: {name} has {len(value)} values, the optimizer {count} groups; give one each")
+    return list(value)
+
+
+def checked_optimizer(what: str, optimizer: Any) -> Optimizer:
+    """Return an optimizer whose rates a scheduler may set."""
+    if not isinstance(optimizer, Optimizer):
+        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
+    for k, part in enumerate(optimizer.parts):
+        if part.schedule is not None:
+            raise ConfigurationError(f"{what}: lr of group {k} is a schedule already; make the optimizer with a number")
+    return optimizer
+
+
+class LRScheduler:
+    """Base class of schedulers, which set the rates of an optimizer's groups.
+
+    Making one sets the first rates, each ``step`` the next ones. Call it after the optimizer's step, outside of a
+    jitted function: a function made by ``agrad.jit`` reads the rate at each call. Schedulers of one optimizer may be
+    used together where they multiply its rates.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1; the groups then have an
+        ``initial_lr``. By default -1.
+
+    Raises
+    ------
+    ConfigurationError
+        If the rate of a group is a schedule, or ``initial_lr`` is missing.
+    OperandError
+        If ``optimizer`` is not one.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        what = type(self).__name__
+        self.optimizer = checked_optimizer(what, optimizer)
+        if type(last_epoch) is not int or last_epoch < -1:
+            raise ConfigurationError(f"{what}: last_epoch is an integer of -1 or more, not {last_epoch!r}")
+        for k, group in enumerate(optimizer.param_groups):
+            if last_epoch < 0:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise ConfigurationError(
+                    f"{what}: group {k} has no initial_lr to go on from; make the scheduler without last_epoch, and "
+                    "load its state"
+                )
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch + 1
+        if last_epoch < 0:
+            self.start()
+        else:
+            self._set(self.closed())
+
+    # ------------------------------------------------------------------ the rates
+
+    def factor(self, n: int) -> float:
+        """Return the multiple of the first rate after ``n`` steps.
+
+        Parameters
+        ----------
+        n : int
+            The number of steps.
+
+        Returns
+        -------
+        float
+            The factor, of what the rate has above ``floor``.
+        """
+        raise ConfigurationError(f"{type(self).__name__} defines no factor(n)")
+
+    floor = 0.0
+    """The rate that ``factor`` counts from."""
+
+    def closed(self) -> list[float]:
+        """Return the rates of the groups from the first ones alone.
+
+        Returns
+        -------
+        list of float
+            A rate for each group.
+        """
+        share = self.factor(self.last_epoch)
+        return [self.floor + (base - self.floor) * share for base in self.base_lrs]
+
+    def get_lr(self) -> list[float]:
+        """Return the rates of the groups from those before.
+
+        Returns
+        -------
+        list of float
+            A rate for each group.
+        """
+        now, before = self.factor(self.last_epoch), self.factor(self.last_epoch - 1)
+        if now == before:
+            return self._rates()
+        if before == 0:
+            return [lr + (base - self.floor) * now for lr, base in zip(self._rates(), self.base_lrs, strict=True)]
+        return [self.floor + (lr - self.floor) * (now / before) for lr in self._rates()]
+
+    def start(self) -> None:
+        """Set the first rates, from those that the groups have."""
+        self.last_epoch, first = 0, self.factor(0)
+        self._set([lr if first == 1 else self.floor + (lr - self.floor) * first for lr in self._rates()])
+
+    def restart(self) -> None:
+        """Set the first rates, from the first ones of the groups."""
+        self._set(self.base_lrs)
+        self.start()
+
+    def _rates(self) -> list[float]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def _set(self, rates: Sequence[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = self._rates()
+
+    def step(self) -> None:
+        """Set the rates of the optimizer's next step.
+
+        Raises
+        ------
+        TracedValueError
+            In a jitted function.
+        """
+        refuse_trace(f"{type(self).__name__}.step", "Call it after the jitted function, which reads the rate each time")
+        self.last_epoch += 1
+        self._set(self.get_lr())
+
+    def get_last_lr(self) -> list[float]:
+        """Return the rates that were set last.
+
+        Returns
+        -------
+        list of float
+            A rate for each group.
+        """
+        return list(self._last_lr)
+
+    # ------------------------------------------------------------------ state
+
+    counts: tuple[str, ...] = ("last_epoch",)
+    """The attributes of saved state that are integers of 0 or more."""
+
+    values: tuple[str, ...] = ()
+    """The attributes of saved state that are numbers."""
+
+    lists: tuple[str, ...] = ("base_lrs", "_last_lr")
+    """The attributes of saved state that have a number for each group."""
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return the state by name, as NumPy arrays.
+
+        Options are not in it: make the scheduler with the same ones. The present rates are in the optimizer's state.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``last_epoch``, and what else the next steps depend on.
+        """
+        state = {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self.counts}
+        state |= {name.strip("_"): np.array(getattr(self, name), np.float64) for name in (*self.values, *self.lists)}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load a state of ``state_dict``.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            The state of a scheduler with the same options.
+
+        Raises
+        ------
+        DataError
+            If the state does not fit. Nothing is changed then.
+        """
+        given = {name: np.asarray(value) for name, value in state.items()}
+        self.check(given)
+        self.take(given)
+
+    def take(self, given: Mapping[str, np.ndarray]) -> None:
+        """Set the attributes of a state that was checked.
+
+        Parameters
+        ----------
+        given : mapping of str to numpy.ndarray
+            Arrays by name.
+        """
+        for name in self.counts:
+            setattr(self, name, int(given[name.strip("_")]))
+        for name in (*self.values, *self.lists):
+            setattr(self, name, given[name.strip("_")].tolist())
+
+    def check(self, given: Mapping[str, np.ndarray]) -> None:
+        """Raise ``DataError`` unless arrays are a state of such a scheduler.
+
+        Parameters
+        ----------
+        given : mapping of str to numpy.ndarray
+            Arrays by name.
+        """
+        size = (len(self.optimizer.parts),)
+        expected = {name.strip("_"): ((), "float64") for name in self.values}
+        expected |= {name.strip("_"): (size, "float64") for name in self.lists}  # type: ignore[misc]
+        check_state(f"the state of {type(self).__name__}", given, expected, [n.strip("_") for n in self.counts])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._last_lr}, last_epoch={self.last_epoch})"

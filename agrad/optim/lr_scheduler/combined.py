@@ -1,0 +1,186 @@
+"""Schedulers made of schedulers."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from agrad.engine.scalars import refuse_trace
+from agrad.errors import ConfigurationError, OperandError
+from agrad.optim.checks import integer
+from agrad.optim.lr_scheduler.base import LRScheduler
+from agrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from agrad.optim.optimizer import Optimizer
+
+
+class _Combined(LRScheduler):
+    """A scheduler of several ones of one optimizer."""
+
+    lists = ("_last_lr",)
+
+    def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+        what = type(self).__name__
+        if not isinstance(schedulers, (list, tuple)) or not schedulers:
+            raise ConfigurationError(f"{what} takes a list of one or more schedulers, not {schedulers!r}")
+        for i, scheduler in enumerate(schedulers):
+            if not isinstance(scheduler, LRScheduler):
+                raise OperandError(f"{what}: schedulers[{i}] is a {type(scheduler).__name__}, not a scheduler")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ConfigurationError(f"{what}: schedulers[{i}] is a ReduceLROnPlateau, whose step takes a metric")
+            if scheduler.optimizer is not (optimizer or schedulers[0].optimizer):
+                raise ConfigurationError(f"{what}: schedulers[{i}] has another optimizer; make all for one")
+        self.schedulers = list(schedulers)
+        self.optimizer = schedulers[0].optimizer
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return the state of this scheduler and of its parts by name, as NumPy arrays.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Its own state, and that of the i-th part under names like ``0.last_epoch``.
+        """
+        parts = [(i, scheduler.state_dict()) for i, scheduler in enumerate(self.schedulers)]
+        return {**super().state_dict(), **{f"{i}.{name}": value for i, state in parts for name, value in state.items()}}
+
+    def check(self, given: Mapping[str, np.ndarray]) -> None:
+        own, parts = self._split(given)
+        super().check(own)
+        for scheduler, part in zip(self.schedulers, parts, strict=True):
+            scheduler.check(part)
+
+    def take(self, given: Mapping[str, np.ndarray]) -> None:
+        own, parts = self._split(given)
+        super().take(own)
+        for scheduler, part in zip(self.schedulers, parts, strict=True):
+            scheduler.take(part)
+
+    def _split(self, given: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return the arrays of this scheduler, and those of each part."""
+        own, parts = dict(given), []
+        for i in range(len(self.schedulers)):
+            stem = f"{i}."
+            parts.append({name.removeprefix(stem): own.pop(name) for name in list(own) if name.startswith(stem)})
+        return own, parts
+
+
+class ChainedScheduler(_Combined):
+    """Schedulers that step together, each from the rates of the one before.
+
+    Parameters
+    ----------
+    schedulers : list of LRScheduler
+        The schedulers of one optimizer, in their order.
+    optimizer : Optimizer or None
+        Their optimizer.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are none, one looks at a metric, or they have several optimizers.
+    OperandError
+        If one is no scheduler.
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        self._take(schedulers, optimizer)
+        self.last_epoch = 0
+        self._last_lr = self._rates()
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        for scheduler in self.schedulers:
+            scheduler.start()
+        self._last_lr = self._rates()
+
+    def restart(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self.start()
+
+    def step(self) -> None:
+        """Step each of the schedulers.
+
+        Raises
+        ------
+        TracedValueError
+            In a jitted function.
+        """
+        for scheduler in self.schedulers:
+            scheduler.step()
+        self.last_epoch += 1
+        self._last_lr = self._rates()
+
+
+class SequentialLR(_Combined):
+    """Schedulers one after another.
+
+    At each milestone the next one begins with its first rates.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer of all.
+    schedulers : list of LRScheduler
+        The schedulers, in their order.
+    milestones : list of int
+        The number of steps at which each but the first one begins, rising.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are none, one looks at a metric, they have several optimizers, or ``milestones`` is not one shorter.
+    OperandError
+        If one is no scheduler.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
+    ) -> None:
+        self._take(schedulers, optimizer)
+        if len(milestones) != len(schedulers) - 1 or sorted(milestones) != list(milestones):
+            raise ConfigurationError(
+                f"SequentialLR: milestones are the {len(schedulers) - 1} steps at which schedulers after the first one "
+                f"begin, rising, not {milestones!r}"
+            )
+        self.milestones = [integer("SequentialLR", "milestones[i]", n, 0) for n in milestones]
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self._present().start()
+        self._last_lr = self._rates()
+
+    def _present(self) -> LRScheduler:
+        return self.schedulers[bisect_right(self.milestones, self.last_epoch)]
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._present().start()
+        self._last_lr = self._rates()
+
+    def restart(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self.start()
+
+    def step(self) -> None:
+        """Step the scheduler whose turn it is.
+
+        Raises
+        ------
+        TracedValueError
+            In a jitted function.
+        """
+        refuse_trace("SequentialLR.step", "Call it after the jitted function, which reads the rate each time")
+        self.last_epoch += 1
+        if self.last_epoch in self.milestones:
+            self._present().restart()
+        else:
+            self._present().step()
+        self._last_lr = self._rates()

@@ -1,0 +1,279 @@
+"""Schedulers of rates that rise and fall, with a momentum that falls and rises."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from agrad.errors import ConfigurationError, OperandError
+from agrad.optim.checks import choice, integer, number
+from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.optim.optimizer import Optimizer
+
+
+def _numbers(what: str, name: str, value: Any, optimizer: Optimizer) -> list[float]:
+    if not isinstance(optimizer, Optimizer):
+        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
+    return [number(what, name, part) for part in for_groups(what, name, value, optimizer)]
+
+
+class _Cyclic(LRScheduler):
+    """A scheduler that sets momentums too, by name ``momentum`` or as ``betas[0]``."""
+
+    base_momentums: list[float]
+    max_momentums: list[float]
+
+    def _take_momentums(self, optimizer: Optimizer, cycle: bool, base: Any, most: Any) -> None:
+        what = type(self).__name__
+        self.cycle_momentum = bool(cycle)
+        if not cycle:
+            return
+        if not {"momentum", "betas"} & set(optimizer.defaults):
+            raise ConfigurationError(
+                f"{what}: {type(optimizer).__name__} has neither momentum nor betas; give cycle_momentum=False"
+            )
+        self.base_momentums = _numbers(what, "base_momentum", base, optimizer)
+        self.max_momentums = _numbers(what, "max_momentum", most, optimizer)
+
+    def rates_and_momentums(self, k: int) -> tuple[float, float]:
+        """Return the rate of a group, and its momentum.
+
+        Parameters
+        ----------
+        k : int
+            The number of the group.
+
+        Returns
+        -------
+        tuple of float
+            (rate, momentum)
+        """
+        raise ConfigurationError(f"{type(self).__name__} defines no rates_and_momentums(k)")
+
+    def closed(self) -> list[float]:
+        rates = []
+        for k, group in enumerate(self.optimizer.param_groups):
+            rate, momentum = self.rates_and_momentums(k)
+            rates.append(rate)
+            if self.cycle_momentum and "betas" in group:
+                group["betas"] = (momentum, *group["betas"][1:])
+            elif self.cycle_momentum:
+                group["momentum"] = momentum
+        return rates
+
+    def get_lr(self) -> list[float]:
+        return self.closed()
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._set(self.closed())
+
+
+class OneCycleLR(_Cyclic):
+    """Rates of one cycle: up to ``max_lr``, and down to almost 0.
+
+    From max_lr / div_factor the rate goes to ``max_lr`` in the first part of the steps, and to
+    max_lr / div_factor / final_div_factor in the rest. The momentum goes from ``max_momentum`` to ``base_momentum`` and
+    back. A step more than ``total_steps`` is an error.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    max_lr : float or list of float
+        The largest rate, or one for each group.
+    total_steps : int or None
+        The number of steps; or give the next two.
+    epochs : int or None
+        The number of epochs.
+    steps_per_epoch : int or None
+        The number of steps in each.
+    pct_start : float
+        The part of the steps to ``max_lr``, from 0 to 1.
+    anneal_strategy : str
+        ``"cos"`` or ``"linear"``.
+    cycle_momentum : bool
+        False to leave the momentum alone.
+    base_momentum : float or list of float
+        The smallest momentum, or beta1.
+    max_momentum : float or list of float
+        The largest one.
+    div_factor : float
+        max_lr / div_factor is the first rate.
+    final_div_factor : float
+        The first rate / final_div_factor is the last one.
+    three_phase : bool
+        True to go down to the first rate as fast as up, and then to the last one.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+
+    Notes
+    -----
+    Smith and Topin 2018, arXiv:1708.07120.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        what = "OneCycleLR"
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ConfigurationError(f"{what} takes total_steps, or both epochs and steps_per_epoch")
+            total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
+        self.total_steps = integer(what, "total_steps", total_steps)
+        if number(what, "pct_start", pct_start) > 1:
+            raise ConfigurationError(f"{what}: pct_start is a number from 0 to 1, not {pct_start!r}")
+        self.anneal_strategy = choice(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self.max_lrs = _numbers(what, "max_lr", max_lr, optimizer)
+        for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
+            if not number(what, name, value):
+                raise ConfigurationError(f"{what}: {name} is a number above 0, not 0")
+        self.final_div_factor = final_div_factor
+        self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
+        up = pct_start * self.total_steps
+        self.ends = [up - 1, 2 * up - 2] if three_phase else [up - 1]
+        self.ends.append(self.total_steps - 1)
+        if last_epoch < 0:
+            for group, most in zip(optimizer.param_groups, self.max_lrs, strict=True):
+                group["initial_lr"] = most / div_factor
+        super().__init__(optimizer, last_epoch)
+
+    def rates_and_momentums(self, k: int) -> tuple[float, float]:
+        n = self.last_epoch
+        if n > self.total_steps:
+            raise ConfigurationError(
+                f"OneCycleLR: step {n} is more than total_steps={self.total_steps}; step less often"
+            )
+        first, most = self.base_lrs[k], self.max_lrs[k]
+        corners = [first, most, *([first] if len(self.ends) == 3 else []), first / self.final_div_factor]
+        phase = next((i for i, end in enumerate(self.ends) if n <= end), len(self.ends) - 1)
+        begin = self.ends[phase - 1] if phase else 0.0
+        length = self.ends[phase] - begin
+        share = (n - begin) / length if length else 1.0
+        rate = self._between(corners[phase], corners[phase + 1], share)
+        if not self.cycle_momentum:
+            return rate, 0.0
+        high, low = self.max_momentums[k], self.base_momentums[k]
+        turns = [high, low, high, high]
+        return rate, self._between(turns[phase], turns[phase + 1], share)
+
+    def _between(self, start: float, end: float, share: float) -> float:
+        if self.anneal_strategy == "linear":
+            return (end - start) * share + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+
+
+class CyclicLR(_Cyclic):
+    """Rates that go up and down between two numbers, again and again.
+
+    In each cycle they go from ``base_lr`` to ``max_lr`` and back on lines, and the momentum the other way. The height
+    of a cycle is the difference of both times the scale: 1 for ``"triangular"``, halved after each cycle for
+    ``"triangular2"``, gamma**n after n steps for ``"exp_range"``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    base_lr : float or list of float
+        The smallest rate, or one for each group.
+    max_lr : float or list of float
+        The largest rate, or one for each group.
+    step_size_up : int
+        The number of steps up, 1 or more.
+    step_size_down : int or None
+        The number of steps down, by default as many.
+    mode : str
+        ``"triangular"``, ``"triangular2"`` or ``"exp_range"``, without ``scale_fn``.
+    gamma : float
+        The factor of ``"exp_range"``.
+    scale_fn : function or None
+        A function to the scale.
+    scale_mode : str
+        ``"cycle"`` to call it with the number of the cycle, from 1, ``"iterations"`` with that of steps.
+    cycle_momentum : bool
+        False to leave the momentum alone.
+    base_momentum : float or list of float
+        The smallest momentum, or beta1.
+    max_momentum : float or list of float
+        The largest one.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+
+    Notes
+    -----
+    Smith 2017, arXiv:1506.01186.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        what = "CyclicLR"
+        base_lrs = _numbers(what, "base_lr", base_lr, optimizer)
+        self.max_lrs = _numbers(what, "max_lr", max_lr, optimizer)
+        self.up = integer(what, "step_size_up", step_size_up)
+        self.down = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
+        self.gamma, self.scale_fn = number(what, "gamma", gamma), scale_fn
+        self.scale_mode = choice(what, "scale_mode", scale_mode, ("cycle", "iterations"))
+        self.mode = mode
+        if scale_fn is None:
+            choice(what, "mode", mode, ("triangular", "triangular2", "exp_range"))
+        elif not callable(scale_fn):
+            raise ConfigurationError(f"{what}: scale_fn is a function, not {scale_fn!r}")
+        self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
+        if last_epoch < 0:
+            for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
+                group["initial_lr"] = lr
+        super().__init__(optimizer, last_epoch)
+
+    def rates_and_momentums(self, k: int) -> tuple[float, float]:
+        n = self.last_epoch
+        cycle, place = n // (self.up + self.down) + 1, n % (self.up + self.down)
+        height = place / self.up if place <= self.up else 1 - (place - self.up) / self.down
+        height *= self._scale(n, cycle)
+        rate = self.base_lrs[k] + (self.max_lrs[k] - self.base_lrs[k]) * height
+        if not self.cycle_momentum:
+            return rate, 0.0
+        return rate, self.max_momentums[k] - (self.max_momentums[k] - self.base_momentums[k]) * height
+
+    def _scale(self, n: int, cycle: int) -> float:
+        if self.scale_fn is not None:
+            return self.scale_fn(cycle if self.scale_mode == "cycle" else n)
+        if self.mode == "exp_range":
+            return self.gamma**n
+        return 0.5 ** (cycle - 1) if self.mode == "triangular2" else 1.0

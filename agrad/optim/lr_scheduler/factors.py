@@ -1,0 +1,423 @@
+"""Schedulers whose rates are multiples of the first ones."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agrad.errors import ConfigurationError, OperandError
+from agrad.optim.checks import integer, number
+from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.optim.optimizer import Optimizer
+from agrad.optim.schedules import Exponential, Step
+
+
+def _share(what: str, name: str, value: float) -> float:
+    """Return a number, checked to be from 0 to 1."""
+    if number(what, name, value) > 1:
+        raise ConfigurationError(f"{what}: {name} is a number from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def _half_cosine(share: float) -> float:
+    """Return 1 at 0, 0 at 1, and half a cosine between."""
+    return (1 + math.cos(math.pi * share)) / 2
+
+
+def _functions(what: str, given: Any, optimizer: Optimizer) -> list[Callable[[int], float]]:
+    if not isinstance(optimizer, Optimizer):
+        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
+    functions = for_groups(what, "lr_lambda", given, optimizer)
+    for f in functions:
+        if not callable(f):
+            raise ConfigurationError(f"{what}: lr_lambda is a function from the number of steps, not {f!r}")
+    return functions
+
+
+class StepLR(LRScheduler):
+    """Rates multiplied by ``gamma`` after every ``step_size`` steps.
+
+    The factor of the schedule ``optim.Step``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    step_size : int
+        The number of steps with one rate, 1 or more.
+    gamma : float
+        The factor, 0 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size = integer("StepLR", "step_size", step_size)
+        self.gamma = number("StepLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return Step(1.0, self.step_size, self.gamma)(n)
+
+
+class MultiStepLR(LRScheduler):
+    """Rates multiplied by ``gamma`` at each of the ``milestones``.
+
+    After n steps the factor is gamma to the number of milestones up to n.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    milestones : iterable of int
+        Numbers of steps; one that is given twice counts twice.
+    gamma : float
+        The factor, 0 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones = sorted([integer("MultiStepLR", "milestones[i]", n, 0) for n in milestones])
+        self.gamma = number("MultiStepLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return self.gamma ** bisect_right(self.milestones, n)
+
+
+class ConstantLR(LRScheduler):
+    """Rates multiplied by ``factor`` for the first ``total_iters`` steps.
+
+    After that they are multiplied by 1 / factor.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    factor : float
+        The factor, from 0 to 1.
+    total_iters : int
+        The number of steps with it, 1 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
+        self.share = _share("ConstantLR", "factor", factor)
+        self.total_iters = integer("ConstantLR", "total_iters", total_iters)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return self.share if n < self.total_iters else 1.0
+
+
+class LinearLR(LRScheduler):
+    """Rates whose factor goes from one number to another on a line.
+
+    It is start_factor + (end_factor - start_factor) * n / total_iters after n steps, and end_factor after
+    ``total_iters``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    start_factor : float
+        The first factor, above 0 and at most 1.
+    end_factor : float
+        The last factor, from 0 to 1.
+    total_iters : int
+        The number of steps to it, 1 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        self.start_factor = _share("LinearLR", "start_factor", start_factor)
+        if not self.start_factor:
+            raise ConfigurationError("LinearLR: start_factor is above 0, not 0: later rates are multiples of it")
+        self.end_factor = _share("LinearLR", "end_factor", end_factor)
+        self.total_iters = integer("LinearLR", "total_iters", total_iters)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return self.start_factor + (self.end_factor - self.start_factor) * min(self.total_iters, n) / self.total_iters
+
+
+class ExponentialLR(LRScheduler):
+    """Rates multiplied by ``gamma`` after every step.
+
+    The factor of the schedule ``optim.Exponential``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    gamma : float
+        The factor, 0 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = number("ExponentialLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return Exponential(1.0, self.gamma)(n)
+
+
+class PolynomialLR(LRScheduler):
+    """Rates that fall to 0 by a power of the steps that are left.
+
+    The factor is (1 - n / total_iters)**power after n steps, and 0 after ``total_iters``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    total_iters : int
+        The number of steps to 0, 1 or more.
+    power : float
+        The power, 0 or more.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = integer("PolynomialLR", "total_iters", total_iters)
+        self.power = number("PolynomialLR", "power", power)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return (1.0 - min(self.total_iters, n) / self.total_iters) ** self.power
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Rates on a cosine between the first one and ``eta_min``.
+
+    After n steps the rate is eta_min + (lr - eta_min) * (1 + cos(pi * n / T_max)) / 2. It rises again after ``T_max``;
+    the schedule ``optim.Cosine`` stays.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    T_max : int
+        The number of steps to ``eta_min``, 1 or more.
+    eta_min : float
+        The smallest rate.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+
+    Notes
+    -----
+    Loshchilov and Hutter 2017, arXiv:1608.03983.
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max = integer("CosineAnnealingLR", "T_max", T_max)
+        self.floor = number("CosineAnnealingLR", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        return _half_cosine(n % (2 * self.T_max) / self.T_max)
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Rates that fall on half a cosine, again and again.
+
+    In a round of T steps the rate after n of them is eta_min + (lr - eta_min) * (1 + cos(pi * n / T)) / 2.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    T_0 : int
+        The number of steps of the first round, 1 or more.
+    T_mult : int
+        The factor of the length from round to round, 1 or more.
+    eta_min : float
+        The smallest rate.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+
+    Notes
+    -----
+    Loshchilov and Hutter 2017, arXiv:1608.03983.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        self.T_0 = integer("CosineAnnealingWarmRestarts", "T_0", T_0)
+        self.T_mult = integer("CosineAnnealingWarmRestarts", "T_mult", T_mult)
+        self.floor = number("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: float) -> float:
+        length = self.T_0
+        if self.T_mult == 1:
+            n = n % length
+        while n >= length:
+            n, length = n - length, length * self.T_mult
+        return _half_cosine(n / length)
+
+    def get_lr(self) -> list[float]:
+        return self.closed()
+
+    def step(self, epoch: float | None = None) -> None:
+        """Set the rates of the optimizer's next step.
+
+        Parameters
+        ----------
+        epoch : float or None
+            The number of steps to set the rates of, with a fraction if steps are counted in epochs; by default one more
+            than before.
+
+        Raises
+        ------
+        TracedValueError
+            In a jitted function.
+        """
+        if epoch is None:
+            super().step()
+            return
+        share = self.factor(number("CosineAnnealingWarmRestarts", "epoch", epoch))
+        self.last_epoch = math.floor(epoch)
+        self._set([self.floor + (base - self.floor) * share for base in self.base_lrs])
+
+
+class LambdaLR(LRScheduler):
+    """Rates that are the first ones times a function of the number of steps.
+
+    Whatever else changes a rate is overwritten.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    lr_lambda : function or list of function
+        A function from the number of steps to the factor, or one for each group.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        self.lr_lambdas = _functions("LambdaLR", lr_lambda, optimizer)
+        super().__init__(optimizer, last_epoch)
+
+    def closed(self) -> list[float]:
+        return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+    def get_lr(self) -> list[float]:
+        return self.closed()
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._set(self.closed())
+
+
+class MultiplicativeLR(LRScheduler):
+    """Rates multiplied after each step by a function of the number of steps.
+
+    The first rates are those of the groups.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    lr_lambda : function or list of function
+        A function from the number of steps to the factor, or one for each group.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        self.lr_lambdas = _functions("MultiplicativeLR", lr_lambda, optimizer)
+        super().__init__(optimizer, last_epoch)
+
+    def closed(self) -> list[float]:
+        return self._rates()
+
+    def get_lr(self) -> list[float]:
+        return [lr * f(self.last_epoch) for lr, f in zip(self._rates(), self.lr_lambdas, strict=True)]
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._set(self._rates())
+
+    def restart(self) -> None:
+        self.last_epoch = 0
+        self._set(self.get_lr())

@@ -1,0 +1,113 @@
+"""A scheduler that looks at a metric."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import agrad
+from agrad.engine.scalars import refuse_trace
+from agrad.errors import ConfigurationError
+from agrad.optim.checks import choice, integer, number
+from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, for_groups
+from agrad.optim.optimizer import Optimizer
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Rates multiplied by ``factor`` when a metric gets no better.
+
+    ``step(metrics)`` takes the metric. It is better if it passes the best one so far by the threshold.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    mode : str
+        ``"min"`` if smaller is better, ``"max"`` if larger is.
+    factor : float
+        The factor, below 1.
+    patience : int
+        The number of steps without a better metric that change nothing.
+    threshold : float
+        The least change that counts.
+    threshold_mode : str
+        ``"rel"`` for a part of the best metric, ``"abs"`` for a difference.
+    cooldown : int
+        The number of steps after a change in which none counts.
+    min_lr : float or list of float
+        The smallest rate, or one for each group.
+    eps : float
+        The change of a rate that is left out.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    counts = ("last_epoch", "num_bad_epochs", "cooldown_counter")
+    values = ("best",)
+    lists = ("_last_lr",)
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        what = "ReduceLROnPlateau"
+        self.optimizer = checked_optimizer(what, optimizer)
+        self.mode = choice(what, "mode", mode, ("min", "max"))
+        self.threshold_mode = choice(what, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.share = number(what, "factor", factor, 1)
+        self.patience, self.cooldown = integer(what, "patience", patience, 0), integer(what, "cooldown", cooldown, 0)
+        self.threshold, self.eps = number(what, "threshold", threshold), number(what, "eps", eps)
+        self.min_lrs = [number(what, "min_lr", lr) for lr in for_groups(what, "min_lr", min_lr, optimizer)]
+        self.best = math.inf if mode == "min" else -math.inf
+        self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
+        self._last_lr = self._rates()
+
+    def step(self, metrics: Any) -> None:  # type: ignore[override]
+        """Make the rates smaller if a metric has been no better for too long.
+
+        Parameters
+        ----------
+        metrics : float or array
+            The metric, a number or an array of one element, which is read.
+
+        Raises
+        ------
+        TracedValueError
+            In a jitted function.
+        """
+        refuse_trace("ReduceLROnPlateau.step", "Call it after the jitted function, with a value that it returned")
+        if len(self.min_lrs) != len(self.optimizer.parts):
+            raise ConfigurationError(
+                f"ReduceLROnPlateau was made for {len(self.min_lrs)} groups, the optimizer has "
+                f"{len(self.optimizer.parts)}; make a new scheduler"
+            )
+        now = float(agrad.asarray(metrics).item())
+        self.last_epoch += 1
+        if self._is_better(now):
+            self.best, self.num_bad_epochs = now, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            rates = self._rates()
+            smaller = [max(lr * self.share, least) for lr, least in zip(rates, self.min_lrs, strict=True)]
+            self._set([new if lr - new > self.eps else lr for lr, new in zip(rates, smaller, strict=True)])
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = self._rates()
+
+    def _is_better(self, now: float) -> bool:
+        change = self.threshold if self.mode == "max" else -self.threshold
+        bound = self.best * (1 + change) if self.threshold_mode == "rel" else self.best + change
+        return now < bound if self.mode == "min" else now > bound

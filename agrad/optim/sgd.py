@@ -1,0 +1,158 @@
+"""Stochastic gradient descent."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import agrad
+from agrad.engine.scalars import host_call
+from agrad.errors import ConfigurationError
+from agrad.ops.updates import descent, sgd_update, sgd_update_p
+from agrad.optim.optimizer import Optimizer, Params, Rate
+
+# A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
+# function the call of the update notes it as a whole.
+_SGD: Any = sgd_update_p.primitive  # type: ignore[attr-defined]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with optional momentum.
+
+    With the gradient g (plus ``weight_decay * p``) a step takes v = momentum * v + (1 - dampening) * g and
+    p = p - lr * v. Without momentum v is g.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    momentum : float
+        The share of the velocity that a step keeps.
+    dampening : float
+        The share of the gradient that is not added to the velocity, from the second step on.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    nesterov : bool
+        True to step by g + momentum * v, the velocity ahead.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is below 0, or for ``nesterov`` without momentum or with dampening.
+
+    Notes
+    -----
+    Sutskever et al. 2013, Proceedings of ICML, with the sign and the place of ``lr`` as in PyTorch.
+    """
+
+    floats: ClassVar = {"momentum": None, "dampening": None, "weight_decay": None}
+    flags = ("nesterov", "maximize")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+
+    @classmethod
+    def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().checked(options)
+        if found["nesterov"] and (not found["momentum"] or found["dampening"]):
+            raise ConfigurationError(f"{cls.__name__}: nesterov takes a momentum above 0 and no dampening")
+        return found
+
+    @classmethod
+    def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("v",) if options["momentum"] else ()
+
+    @classmethod
+    def update(
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
+    ) -> tuple[Any, ...]:
+        if options["dampening"] != 0:
+            # it does not hold at the first step
+            if hasattr(count, "shape"):
+                parts = [cls.update(p, g, arrays, n, None if donate is None else False, **options) for n in (1, 2)]
+                return tuple([agrad.where(count > 1, b, a) for a, b in zip(*parts, strict=True)])
+            if count <= 1:
+                options["dampening"] = 0.0
+        if donate is None:
+            update: Any = sgd_update
+        else:
+            update = sgd_update_p if isinstance(p, agrad.Tensor) else _SGD.raw[type(p)]
+        p_new, v_new = update(p, g, arrays[0] if arrays else g, donate=bool(donate), **options)
+        return (p_new, v_new) if arrays else (p_new,)
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent.
+
+    At its n-th step the rate is r = lr / (1 + lambd * lr * (n - 1))**alpha and p = (1 - lambd * r) * p - r * g. The
+    state ``mean`` is the mean of the parameters since step ``t0``, and before it the parameter.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    lambd : float
+        The decay of the parameter and of the rate.
+    alpha : float
+        The power of the rate's decay.
+    t0 : float
+        The number of the step from which on parameters are averaged.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is below 0.
+
+    Notes
+    -----
+    Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838. PyTorch's rate r is computed from
+    the ``lr`` of the step before.
+    """
+
+    slots = ("mean",)
+    floats: ClassVar = {"lambd": None, "alpha": None, "t0": None, "weight_decay": None}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rate = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0}
+        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lambd: float, alpha: float, t0: float,
+        weight_decay: float, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        rate = lr / (1 + lambd * lr * (count - 1)) ** alpha
+        p = p * (1 - lambd * rate) - g * rate
+        (mean,) = arrays
+        since = count - 1 - t0
+        share = 1 / (xp.clip(since, 1, None) if hasattr(since, "shape") else host_call(max, 1, since))
+        return p, mean + (p - mean) * share

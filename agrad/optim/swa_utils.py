@@ -1,0 +1,314 @@
+"""Averages of a model's weights over the steps of its training."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, OperandError
+from agrad.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from agrad.nn.module import Module, on_device_of
+from agrad.optim.checks import choice, integer, number
+from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.optim.optimizer import Optimizer
+
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+
+Average = Callable[[Any, Any, Any], Any]
+Averages = Callable[[Sequence[Any], Sequence[Any], Any], Sequence[Any]]
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Average:
+    """Return a function that moves an average towards a value.
+
+    Parameters
+    ----------
+    decay : float
+        The share of the average that is kept, from 0 to 1.
+
+    Returns
+    -------
+    function
+        From (average, value, number of values so far) to decay * average + (1 - decay) * value.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``decay`` is out of range.
+    """
+    if number("get_ema_avg_fn", "decay", decay) > 1:
+        raise ConfigurationError(f"get_ema_avg_fn: decay is a number from 0 to 1, not {decay!r}")
+    return lambda average, value, count: average * decay + value * (1 - decay)
+
+
+def get_swa_avg_fn() -> Average:
+    """Return a function that adds a value to a mean.
+
+    Returns
+    -------
+    function
+        From (mean, value, number of values so far) to the mean of one value more.
+    """
+    return lambda mean, value, count: mean + (value - mean) / agrad.astype(count + 1, agrad.real(mean).dtype)
+
+
+def _of_all(function: Average) -> Averages:
+    return lambda averages, values, count: [function(a, v, count) for a, v in zip(averages, values, strict=True)]
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
+    """Return ``get_ema_avg_fn`` for lists of averages and values.
+
+    Parameters
+    ----------
+    decay : float
+        The share of the averages that is kept, from 0 to 1.
+
+    Returns
+    -------
+    function
+        From (averages, values, number of values so far) to the list of new averages.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``decay`` is out of range.
+    """
+    return _of_all(get_ema_avg_fn(decay))
+
+
+def get_swa_multi_avg_fn() -> Averages:
+    """Return ``get_swa_avg_fn`` for lists of means and values.
+
+    Returns
+    -------
+    function
+        From (means, values, number of values so far) to the list of new means.
+    """
+    return _of_all(get_swa_avg_fn())
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages of the model's.
+
+    ::
+
+        averaged = optim.swa_utils.AveragedModel(model, multi_avg_fn=optim.swa_utils.get_ema_multi_avg_fn(0.999))
+        ...                                  # after each step, jitted or not:
+        averaged.update_parameters(model)
+        prediction = averaged(x)             # with the averages
+
+    It is a Module: its state is saved and loaded, it is moved and evaluated like one.
+
+    Parameters
+    ----------
+    model : Module
+        The model, which is copied.
+    device : str, device or None
+        Where the copy is put, by default where the model is.
+    avg_fn : function or None
+        A function from (average, value, number of values so far) to the new average. By default the mean.
+    multi_avg_fn : function or None
+        The same for lists; it returns the new averages.
+    use_buffers : bool
+        True to average floating buffers too. Otherwise buffers are those of the model.
+
+    Raises
+    ------
+    ConfigurationError
+        If both functions are given.
+    OperandError
+        If ``model`` is not a Module with parameters.
+
+    Notes
+    -----
+    Izmailov et al. 2018, arXiv:1803.05407; Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Average | None = None,
+        multi_avg_fn: Averages | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        if not isinstance(model, Module) or not model.parameters():
+            raise OperandError(f"AveragedModel takes a Module with parameters, not {model!r}")
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise ConfigurationError("AveragedModel takes avg_fn or multi_avg_fn, not both")
+        self.module = copy.deepcopy(model)
+        self.module.zero_grad()
+        if device is not None:
+            self.module.to(device)
+        self.multi_avg_fn = multi_avg_fn or _of_all(avg_fn or get_swa_avg_fn())
+        self.use_buffers = bool(use_buffers)
+        first = self.module.parameters()[0]
+        self.n_averaged = agrad.asarray(on_device_of(first, np.zeros(1, np.int64)))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result of the copy, with the averages.
+
+        Parameters
+        ----------
+        *args, **kwargs : any
+            The arguments of the model.
+
+        Returns
+        -------
+        any
+            The result.
+        """
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the parameters of the model into the averages.
+
+        The first ones replace those of the copy. Nothing is read back from a device.
+
+        Parameters
+        ----------
+        model : Module
+            The model that was copied, or one like it.
+
+        Raises
+        ------
+        OperandError
+            If its parameters or buffers are of other names or shapes.
+        """
+        mine, theirs = (dict(m.named_parameters() + m.named_buffers()) for m in (self.module, model))
+        shapes = [{name: tensor.shape for name, tensor in found.items()} for found in (mine, theirs)]
+        if shapes[0] != shapes[1]:
+            wrong = [name for name in {**mine, **theirs} if shapes[0].get(name) != shapes[1].get(name)]
+            raise OperandError(f"AveragedModel was made of another model; they differ in {', '.join(wrong[:5])}")
+        parameters = dict(self.module.named_parameters())
+        with agrad.no_grad():
+            count = agrad.reshape(self.n_averaged.detach(), ())
+            values = {name: self._here(tensor, mine[name]) for name, tensor in theirs.items()}
+            kinds = ("real floating", "complex floating")
+            taken = [n for n, x in mine.items() if n in parameters or (self.use_buffers and x.dtype.kind in kinds)]
+            averages = [mine[name].detach() for name in taken]
+            new = self.multi_avg_fn(averages, [values[name] for name in taken], count)
+            for name, average in zip(taken, new, strict=True):
+                values[name] = agrad.where(count == 0, values[name], agrad.astype(average, mine[name].dtype))
+            for name, tensor in mine.items():
+                tensor.assign(values[name].bare)
+            self.n_averaged.assign((self.n_averaged + 1).bare)
+
+    @staticmethod
+    def _here(tensor: agrad.Tensor, like: agrad.Tensor) -> agrad.Tensor:
+        value = tensor.detach()
+        return value if (value.backend, value.device) == (like.backend, like.device) else value.to(like.device)
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Set the running values of batch normalizations to the means over batches.
+
+    The averages of weights have had no training, and so no running values of their own.
+
+    Parameters
+    ----------
+    loader : iterable
+        Batches, each an array, or a tuple or list with it as the first member.
+    model : Module
+        The model, which is called on each batch, in training.
+    device : str, device or None
+        Where batches are moved to.
+    """
+    kinds = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
+    found = [m for _, m in model.named_modules() if isinstance(m, kinds) and m.running_mean is not None]
+    if not found:
+        return
+    modes = [(module, module.training) for _, module in model.named_modules()]
+    momenta = [module.momentum for module in found]
+    model.train()
+    try:
+        with agrad.no_grad():
+            for n, batch in enumerate(loader):
+                x = batch[0] if isinstance(batch, (list, tuple)) else batch
+                for module in found:
+                    module.momentum = 1 / (n + 1)  # the mean of all batches so far
+                model(x if device is None else agrad.asarray(x).to(device))
+    finally:
+        for module, momentum in zip(found, momenta, strict=True):
+            module.momentum = momentum
+        for module, mode in modes:
+            module.training = mode
+
+
+class SWALR(LRScheduler):
+    """Rates that go to ``swa_lr`` and stay there.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The optimizer, with a number as the ``lr`` of each group.
+    swa_lr : float or list of float
+        The last rate, or one for each group.
+    anneal_epochs : int
+        The number of steps to it, 0 or more.
+    anneal_strategy : str
+        ``"cos"`` for half a cosine, ``"linear"`` for a line.
+    last_epoch : int
+        The number of steps of an earlier run that this one goes on from, less 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | list[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise OperandError(f"SWALR takes an optimizer, not a {type(optimizer).__name__}")
+        self.swa_lrs = [number("SWALR", "swa_lr", lr) for lr in for_groups("SWALR", "swa_lr", swa_lr, optimizer)]
+        self.anneal_epochs = integer("SWALR", "anneal_epochs", anneal_epochs, 0)
+        self.anneal_strategy = choice("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, n: int) -> float:
+        """Return the share of the way to ``swa_lr`` that is left after ``n`` steps.
+
+        Parameters
+        ----------
+        n : int
+            The number of steps.
+
+        Returns
+        -------
+        float
+            A share from 1 to 0.
+        """
+        share = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
+        return (1 + math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else 1 - share
+
+    def closed(self) -> list[float]:
+        left = self.factor(self.last_epoch)
+        return [swa + (base - swa) * left for base, swa in zip(self.base_lrs, self.swa_lrs, strict=True)]
+
+    def get_lr(self) -> list[float]:
+        now, before = self.factor(self.last_epoch), self.factor(self.last_epoch - 1)
+        ratio = now / before if before else 0.0
+        return [swa + (lr - swa) * ratio for lr, swa in zip(self._rates(), self.swa_lrs, strict=True)]
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._set(self._rates() if self.anneal_epochs else self.swa_lrs)

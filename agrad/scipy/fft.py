@@ -1,0 +1,282 @@
+"""Fourier and cosine transforms by the names of ``scipy.fft``."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
+from agrad.scipy.shared import array, function
+
+__all__ = [
+    "dct",
+    "dctn",
+    "fft",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "idct",
+    "idctn",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftn",
+]
+
+_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+_NORMS = ("backward", "forward", "ortho")
+
+
+def _complex(x: Tensor) -> Tensor:
+    return agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
+
+
+def _weighted(x: Tensor, axis: int, weights: np.ndarray) -> Tensor:
+    """Return ``x`` times a vector along an axis."""
+    if weights.dtype.kind == "c" and not is_complex(x):
+        x = _complex(x)
+    return x * constant(weights.astype(x.dtype.name).reshape(on_axis(-1, axis, x.ndim)), x)
+
+
+def _cosines(x: Tensor, kind: int, axis: int) -> Tensor:
+    """Return the transform of a real array without a factor, as SciPy's "backward".
+
+    Types 1 and 2 are Fourier transforms of the even continuation, 3 and 4 of the numbers turned by a phase.
+    """
+    n = x.shape[axis]
+    turns = np.exp(-0.5j * math.pi / n * np.arange(n))
+    if kind < 3:
+        back = agrad.flip(x if kind == 2 else x[along(axis, slice(1, -1))], axis=axis)
+        # a sum and not a concatenation, after which Dask transforms no axis
+        whole = between_zeros(x, {axis: (0, back.shape[axis])}) + between_zeros(back, {axis: (n, 0)})
+        whole = agrad.fft.rfft(whole, axis=axis)[along(axis, slice(n))]
+        return agrad.real(whole if kind == 1 else _weighted(whole, axis, turns))
+    first = turns * np.where(np.arange(n) > 0, 2.0, 1.0) if kind == 3 else 2 * turns
+    padded = between_zeros(_weighted(x, axis, first), {axis: (0, n)})
+    whole = agrad.fft.fft(padded, axis=axis)[along(axis, slice(n))]
+    if kind == 4:
+        whole = _weighted(whole, axis, np.exp(-0.25j * math.pi / n * (2 * np.arange(n) + 1)))
+    return agrad.real(whole)
+
+
+def _of_length(x: Tensor, n: int, axis: int) -> Tensor:
+    """Return ``x`` cut or continued with zeros."""
+    if n <= x.shape[axis]:
+        return x[along(axis, slice(n))]
+    return between_zeros(x, {axis: (0, n - x.shape[axis])})
+
+
+def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, orthogonalize: Any) -> Tensor:
+    if is_complex(x):
+        parts = [_transform(name, v, kind, n, axis, norm, orthogonalize) for v in (agrad.real(x), agrad.imag(x))]
+        return parts[0] + parts[1] * 1j
+    norm = "backward" if norm is None else norm
+    if kind not in _INVERSE or norm not in _NORMS:
+        raise ConfigurationError(f"{name}: type is 1 to 4 and norm one of {', '.join(_NORMS)}, not {kind!r}, {norm!r}")
+    if name[0] == "i":
+        kind, norm = _INVERSE[kind], {"backward": "forward", "forward": "backward"}.get(norm, norm)
+    axis = axis_of(axis, x.ndim)
+    x = x if n is None else _of_length(x, int(n), axis)
+    n = x.shape[axis]
+    if n < 1 + (kind == 1):
+        raise ShapeError(f"{name} of type {kind} takes an axis of {1 + (kind == 1)} or more elements, not {n}")
+    ends = np.ones(n)
+    if (norm == "ortho" if orthogonalize is None else orthogonalize) and kind < 4:
+        ends[0] = math.sqrt(2)
+        ends[-1] = math.sqrt(2) if kind == 1 else ends[-1]
+    length = 2 * (n - 1) if kind == 1 else 2 * n
+    scale = {"backward": 1.0, "forward": 1 / length, "ortho": 1 / math.sqrt(length)}[norm]
+    x = _weighted(x, axis, ends) if kind in (1, 3) and ends[0] > 1 else x
+    out = _cosines(x, kind, axis)
+    after = scale / ends if kind in (1, 2) else np.full(n, scale)
+    return out if (after == 1).all() else _weighted(out, axis, after)
+
+
+def _one(name: str, what: str) -> Any:
+    def transform(
+        x: Any,
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        orthogonalize: bool | None = None,
+    ) -> Any:
+        return _transform(name, array(x), type, n, axis, norm, orthogonalize)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"""Return the {what} cosine transform along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Real or complex.
+    type : int
+        1 to 4.
+    n : int, optional
+        The length of the transform: ``x`` is cut, or continued with zeros.
+    axis : int
+        The axis.
+    norm : {{"backward", "ortho", "forward"}}, optional
+        As in SciPy: which of the two transforms has the factor.
+    overwrite_x, workers : optional
+        Without effect.
+    orthogonalize : bool, optional
+        Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x`` but for ``n``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another type or norm.
+    ShapeError
+        For an axis that is too short.
+
+    Notes
+    -----
+    By the fast Fourier transform of an array of twice the length.
+    """
+    return function(transform)
+
+
+def _many(name: str, what: str) -> Any:
+    def transform(
+        x: Any,
+        type: int = 2,
+        s: Sequence[int] | None = None,
+        axes: Any = None,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Any:
+        x = array(x)
+        lengths = None if s is None else [int(n) for n in np.atleast_1d(s)]
+        if axes is None and lengths is not None:
+            axes = tuple(range(x.ndim - len(lengths), x.ndim))
+        over = axes_of(axes, x.ndim)
+        if lengths is not None and len(lengths) != len(over):
+            raise ShapeError(f"{name}: {len(lengths)} lengths for {len(over)} axes")
+        for i, axis in enumerate(over):
+            x = _transform(name[:-1], x, type, lengths and lengths[i], axis, norm, orthogonalize)
+        return x
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"""Return the {what} cosine transform along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Real or complex.
+    type : int
+        1 to 4.
+    s : sequence of int, optional
+        The lengths of the transforms.
+    axes : int or sequence of int, optional
+        The axes; by default all, or with ``s`` the last ones.
+    norm : {{"backward", "ortho", "forward"}}, optional
+        As in SciPy: which of the two transforms has the factor.
+    overwrite_x, workers : optional
+        Without effect.
+    orthogonalize : bool, optional
+        Use the orthogonal form, by default with ``norm="ortho"``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x`` but for ``s``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another type or norm.
+    ShapeError
+        For an axis that is too short, or lengths that do not fit.
+    """
+    return function(transform)
+
+
+dct, idct = _one("dct", "discrete"), _one("idct", "inverse discrete")
+dctn, idctn = _many("dctn", "discrete"), _many("idctn", "inverse discrete")
+
+
+def _fourier(name: str) -> Any:
+    found, of_axes = getattr(agrad.fft, name), name[-1] == "n"
+    length, place = ("s", "axes") if of_axes else ("n", "axis")
+
+    def call(x: Any, size: Any, axis: Any, norm: Any) -> Any:
+        x = array(x)
+        if name not in ("rfft", "rfftn", "ihfft") and not is_complex(x):
+            x = _complex(x)
+        return found(x, **{length: size, place: axis}, norm="backward" if norm is None else norm)
+
+    def one(
+        x: Any, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False, workers: Any = None
+    ) -> Any:
+        return call(x, n, axis, norm)
+
+    def many(
+        x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: bool = False, workers: Any = None
+    ) -> Any:
+        return call(x, s, axes, norm)
+
+    transform = many if of_axes else one
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"""Return ``agrad.fft.{name}``, with SciPy's arguments.
+
+    Parameters
+    ----------
+    x : array
+        As of that function, or of any other dtype.
+    {length}, {place}, norm : optional
+        As of that function.
+    overwrite_x, workers : optional
+        Without effect.
+
+    Returns
+    -------
+    array
+        As of that function.
+    """
+    return function(transform)
+
+
+def _shift(name: str) -> Any:
+    def shifted(x: Any, axes: Any = None) -> Any:
+        return getattr(agrad.fft, name)(agrad.asarray(x), axes=axes)
+
+    shifted.__name__ = shifted.__qualname__ = name
+    shifted.__doc__ = f"""Return ``agrad.fft.{name}``.
+
+    Parameters
+    ----------
+    x : array
+        Of any dtype.
+    axes : int or sequence of int, optional
+        The axes, by default all.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+    """
+    return function(shifted)
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = map(_fourier, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
+fftn, ifftn, rfftn, irfftn = map(_fourier, ("fftn", "ifftn", "rfftn", "irfftn"))
+fftshift, ifftshift = _shift("fftshift"), _shift("ifftshift")

@@ -1,0 +1,375 @@
+"""Callbacks of a `Trainer`: they see the records of a run, and may end it, save it or change its rates."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+from array import array
+from collections.abc import Callable, Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from agrad.data.files import StrPath, check_writable
+from agrad.errors import ConfigurationError, DataError, OperandError, SaveError, printable
+from agrad.train.display import ProgressBar
+from agrad.train.hooks import Callback, Record
+from agrad.train.history import draw, entry, figure_class
+
+if TYPE_CHECKING:
+    from agrad.train.trainer import Trainer
+
+__all__ = [
+    "Callback",
+    "Checkpoint",
+    "EarlyStopping",
+    "JSONLogger",
+    "LambdaCallback",
+    "LearningCurves",
+    "ProgressBar",
+    "Scheduler",
+]
+
+HIGHER = ("accuracy", "acc", "precision", "recall", "f1", "auc", "r2", "score")
+"""Parts of the names of entries of which more is better."""
+
+
+class Monitored(Callback):
+    """Base class of callbacks that look for the best epoch.
+
+    Parameters
+    ----------
+    monitor : str or None
+        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+    mode : {"auto", "min", "max"}
+        Whether less or more is better; "auto" decides by the name.
+    min_delta : float
+        The least change that counts as better.
+
+    Raises
+    ------
+    ConfigurationError
+        If `mode` is another one, or `min_delta` is below 0.
+    """
+
+    def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
+        what = type(self).__name__
+        if mode not in ("auto", "min", "max"):
+            raise ConfigurationError(f"{what}: mode is auto, min or max, not {mode!r}")
+        if not min_delta >= 0:
+            raise ConfigurationError(f"{what}: min_delta is a number of 0 or more, not {min_delta!r}")
+        self.monitor, self.mode, self.min_delta = monitor, mode, float(min_delta)
+        self.best: float | None = None
+
+    def better(self, record: Record) -> bool:
+        """Note the value of an epoch, and return True if it is the best so far."""
+        name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
+        value = record.get(entry(name))
+        if value is None:
+            have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
+            raise ConfigurationError(f"{type(self).__name__}: no record of {name!r} to monitor; an epoch has {have}")
+        more = self.mode == "max" or (self.mode == "auto" and any(part in name for part in HIGHER))
+        sign = -1.0 if more else 1.0
+        if math.isnan(value) or (self.best is not None and sign * (self.best - value) <= self.min_delta):
+            return False
+        self.best = float(value)
+        return True
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {} if self.best is None else {"best": np.array(self.best, np.float64)}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        self.best = float(state["best"]) if "best" in state else None
+
+
+class EarlyStopping(Monitored):
+    """Ends the training when an entry of the records gets no better.
+
+    Parameters
+    ----------
+    monitor : str or None
+        The entry; None for `validation_loss`, or `loss` without validation.
+    patience : int
+        The number of epochs without a better value after which the training ends.
+    min_delta : float
+        The least change that counts as better.
+    mode : {"auto", "min", "max"}
+        Whether less or more is better; "auto" decides by the name.
+    restore_best : bool
+        True to give the model the values of the best epoch when the training has ended.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range; in training if there is no such entry.
+    """
+
+    def __init__(
+        self,
+        monitor: str | None = None,
+        patience: int = 5,
+        min_delta: float = 0.0,
+        mode: str = "auto",
+        restore_best: bool = True,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        if type(patience) is not int or patience < 1:
+            raise ConfigurationError(f"EarlyStopping: patience is an integer of 1 or more, not {patience!r}")
+        self.patience, self.restore_best = patience, restore_best
+        self.waited = self.best_epoch = 0
+        self._values: dict[str, np.ndarray] = {}
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        if not record["resumed"]:
+            self.best, self.waited, self.best_epoch, self._values = None, 0, 0, {}
+        if self.waited >= self.patience:
+            trainer.stop()
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        if self.better(record):
+            self.waited, self.best_epoch = 0, record["epoch"]
+            self._values = trainer.model.state_dict() if self.restore_best else {}
+        else:
+            self.waited += 1
+        if self.waited >= self.patience:
+            trainer.stop()
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "end" and self._values:
+            trainer.model.load_state_dict(self._values)
+            record["best_epoch"] = self.best_epoch
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        counts = {"waited": np.array(self.waited), "best_epoch": np.array(self.best_epoch)}
+        return super().state_dict() | counts | {f"values.{name}": value for name, value in self._values.items()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        super().load_state_dict(state)
+        self.waited, self.best_epoch = int(state["waited"]), int(state["best_epoch"])
+        start = "values."
+        self._values = {name.removeprefix(start): v for name, v in state.items() if name.startswith(start)}
+
+
+class Checkpoint(Monitored):
+    """Saves the run after each epoch, or after each that is the best so far.
+
+    The file is one of `Trainer.save`, to resume from. When Ctrl-C ends the training it is written too, unless it holds
+    the best epoch.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. `{epoch}` in it is replaced by the number of the epoch.
+    monitor : str or None
+        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+    save_best_only : bool
+        True to write after the best epochs only.
+    mode : {"auto", "min", "max"}
+        Whether less or more is better; "auto" decides by the name.
+
+    Raises
+    ------
+    ConfigurationError
+        If `mode` is another one; in training if there is no such entry.
+    SaveError
+        In training, if the file cannot be written.
+    """
+
+    saves = True
+
+    def __init__(
+        self, path: StrPath, monitor: str | None = None, save_best_only: bool = False, mode: str = "auto"
+    ) -> None:
+        super().__init__(monitor, mode)
+        self.path, self.save_best_only = os.fspath(path), save_best_only
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        check_writable(self._place(record["epoch"] + 1))
+        if not record["resumed"]:
+            self.best = None
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        if not self.save_best_only or self.better(record):
+            trainer.save(self._place(record["epoch"]))
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "interrupted" and not (self.save_best_only and self.best is not None):
+            record["saved"] = self._place(record["epoch"])
+            trainer.save(record["saved"])
+
+    def _place(self, epoch: int) -> str:
+        return self.path.replace("{epoch}", str(epoch))
+
+
+class JSONLogger(Callback):
+    """Writes a file with one JSON object a line: the start, each epoch, and the end.
+
+    A resumed run adds its lines; a new one overwrites the file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Raises
+    ------
+    SaveError
+        In training, if the file cannot be written.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = os.fspath(path)
+        self._file: IO[str] | None = None
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        try:
+            self._file = open(self.path, "a" if record["resumed"] else "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise self._refused(error) from error
+        self._write(record)
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        self._write(record)
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if self._file is not None:
+            try:
+                self._write(record)
+            finally:
+                self._file.close()
+                self._file = None
+
+    def _write(self, record: Record) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(json.dumps({key: _plain(value) for key, value in record.items()}) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> SaveError:
+        """Return the `SaveError` of the log."""
+        return SaveError(f"{self.what} {self.path!r} cannot be written: {error.strerror or error}")
+
+    what = "the log"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for JSON, which has no NaN; most readers refuse Python's."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class LearningCurves(Callback):
+    """Draws the curves of loss and metrics when the training has ended.
+
+    Parameters
+    ----------
+    path : str or path
+        The picture, named .png, .svg or .pdf.
+    title : str
+        The title of the picture.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name of the picture is another one.
+    MissingExtraError
+        If Matplotlib is not installed.
+    SaveError
+        In training, if the picture cannot be written.
+    """
+
+    what = "LearningCurves"
+
+    def __init__(self, path: StrPath, title: str = "") -> None:
+        self._figure = figure_class(path, self.what)
+        self.path, self.title = os.fspath(path), title
+        self._losses = array("d")
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        check_writable(self.path)
+        self._losses = array("d")
+        self._first = _epochs_of(record)
+
+    def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
+        self._losses.extend(losses.tolist())
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        title = printable(self.title)
+        end = {**record, "at": _epochs_of(record)}
+        draw(self.path, trainer.history, title, self._figure, self._losses, self._first, end)
+
+
+def _epochs_of(record: Record) -> float:
+    """Return the place of a run in epochs, with the part of the epoch that is not finished."""
+    return record["epoch"] + (record["batch"] / record["batches"] if record["batches"] else 0.0)
+
+
+class Scheduler(Callback):
+    """Steps a scheduler of `agrad.optim.lr_scheduler`.
+
+    Parameters
+    ----------
+    scheduler : LRScheduler
+        The scheduler of the trainer's optimizer. One whose `step` takes metrics is given `monitor`.
+    every : {"epoch", "step"}
+        When to step it: after each epoch, or after each training step.
+    monitor : str or None
+        The entry of the records to give; None for `validation_loss`, or `loss` without validation.
+
+    Raises
+    ------
+    OperandError
+        If `scheduler` has no method `step`.
+    ConfigurationError
+        If `every` is another one.
+    """
+
+    def __init__(self, scheduler: Any, every: str = "epoch", monitor: str | None = None) -> None:
+        if not callable(getattr(scheduler, "step", None)) or not hasattr(scheduler, "state_dict"):
+            raise OperandError(f"Scheduler takes one of agrad.optim.lr_scheduler, not a {type(scheduler).__name__}")
+        self._metrics = bool(inspect.signature(scheduler.step).parameters)
+        if every not in ("epoch", "step") or (every == "step" and self._metrics):
+            raise ConfigurationError(f"Scheduler: every is epoch, or step for one without metrics, not {every!r}")
+        self.scheduler, self.every, self.monitor = scheduler, every, monitor
+        if every == "step":
+            self.on_step_end = lambda trainer: scheduler.step()  # type: ignore[method-assign]
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        if self._metrics:
+            name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
+            if entry(name) not in record:
+                raise ConfigurationError(f"Scheduler: an epoch has no {name!r}; it has {', '.join(record)}")
+            self.scheduler.step(record[entry(name)])
+        elif self.every == "epoch":
+            self.scheduler.step()
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {name: np.asarray(value) for name, value in self.scheduler.state_dict().items()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        self.scheduler.load_state_dict(state)
+
+
+class LambdaCallback(Callback):
+    """Calls functions of one's own.
+
+    Parameters
+    ----------
+    **hooks : function
+        Functions by the names of the methods of `Callback`, such as ``on_epoch_end=lambda trainer, record: ...``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such method.
+    """
+
+    def __init__(self, **hooks: Callable[..., Any]) -> None:
+        known = [name for name in vars(Callback) if name.startswith("on_")]
+        for name, hook in hooks.items():
+            if name not in known or not callable(hook):
+                raise ConfigurationError(f"LambdaCallback takes functions {', '.join(known)}; found {name}={hook!r}")
+            setattr(self, name, hook)

@@ -1,0 +1,167 @@
+"""What a run prints: a progress bar on a terminal, else a line for each epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from agrad.errors import printable
+from agrad.train.history import VALIDATION, Record, metrics_of
+from agrad.train.hooks import Callback
+
+if TYPE_CHECKING:
+    from agrad.train.trainer import Trainer
+
+SHARES = ("accuracy", "acc", "top_k_accuracy", "precision", "recall", "f1")
+"""Metrics that are shown in percent."""
+
+Heading = Callable[[Record], str]
+
+
+def write(text: str, stream: IO[str]) -> None:
+    """Write text, with escapes for characters that cannot be shown.
+
+    These are control characters, and those that the stream cannot encode.
+    """
+    encoding = stream.encoding or "utf-8"
+    stream.write(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _say(line: str) -> None:
+    write(line + "\n", sys.stdout)
+
+
+class Lines(Callback):
+    """One plain line of text for each epoch."""
+
+    def __init__(self, heading: Heading | None = None) -> None:
+        self._heading = heading
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        self._epochs = record["epochs"]
+        if self._heading is not None:
+            _say(self._heading(record))
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        _say(describe_epoch(record, self._epochs))
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        if self._heading is None and (line := describe_end(record)):
+            _say(line)
+
+
+class Bar(Callback):
+    """A progress bar below the lines of the finished epochs.
+
+    Raises ``ImportError`` where rich is not installed.
+    """
+
+    def __init__(self, heading: Heading | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._heading = heading
+        self._console = Console(highlight=False)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        self._epochs, batches = record["epochs"], record["batches"]
+        if self._heading is not None:
+            self._print(self._heading(record))
+        done = record["epoch"] * (batches or 0) + record["batch"]
+        self._shift = record["step"] - done
+        total = None if batches is None else self._epochs * batches
+        self._task = self._bar.add_task(self._title(record), total=total, completed=done, numbers="")
+        self._bar.start()
+
+    def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
+        names = ["loss", *metrics_of({key: value for key, value in record.items() if key != "batch"})]
+        numbers = "  ".join(f"{name} {_number(name, record[name], 1)}" for name in names)
+        self._bar.update(
+            self._task,
+            completed=record["step"] - self._shift,
+            description=self._title(record),
+            numbers=f"{numbers}  {record['samples_per_second']:,.0f} samples/s",
+        )
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        self._print(describe_epoch(record, self._epochs))
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        self._bar.stop()
+        if self._heading is None and (line := describe_end(record)):
+            self._print(line)
+
+    def _title(self, record: Record) -> str:
+        return f"epoch {min(record['epoch'] + 1, self._epochs)}/{self._epochs}"
+
+    def _print(self, text: str) -> None:
+        self._console.print(printable(text), markup=False)
+
+
+def display(heading: Heading | None = None) -> Callback:
+    """Return a bar on a terminal if rich is installed, else lines."""
+    if sys.stdout.isatty():
+        with contextlib.suppress(ImportError):
+            return Bar(heading)
+    return Lines(heading)
+
+
+class ProgressBar(Callback):
+    """Shows loss and metrics on the standard output; `fit` adds one by default.
+
+    On a terminal it is a bar, if rich is installed; elsewhere a line for each epoch.
+    """
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        self._display = display()
+        self._display.on_fit_begin(trainer, record)
+
+    def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
+        self._display.on_losses(trainer, losses, record)
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        self._display.on_epoch_end(trainer, record)
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        self._display.on_fit_end(trainer, record)
+
+
+def _number(name: str, value: Any, digits: int = 2) -> str:
+    return f"{value:.{digits}%}" if name in SHARES else f"{value:.4f}" if abs(value) < 1e5 else f"{value:.4g}"
+
+
+def describe_epoch(record: Record, epochs: int) -> str:
+    """Return a line about a finished epoch."""
+    line = f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}"
+    names = ["loss", *metrics_of(record)]
+    for part, word in (("", ""), (VALIDATION, "validation ")):
+        shown = [f"{name} {_number(name, record[part + name])}" for name in names if part + name in record]
+        line += f"  {word}" + "  ".join(shown) if shown else ""
+    return f"{line}  {record['samples_per_second']:,.0f} samples/s"
+
+
+def describe_end(record: Record) -> str:
+    """Return a line about a run that did not go through all epochs, else an empty text."""
+    event, epoch = record["event"], record["epoch"]
+    line = ""
+    if event == "interrupted":
+        line = f"stopped after step {record['step']} (epoch {epoch + 1}, batch {record['batch']})"
+        line += f"; saved to {record['saved']}" if "saved" in record else ""
+    elif event == "end" and epoch < record["epochs"]:
+        line = f"stopped early after epoch {epoch}"
+    if "best_epoch" in record:
+        line = (f"{line}; " if line else "") + f"the model has the values of epoch {record['best_epoch']}"
+    return line

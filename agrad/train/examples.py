@@ -1,0 +1,180 @@
+"""Data that a user gives: checked containers of arrays, their parts, and batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import data, tree
+from agrad.backends import backend_of_type
+from agrad.data.order import SPLITS, permutation
+from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
+from agrad.train.feed import Feed, Place
+
+FLOATING = "real floating"
+
+
+def is_examples(value: Any) -> bool:
+    """Return True for an array or a container of arrays, False for batches to iterate over."""
+    if isinstance(value, dict) or hasattr(value, "shape") or hasattr(value, "__array__"):
+        return True
+    return isinstance(value, list | tuple) and not any(isinstance(entry, tuple) for entry in value)
+
+
+def checked(value: Any, name: str, dtype: Any) -> Any:
+    """Return examples as a container of raw arrays (n, ...), the floating ones in a dtype.
+
+    Raises an error that names the argument.
+    """
+    leaves = tree.leaves(value)
+    if isinstance(value, list | tuple) and not any(hasattr(leaf, "__array__") for leaf in leaves):
+        if any(hasattr(leaf, "shape") for leaf in leaves):
+            return tree.map(lambda leaf: _array(leaf, name, dtype), value)
+        return _array(np.asarray(value), name, dtype)
+    if not leaves:
+        raise DataError(f"{name}: expected an array of examples, found none")
+    return tree.map(lambda leaf: _array(leaf, name, dtype), value)
+
+
+def _array(leaf: Any, name: str, dtype: Any) -> Any:
+    """Return one array, checked and cast."""
+    if isinstance(leaf, agrad.Tensor):
+        leaf = leaf.detach().raw
+    if backend_of_type(type(leaf)) is None:
+        if not hasattr(leaf, "__array__"):
+            raise OperandError(f"{name}: expected an array, found a {type(leaf).__name__}; numpy.asarray makes one")
+        leaf = np.asarray(leaf)
+    if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biufc":
+        remedy = "encode classes as integers, such as by numpy.unique(y, return_inverse=True)[1]"
+        raise DtypeError(f"{name} has dtype {leaf.dtype}: expected numbers; {remedy}")
+    if not leaf.shape:
+        raise ShapeError(f"{name}: expected an array with the examples along its first axis, found shape ()")
+    if isinstance(leaf, np.ndarray):
+        wanted = np.dtype(dtype) if leaf.dtype.kind == "f" else leaf.dtype.newbyteorder("=")
+        return leaf.astype(wanted, copy=False)
+    return cast(leaf, dtype)
+
+
+def cast(leaf: Any, dtype: Any) -> Any:
+    """Return a raw array, in a dtype if it is a floating one."""
+    like = agrad.asarray(leaf)
+    if not agrad.isdtype(like.dtype, FLOATING) or like.dtype.name == dtype:
+        return leaf
+    return like.astype(getattr(agrad, dtype)).raw
+
+
+def length(value: Any, name: str) -> int:
+    """Return the number of examples. Raises an error if there are none, or arrays disagree."""
+    counts = [int(leaf.shape[0]) for leaf in tree.leaves(value)]
+    if len(set(counts)) > 1:
+        raise ShapeError(f"{name}: expected arrays of one length, found {', '.join(map(str, counts))} examples")
+    if not counts[0]:
+        raise DataError(f"{name}: expected one example or more, found an array of length 0")
+    return counts[0]
+
+
+def pair(X: Any, y: Any, dtype: Any, names: tuple[str, str] = ("X", "y")) -> tuple[Any, Any]:
+    """Return examples and targets, checked to be of one length, and targets without NaN."""
+    if y is None:
+        raise OperandError(f"{names[1]}: expected the targets of {names[0]}, found None; give both, or batches (x, y)")
+    X, y = checked(X, names[0], dtype), checked(y, names[1], dtype)
+    n, m = length(X, names[0]), length(y, names[1])
+    if n != m:
+        raise ShapeError(f"{names[0]} has {n} examples, {names[1]} has {m}; give one target for each example")
+    for leaf in tree.leaves(y):
+        array = agrad.asarray(leaf)
+        if agrad.isdtype(array.dtype, FLOATING):
+            bad = agrad.isnan(array).numpy().reshape(n, -1).any(axis=1)
+            if bad.any():
+                raise DataError(
+                    f"{names[1]} is NaN in {int(bad.sum())} of {n} examples, first in example {int(np.argmax(bad))}; "
+                    "leave them out"
+                )
+    return X, y
+
+
+def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the examples to train on, and of those held out.
+
+    Class numbers of one axis are split by class. Raises ``ConfigurationError`` for a fraction out of range.
+    """
+    number = isinstance(fraction, int | float | np.floating | np.integer) and not isinstance(fraction, bool)
+    if not number or not math.isfinite(fraction) or not 0 <= fraction < 1:
+        raise ConfigurationError(
+            f"validation: expected a fraction from 0 to below 1, a pair (X, y) or a loader, found {fraction!r}"
+        )
+    if not fraction:
+        return np.arange(n), np.arange(0)
+    labels = agrad.asarray(y).numpy() if hasattr(y, "shape") else None
+    if labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu" and labels.min() >= 0:
+        if np.bincount(labels).max() > 1:
+            return data.stratified_split(labels, float(fraction), seed)
+    held = min(max(int(n * fraction + 0.5), 1), n - 1)
+    if not held:
+        raise DataError(f"validation: {n} example is too few to hold one out; give more, or leave validation out")
+    order = permutation(n, seed, SPLITS)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+class Arrays:
+    """The batches of arrays: `rows` of a feed of (X, y), in an order fixed by the seed and the epoch."""
+
+    def __init__(self, feed: Feed, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool) -> None:
+        self.feed, self.rows, self.batch_size, self.seed, self.shuffle = feed, rows, batch_size, seed, shuffle
+        self.examples: int | None = int(rows.shape[0])
+        self.batches: int | None = -(-rows.shape[0] // batch_size)
+
+    def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
+        """Return an iterator over x, y and size of the batches of an epoch, from one on."""
+        n, size = self.rows.shape[0], self.batch_size
+        rows = self.rows[data.epoch_order(self.seed, epoch, n)] if self.shuffle else self.rows
+        order = self.feed.order(rows)
+        for first in range(start * size, n, size):
+            stop = min(first + size, n)
+            x, y = self.feed.batch(order, first, stop)
+            yield x, y, stop - first
+
+
+class Batches:
+    """The batches (x, y) of a `DataLoader`, or of another object that can be iterated over anew each epoch."""
+
+    def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X") -> None:
+        if not hasattr(loader, "__iter__"):
+            raise OperandError(f"{name}: expected arrays or batches, found a {type(loader).__name__}")
+        if hasattr(loader, "__next__"):
+            raise OperandError(
+                f"{name}: a {type(loader).__name__} is used up after one epoch; give a list of batches, or an object "
+                "whose __iter__ starts anew"
+            )
+        self.loader, self.place, self.dtype, self.name = loader, place, dtype, name
+        self.examples: int | None = None
+        try:
+            self.batches: int | None = len(loader)  # type: ignore[arg-type]
+        except TypeError:
+            self.batches = None
+
+    def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
+        """Return an iterator over x, y and size of the batches of an epoch, from one on."""
+        loader: Any = self.loader
+        if hasattr(loader, "load_state_dict") and hasattr(loader, "state_dict"):
+            loader.load_state_dict({**loader.state_dict(), "epoch": np.array(epoch), "batch": np.array(start)})
+            start = 0
+        for batch in islice(loader, start, None):
+            if not isinstance(batch, tuple | list) or len(batch) != 2:
+                raise OperandError(f"{self.name}: expected batches (x, y), found a {type(batch).__name__}")
+            x, y = self.moved(batch[0]), self.moved(batch[1])
+            yield x, y, length((x, y), f"a batch of {self.name}")
+
+    def moved(self, part: Any) -> Any:
+        """Return a part of a batch on the device of the model."""
+        backend, device = self.place.backend, self.place.device
+
+        def move(leaf: Any) -> Any:
+            return agrad.asarray(_array(leaf, self.name, self.dtype), backend=backend.name, device=device).raw
+
+        return tree.map(move, part)

@@ -1,0 +1,159 @@
+"""The record of a training run: a list with one dictionary an epoch."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.data.files import StrPath, write_whole
+from agrad.errors import ConfigurationError, MissingExtraError
+
+Record = dict[str, Any]
+
+PICTURES = (".png", ".svg", ".pdf")
+OTHER = ("event", "epoch", "step", "loss", "lr", "seconds", "samples_per_second")
+"""The entries of a record that are no metrics."""
+VALIDATION = "validation_"
+
+
+def entry(name: str) -> str:
+    """Return the name of an entry of a record; Keras's `val_loss` is `validation_loss`."""
+    return VALIDATION + name.removeprefix("val_") if name.startswith("val_") else name
+
+
+class History(list[Record]):
+    """The records of the finished epochs, a list of dictionaries.
+
+    A record has `epoch` from 1, `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and
+    `validation_loss` and the like where there are validation examples.
+
+    Attributes
+    ----------
+    interrupted : bool
+        True if Ctrl-C ended the run.
+    stopped : bool
+        True if a callback ended the run early.
+    """
+
+    interrupted = False
+    stopped = False
+
+    def column(self, name: str) -> list[float]:
+        """Return the values of one entry, by epoch.
+
+        Parameters
+        ----------
+        name : str
+            The entry, such as ``"validation_loss"`` (``"val_loss"`` is the same).
+
+        Returns
+        -------
+        list of float
+            A number for each epoch.
+
+        Raises
+        ------
+        ConfigurationError
+            If the records have no such entry.
+        """
+        known = [record.get(entry(name)) for record in self]
+        if None in known:
+            have = ", ".join(key for key in self[0] if key != "event")
+            raise ConfigurationError(f"history has no {name!r} in every epoch; it has {have}")
+        return [float(value) for value in known]  # type: ignore[arg-type]
+
+    def plot(self, path: StrPath, title: str = "") -> None:
+        """Draw the curves of loss and metrics.
+
+        Parameters
+        ----------
+        path : str or path
+            The picture, named .png, .svg or .pdf.
+        title : str
+            The title of the picture.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name of the picture is another one.
+        MissingExtraError
+            If Matplotlib is not installed.
+        SaveError
+            If the picture cannot be written.
+        """
+        draw(path, self, title, figure_class(path))
+
+    def __repr__(self) -> str:
+        if not self:
+            return "History(no epoch)"
+        last = {key: value for key, value in self[-1].items() if key == "loss" or key not in OTHER}
+        shown = ", ".join(f"{key} {value:.4g}" for key, value in last.items())
+        return f"History({len(self)} epoch{'s' * (len(self) > 1)}; the last: {shown})"
+
+
+def metrics_of(record: Record) -> list[str]:
+    """Return the names of the metrics of a record, without the part of `validation_`."""
+    names = (key.removeprefix(VALIDATION) for key in record)
+    return [name for name in dict.fromkeys(names) if name not in OTHER]
+
+
+def figure_class(path: StrPath, what: str = "the plot") -> Any:
+    """Return Matplotlib's class of figures. Raises for another kind of picture, or without Matplotlib."""
+    if os.path.splitext(path)[1].lower() not in PICTURES:
+        raise ConfigurationError(f"{what}: expected a file named {', '.join(PICTURES)}, found {os.fspath(path)!r}")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs the package matplotlib, which is not installed; install it with: pip install 'agrad[plot]'"
+        ) from error
+    return Figure
+
+
+def draw(
+    path: StrPath,
+    history: Sequence[Record],
+    title: str,
+    figure_class: Any,
+    losses: Sequence[float] = (),
+    first: float = 0.0,
+    end: Record | None = None,
+) -> None:
+    """Draw curves by epoch: the loss, and each metric.
+
+    losses: those of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss` and
+    the like.
+    """
+    names = ["loss", *(metrics_of(history[-1]) if history else [])]
+    names += [key.removeprefix("test_") for key in end or {} if key.startswith("test_")]
+    names = list(dict.fromkeys(names))
+    figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")
+    figure.suptitle(title.replace("$", r"\$"))  # a dollar sign begins a formula
+    panels = np.atleast_1d(figure.subplots(1, len(names)))
+    epochs = [record["epoch"] for record in history]
+    if len(losses):
+        last = end["at"] if end and "at" in end else (epochs[-1] if epochs else first + 1)
+        at = first + (last - first) * np.arange(1, len(losses) + 1) / len(losses)
+        panels[0].plot(at, np.array(losses), color="0.8", linewidth=0.8, label="each step")
+    for axes, name in zip(panels, names, strict=True):
+        for part, label in (("", "training"), (VALIDATION, "validation")):
+            known = [record.get(part + name) for record in history]
+            if known and None not in known:
+                axes.plot(epochs, known, marker=".", label=label)
+        if name != "loss" and end and f"test_{name}" in end:
+            axes.axhline(end[f"test_{name}"], color="0.3", linestyle="--", label="test, at the end")
+        axes.set_xlabel("epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_ylabel(name.replace("_", " "))
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+    shown = np.concatenate([line.get_ydata() for line in panels[0].lines] or [np.zeros(1)])
+    if np.nanmin(shown) > 0:
+        panels[0].set_yscale("log")
+    content = io.BytesIO()
+    figure.savefig(content, format=os.path.splitext(path)[1].lower()[1:], dpi=120)
+    write_whole(path, content.getvalue())

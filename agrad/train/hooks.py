@@ -1,0 +1,109 @@
+"""The base class of callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agrad.train.history import Record
+
+if TYPE_CHECKING:
+    from agrad.train.trainer import Trainer
+
+
+class Callback:
+    """Base class of callbacks, whose methods a `Trainer` calls; each does nothing here.
+
+    A record is a dictionary. What a callback adds to it, those after it see, and the history keeps. Callbacks with
+    `saves = True` come last.
+    """
+
+    saves = False
+    """True if the callback saves the run, and so must see it after the other ones."""
+
+    def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
+        """Note the start of training.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        record : dict
+            `epochs` and `batches` (None if not known), the finished ones: `epoch`, `batch`, `step`; `resumed`, and more
+            about the run.
+        """
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        """Note the start of an epoch.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        """
+
+    def on_step_end(self, trainer: Trainer) -> None:
+        """Note a step, whose loss is still on the device.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        """
+
+    def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
+        """Note the losses of the last steps, which are read from the device together.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        losses : numpy.ndarray
+            The loss of each step, of shape (k,).
+        record : dict
+            `epoch`, `batch`, `step`, and loss, metrics and `samples_per_second` so far in the epoch.
+        """
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        """Note a finished epoch.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        record : dict
+            The record that the history keeps.
+        """
+
+    def on_fit_end(self, trainer: Trainer, record: Record) -> None:
+        """Note the end of training, whatever ended it.
+
+        Parameters
+        ----------
+        trainer : Trainer
+            The trainer.
+        record : dict
+            `event` is ``"end"``, ``"interrupted"`` by a signal, ``"diverged"`` or ``"failed"`` by an error; and
+            `epoch`, `step`, `seconds`, `samples_per_second`.
+        """
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return the state that a resumed run needs.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Arrays by name.
+        """
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Load a state of `state_dict`.
+
+        Parameters
+        ----------
+        state : mapping of str to numpy.ndarray
+            Arrays by name.
+        """

@@ -1,0 +1,253 @@
+"""The training loop. A step reads nothing from the device."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import AnomalyError, DataError
+from agrad.train.history import Record
+from agrad.train.hooks import Callback
+from agrad.train.step import Step, raw
+from agrad.train.threads import Choice
+
+if TYPE_CHECKING:
+    from agrad.train.examples import Arrays, Batches
+    from agrad.train.feed import Place
+    from agrad.train.metrics import Metric
+    from agrad.train.trainer import Trainer
+
+INTERVAL = 50
+"""The number of steps whose losses are read from the device at once."""
+
+SECONDS = 5.0
+"""The time after which they are read although there are fewer."""
+
+
+class Sums:
+    """Losses and parts of metrics of some steps, which are read from the device together."""
+
+    def __init__(self, metrics: dict[str, Metric], place: Place) -> None:
+        self._metrics, self._place = metrics, place
+        self.losses: list[Any] = []
+        self.parts: list[list[Any]] = []
+
+    def add(self, loss: Any, parts: Sequence[Any]) -> None:
+        """Keep the results of a step, on the device."""
+        self.losses.append(raw(loss))
+        self.parts.append([raw(part) for part in parts])
+
+    def read(self, totals: dict[str, list[Any]]) -> np.ndarray:
+        """Return the losses (k,), add the parts to the totals by metric, and keep nothing."""
+        losses = np.asarray(self._host(self.losses)).reshape(-1)
+        columns = iter([np.asarray(self._host(column), np.float64) for column in zip(*self.parts, strict=True)])
+        for name, metric in self._metrics.items():
+            sums = metric.total([next(columns) for _ in range(metric.parts)])
+            before = totals.get(name)
+            new = sums if before is None else [np.asarray(a) + b for a, b in zip(before, sums, strict=True)]
+            totals[name] = [np.asarray(value).tolist() for value in new]
+        self.losses, self.parts = [], []
+        return losses
+
+    def _host(self, arrays: Sequence[Any]) -> np.ndarray:
+        return self._place.backend.to_host(self._place.backend.xp.stack(list(arrays)))
+
+    def results(self, totals: dict[str, list[Any]]) -> dict[str, float]:
+        """Return the metrics of totals by name."""
+        return {name: metric.result([np.asarray(x) for x in totals[name]]) for name, metric in self._metrics.items()}
+
+
+class Loop:
+    """One call of `Trainer.fit`, from the trainer's position to the last epoch.
+
+    All numbers of the run follow from the seed, the data and the settings; a stop and a resumption do not change them.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        source: Arrays | Batches,
+        epochs: int,
+        step: Step,
+        callbacks: Sequence[Callback],
+        validate: Callable[[], dict[str, float]] | None,
+    ) -> None:
+        self.trainer, self.source, self.epochs, self.callbacks = trainer, source, epochs, callbacks
+        self.batches = source.batches
+        self.samples = 0
+        self.seconds = 0.0
+        self._validate = validate
+        self._compute = step
+        self._sums = Sums(trainer.streaming, trainer.place)
+        self._sizes: list[int] = []
+        self._lazy = trainer.place.backend.lazy
+        self._each_step = [
+            callback.on_step_end
+            for callback in callbacks
+            if getattr(callback.on_step_end, "__func__", None) is not Callback.on_step_end
+        ]
+        self._choice = Choice(trainer.threads)
+        self._rate = 0.0
+        self._since = self._started = 0.0
+        self._earlier = 0
+
+    def run(self, stopped: Callable[[], bool]) -> bool:
+        """Train to the end.
+
+        Returns False if `stopped` ended it after a step. Raises ``AnomalyError``, with the step, if the loss or a
+        parameter is not finite; no callback sees the end of an epoch with such parameters.
+        """
+        trainer = self.trainer
+        # the losses show that a run diverges; NumPy's warnings would only repeat it
+        with np.errstate(all="ignore"), self._choice:
+            while trainer.progress.epoch < self.epochs and not trainer.stopping:
+                if not self._epoch(stopped):
+                    return False
+                if stopped() and trainer.progress.epoch < self.epochs and not trainer.stopping:
+                    return False
+        return True
+
+    def _epoch(self, stopped: Callable[[], bool]) -> bool:
+        """Train the rest of an epoch. Returns False if it was stopped."""
+        trainer, progress = self.trainer, self.trainer.progress
+        for callback in self.callbacks:
+            callback.on_epoch_begin(trainer)
+        self._since = self._started = time.perf_counter()
+        self._earlier = progress.seen
+        batch, before = progress.batch, self._since
+        for x, y, size in self.source.epoch(progress.epoch, batch):
+            batch += 1
+            last = batch == self.batches
+            if last or self.batches is None:
+                self._rate = trainer.rate
+            self._step(x, y, size)
+            now = time.perf_counter()
+            self._choice.step(now - before)
+            before = now
+            halt = not last and stopped()
+            if last or halt or len(self._sizes) == INTERVAL or now - self._since > SECONDS:
+                self._read()
+            if halt:
+                self.check_parameters()
+                return False
+        if self._sizes:
+            self._read()
+        if not progress.seen:
+            raise DataError("X: expected one batch or more in an epoch, found none")
+        self.check_parameters()
+        self._finish()
+        return True
+
+    def _step(self, x: Any, y: Any, size: int) -> None:
+        """Take one step, and keep its results on the device."""
+        self._sums.add(*self._compute(x, y))
+        self._sizes.append(size)
+        if self._lazy:
+            self._compute_now()
+        for hook in self._each_step:
+            hook(self.trainer)
+
+    def _compute_now(self) -> None:
+        """Compute the results of a step on a lazy backend, all in one pass.
+
+        Otherwise the graph would grow with every step, and be computed again for each use.
+        """
+        trainer, sums = self.trainer, self._sums
+        tensors = [*trainer.model.parameters(), *trainer.model.buffers()]
+        arrays = trainer.optimizer.arrays
+        made = [tensor.data for tensor in tensors] + [x for slots in arrays for x in slots]
+        made += [sums.losses[-1], *sums.parts[-1]]
+        kept = iter(trainer.place.backend.computed(made))
+        for tensor in tensors:
+            tensor.assign(next(kept))
+        trainer.optimizer.arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
+        sums.losses[-1], *sums.parts[-1] = kept
+
+    def _read(self) -> None:
+        """Read the results of the last steps; stop at a loss that is not finite."""
+        progress = self.trainer.progress
+        totals = dict(progress.sums)
+        losses = self._sums.read(totals)
+        now = time.perf_counter()
+        for number, loss in enumerate(losses.tolist()):
+            if not math.isfinite(loss):
+                raise self._diverged(f"the loss is {loss}", progress.step + number, progress.batch + number)
+        for loss, size in zip(losses.tolist(), self._sizes, strict=True):
+            progress.loss += loss * size
+        count = sum(self._sizes)
+        progress.sums = totals
+        progress.seen += count
+        progress.batch += len(losses)
+        progress.step += len(losses)
+        progress.seconds += now - self._since
+        self.samples += count
+        self.seconds += now - self._since
+        self._since = now
+        self._sizes = []
+        record = {**self._numbers(), "batch": progress.batch}
+        for callback in self.callbacks:
+            callback.on_losses(self.trainer, losses, record)
+
+    def _numbers(self) -> Record:
+        """Return the numbers of the epoch so far."""
+        progress = self.trainer.progress
+        took = self._since - self._started
+        return {
+            "epoch": progress.epoch,
+            "step": progress.step,
+            "loss": progress.loss / progress.seen,
+            **self._sums.results(progress.sums),
+            "samples_per_second": (progress.seen - self._earlier) / took if took > 0 else 0.0,
+        }
+
+    def _finish(self) -> None:
+        """Note a finished epoch."""
+        progress = self.trainer.progress
+        record = {
+            "event": "epoch",
+            **self._numbers(),
+            "epoch": progress.epoch + 1,
+            "lr": self._rate,
+            "seconds": self._since - self._started,
+        }
+        if self._validate is not None:
+            record |= {f"validation_{name}": value for name, value in self._validate().items()}
+        progress.epoch += 1
+        progress.begin_epoch()
+        progress.history.append(record)
+        for callback in self.callbacks:
+            callback.on_epoch_end(self.trainer, record)
+
+    def check_parameters(self) -> None:
+        """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""
+        progress = self.trainer.progress
+        for name, value in self.trainer.model.state_dict().items():
+            if not np.isfinite(value).all():
+                raise self._diverged(f"{name} is not finite after the step", progress.step - 1, progress.batch - 1)
+
+    def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
+        """Return the error of a run that diverged."""
+        of = "" if self.batches is None else f" of {self.batches}"
+        return AnomalyError(
+            f"{what} at step {step + 1} (epoch {self.trainer.progress.epoch + 1}, batch {batch + 1}{of}); "
+            f"training stopped; try a lower {self.trainer.rate_name}"
+        )
+
+
+@contextlib.contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Have a model evaluate in a `with` block, without a record; afterwards each module is as it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with agrad.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

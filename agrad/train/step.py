@@ -1,0 +1,191 @@
+"""One training step: a function of arrays, traced and replayed where that is faster."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import nn
+from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
+from agrad.train.feed import Place
+from agrad.train.metrics import Metric
+
+JITTED = ("numpy", "jax", "torch", "cupy")
+"""Backends on which a step is traced and replayed by default."""
+
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+
+
+def raw(value: Any) -> Any:
+    """Return the raw array of a Tensor; a raw array as it is."""
+    return value.data if isinstance(value, agrad.Tensor) else value
+
+
+def called(model: Any, x: Any) -> Any:
+    """Return the output of a model: of several inputs in a tuple, list or dict, each is an argument."""
+    if isinstance(x, tuple | list):
+        return model(*x)
+    return model(**x) if isinstance(x, dict) else model(x)
+
+
+def step_of(
+    model: Any, loss: Callable[..., Any], optimizer: Any, scale: Any, metrics: Sequence[Metric]
+) -> Callable[[Any, Any], Any]:
+    """Return a function of (x, y) that takes one step.
+
+    It returns the loss before the step, and the parts of the metrics. A step reads nothing from the device.
+    """
+
+    def step(x: Any, y: Any) -> tuple[Any, list[Any]]:
+        output = called(model, x)
+        value = loss(output, y)
+        check_loss(value)
+        if scale is None:
+            value.backward()
+            optimizer.step()
+        else:
+            scale(value).backward()
+            scale.step()
+        optimizer.zero_grad()
+        return value, parts_of(metrics, output, y)
+
+    return step
+
+
+def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
+    """Return the parts of metrics of a batch, one after the other."""
+    if not metrics:
+        return []
+    if not hasattr(output, "shape") or not hasattr(y, "shape"):
+        raise OperandError("metrics by name take one output and one target; give functions for containers of them")
+    with agrad.no_grad():
+        told = agrad.asarray(output).detach()
+        true = agrad.asarray(y)
+        return [part for metric in metrics for part in metric.update(true, told)]
+
+
+def check_loss(value: Any) -> None:
+    """Raise an error for a loss that is no number with a derivative."""
+    if not isinstance(value, agrad.Tensor):
+        raise OperandError(
+            f"the loss returned a {type(value).__name__}, not a Tensor that depends on the model's parameters; "
+            "compute it of the model's output with functions of agrad"
+        )
+    if value.size != 1:
+        raise ShapeError(
+            f"the loss has shape {value.shape}, and a step takes one number; use reduction='mean', or agrad.mean"
+        )
+
+
+class Step:
+    """A step that is traced, or not, or no longer."""
+
+    def __init__(self, step: Callable[[Any, Any], Any], place: Place, jit: bool | None, precision: str) -> None:
+        narrow = None if precision == "float32" else precision
+        traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
+        self._plain = step
+        self._may_fall_back = traced and jit is None and narrow is None
+        self.run = agrad.jit(step, precision=narrow) if traced else step
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        try:
+            return self.run(x, y)
+        except TracedValueError as error:
+            if not self._may_fall_back:
+                raise
+            # the failed trace has put all state back
+            self._may_fall_back, self.run = False, self._plain
+            warnings.warn(
+                f"the training step cannot be traced by agrad.jit, and runs without it, more slowly: {error} "
+                "(Trainer(..., jit=False) says so without a warning)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return self.run(x, y)
+
+
+def has_tensor_float(place: Place) -> bool:
+    """Return True for NVIDIA GPUs with TF32 products (compute capability 8 or more)."""
+    device = place.backend.device(place.device)
+    if place.backend.name == "cupy":
+        return int(device.compute_capability) >= 80
+    if place.backend.name == "torch" and device.type == "cuda":
+        return bool(sys.modules["torch"].cuda.get_device_capability(device) >= (8, 0))
+    # JAX does not tell the capability; a TPU uses its own middle precision
+    return place.backend.name == "jax" and bool(device.platform != "cpu")
+
+
+def check_precision(
+    precision: str, jit: bool | None, place: Place, name: str = "precision=", no_jit: str = "jit=False"
+) -> None:
+    """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
+    if precision not in PRECISIONS:
+        raise ConfigurationError(f"{name}: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
+    if precision == "float32":
+        return
+    option = f"{name}{precision!r}" if name.endswith("=") else f"{name} {precision}"
+    if jit is False:
+        raise ConfigurationError(f"{option} is of traced steps; leave {no_jit} out")
+    if precision == "tf32" and not has_tensor_float(place):
+        raise ConfigurationError(
+            f"{option} does nothing on {place.backend.name} ({place.device_name}), which "
+            "computes in float32: TF32 is a format of NVIDIA GPUs from the Ampere generation on; leave it out"
+        )
+    xp = place.backend.xp
+    one = xp.ones((1, 1), dtype=xp.float32, device=place.device)
+    try:
+        agrad.jit(agrad.matmul, precision=precision)(one, one)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{option}: {error}") from error
+
+
+def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place) -> Callable[..., Any]:
+    """Return a loss in which each example counts as much as its class.
+
+    It is the mean of the losses of the examples with these weights. Raises ``ConfigurationError`` for a loss without
+    ``reduction="none"``.
+    """
+    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+        single: Callable[..., Any] = copy.copy(loss)
+        single.reduction = "none"  # type: ignore[attr-defined]
+    elif "reduction" in _parameters(loss):
+        def single(output: Any, y: Any) -> Any:
+            return loss(output, y, reduction="none")
+    else:
+        raise ConfigurationError(
+            "class_weight: the loss has no option reduction, so it gives no loss for each example; weigh them in it"
+        )
+    table = np.zeros(max(weights) + 1, np.float32)
+    table[list(weights)] = list(weights.values())
+    there = agrad.asarray(table, backend=place.backend.name, device=place.device)
+
+    def mean(output: Any, y: Any) -> Any:
+        each = single(output, y)
+        each = agrad.mean(agrad.reshape(each, (each.shape[0], -1)), axis=1)
+        own = agrad.take(there, agrad.astype(agrad.reshape(y, (-1,)), agrad.int32), axis=0)
+        own = agrad.astype(own, each.dtype, copy=False)
+        return agrad.sum(each * own) / agrad.sum(own)
+
+    return mean
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def threshold_of(loss: Callable[..., Any]) -> float | None:
+    """Return the score that separates class 1 from 0, for a loss of two classes; None for others."""
+    name = getattr(loss, "__name__", type(loss).__name__)
+    if name in ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
+        return 0.0
+    return 0.5 if name in ("BCELoss", "binary_cross_entropy") else None

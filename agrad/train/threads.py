@@ -1,0 +1,176 @@
+"""The number of threads of NumPy's BLAS, chosen by the time of training steps.
+
+Small products gain nothing from more than one thread, and on a busy machine they lose much: a thread that waits for
+another one spins, and takes the time that the other one needs.
+"""
+
+import time
+from typing import Any, Self
+
+from agrad.backends.threads import cores
+from agrad.errors import ConfigurationError
+
+FEWEST, LONGEST = 4, 0.2
+"""Steps that a number of threads is tried for at least, and seconds after which no more are taken."""
+WORTH = 0.95
+"""The share of the time with fewer threads below which more are taken."""
+HOPELESS = 2.0
+"""How many times as slow as the best number's first steps another one may be before its trial ends."""
+CHANGED = 1.4
+"""The change of the time of a step, up or down, after which all numbers are tried again."""
+WINDOW = 0.5
+"""Seconds whose steps are compared with those before."""
+SHARE = 0.05
+"""The share of all time that trials after the first may take."""
+AGAIN = 30.0
+"""Seconds after which all numbers are tried again in any case."""
+
+
+def candidates(count: int) -> list[int]:
+    """Return the numbers of threads to try: 1, 2, 4, ... and that of the processors."""
+    found = [1]
+    while found[-1] * 2 < count:
+        found.append(found[-1] * 2)
+    return [*found, count] if count > 1 else found
+
+
+class Choice:
+    """A choice of the number of threads, as a context in which it is held.
+
+    It is told the time of each step. First each number is tried for a few steps, and the fastest is kept; of two that
+    are about as fast, the smaller. When steps become slower or faster, or after half a minute, all are tried again.
+    At the end of the context the number is as before.
+
+    Parameters
+    ----------
+    threads : "auto", int or None
+        ``"auto"`` to choose, a number to hold that one, None to change nothing.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``threads`` is something else.
+
+    Notes
+    -----
+    The package threadpoolctl sets the number. Without it, with one processor or without a BLAS that has threads,
+    ``"auto"`` changes nothing. Rounding may depend on the number of threads.
+
+    Examples
+    --------
+    >>> import time
+    >>> from agrad.train.threads import Choice
+    >>> with Choice(1) as choice:
+    ...     choice.step(0.001)
+    >>> choice.number
+    1
+    """
+
+    def __init__(self, threads: Any = "auto") -> None:
+        whole = isinstance(threads, int) and not isinstance(threads, bool)
+        if not (threads is None or threads == "auto" or (whole and threads >= 1)):
+            raise ConfigurationError(f"threads: expected 'auto', a number of 1 or more, or None; found {threads!r}")
+        self.threads = threads
+        self.number: int | None = None
+        """The number of threads in use; None where it was not changed."""
+        self._libraries: list[Any] = []
+        self._before: list[int] = []
+        self._untried: list[int] = []
+        self._times: dict[int, float] = {}
+        """The mean time of a step with each number tried."""
+
+    def __enter__(self) -> Self:
+        if self.threads is None or not (libraries := _libraries(self.threads)):
+            return self
+        self._libraries, self._before = libraries, [library.get_num_threads() for library in libraries]
+        if self.threads == "auto":
+            self._try_all(time.perf_counter())
+        else:
+            self._set(self.threads)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for library, number in zip(self._libraries, self._before, strict=True):
+            library.set_num_threads(number)
+        self._libraries = []
+
+    def step(self, seconds: float) -> None:
+        """Take note of the time of one step.
+
+        Parameters
+        ----------
+        seconds : float
+            Wall-clock time.
+        """
+        if not self._libraries or self.threads != "auto":
+            return
+        self._steps += 1
+        if self._steps == 1 and self._trying:
+            return  # the first step with another number also wakes the threads
+        self._seconds += seconds
+        if self._trying:
+            self._judge()
+        elif self._seconds >= WINDOW and self._steps >= FEWEST:
+            self._compare()
+
+    # ------------------------------------------------------------------ trials
+
+    def _set(self, number: int) -> None:
+        for library in self._libraries:
+            library.set_num_threads(number)
+        self.number = number
+        self._steps, self._seconds = 0, 0.0
+
+    def _try_all(self, now: float) -> None:
+        self._trying, self._started = True, now
+        self._untried, self._times = candidates(cores()), {}
+        self._set(self._untried.pop(0))
+
+    def _judge(self) -> None:
+        """End the trial of a number when enough is known of it."""
+        assert self.number is not None
+        done = self._steps - 1
+        mean = self._seconds / done
+        best = min(self._times.values(), default=mean)
+        if done < FEWEST and self._seconds < LONGEST and mean < HOPELESS * best:
+            return
+        self._times[self.number] = mean
+        if self._untried:
+            self._set(self._untried.pop(0))
+            return
+        chosen = 1
+        for number, seconds in self._times.items():
+            if seconds < WORTH * self._times[chosen]:
+                chosen = number
+        self._trying = False
+        now = time.perf_counter()
+        self._next, self._last = now + (now - self._started) / SHARE, now + AGAIN
+        self._usual: float | None = None
+        self._set(chosen)
+
+    def _compare(self) -> None:
+        """Try all numbers again if the time of a step has changed."""
+        mean = self._seconds / self._steps
+        self._steps, self._seconds = 0, 0.0
+        if self._usual is None:
+            self._usual = mean
+        now = time.perf_counter()
+        changed = not self._usual / CHANGED < mean < self._usual * CHANGED
+        if now >= self._next and (changed or now >= self._last):
+            self._try_all(now)
+
+
+def _libraries(threads: Any) -> list[Any]:
+    """Return the controllers of the BLAS libraries in use, with threads to choose; [] where there is no choice."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        if threads == "auto":
+            return []
+        raise ConfigurationError(
+            f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
+            "pip install 'agrad[train]'"
+        ) from None
+    if threads == "auto" and cores() < 2:
+        return []
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -1,0 +1,466 @@
+"""`Trainer`: fit, evaluate and predict with a model, a loss and an optimizer."""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import nn, optim, tree
+from agrad.data.files import StrPath
+from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, DtypeError, OperandError
+from agrad.train import examples, saving
+from agrad.train.display import ProgressBar
+from agrad.train.feed import Feed, place_of
+from agrad.train.history import History, Record
+from agrad.train.hooks import Callback
+from agrad.train.interrupts import Interrupts
+from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
+from agrad.train.metrics import Metric, named, streaming
+from agrad.train.progress import Progress
+from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.threads import Choice
+
+Loss = Callable[[Any, Any], Any]
+
+
+class Trainer:
+    """Trains a model, and measures and applies it.
+
+    Data are arrays of any backend, moved to the model's, or batches. Floating ones are cast to the model's dtype.
+
+    Parameters
+    ----------
+    model : Module
+        The model. Of several inputs in a tuple, list or dict, each is an argument of the call.
+    loss : function or Module
+        A function of (output, target) to a number, such as ``nn.CrossEntropyLoss()``.
+    optimizer : Optimizer
+        The optimizer of the model's parameters.
+    metrics : sequence of str or function, or dict
+        Names ("accuracy", "mse", "r2", "f1", "roc_auc" and the others of `agrad.train.metrics`), or functions of
+        (targets, outputs), NumPy arrays of all examples, that return a number. A dict gives them names. Those of
+        `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
+        `evaluate`.
+    callbacks : sequence of Callback
+        Callbacks of each `fit`, called in this order; those that save come last.
+    jit : bool or None
+        Whether to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
+        traced runs as it is, with a warning.
+    precision : {"float32", "tf32", "bfloat16", "float16"}
+        How products of float32 matrices are computed in training, as `agrad.jit` has it; float16 with a loss scale.
+    threads : {"auto"} or int or None
+        The number of threads of NumPy's products.
+    seed : int
+        The seed of the order of examples and of the part held out for validation.
+
+    Attributes
+    ----------
+    history : History
+        The records of the finished epochs.
+
+    Raises
+    ------
+    OperandError
+        If an argument is of another kind.
+    ConfigurationError
+        If an option is out of range, a metric is not known, or the optimizer has parameters of another model.
+    """
+
+    rate_name = "learning rate"
+    """The name of the learning rate in messages."""
+
+    signals: tuple[int, ...] = (signal.SIGINT,)
+    """The signals that end `fit` between two steps."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        optimizer: optim.Optimizer,
+        metrics: Sequence[Any] | Mapping[str, Any] | str = (),
+        callbacks: Iterable[Callback] = (),
+        *,
+        jit: bool | None = None,
+        precision: str = "float32",
+        threads: str | int | None = "auto",
+        seed: int = 0,
+    ) -> None:
+        _check(model, loss, optimizer)
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.callbacks = list(callbacks)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise OperandError(f"callbacks: expected objects of Callback, found a {type(callback).__name__}")
+        self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
+        first = optimizer.parameters[0]
+        self.place = place_of(first)
+        self.dtype = first.dtype.name
+        Choice(threads)  # raises for another value
+        check_precision(precision, jit, self.place)
+        if precision != "float32" and self.dtype != "float32":
+            raise ConfigurationError(f"precision={precision!r} is for parameters of float32, not {self.dtype}")
+        self.scale = optim.LossScale(optimizer) if precision == "float16" else None
+        self.metrics = named(metrics)
+        found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
+        self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
+        self.progress = Progress()
+        self.stopping = False
+        self.interrupts: Interrupts | None = None
+        """Who is asked after each step whether to stop; by default one for `signals`."""
+        self._data: dict[str, Any] = {}
+        self._steps: dict[str, Step] = {}
+
+    @property
+    def history(self) -> History:
+        """The records of the finished epochs."""
+        return History(self.progress.history)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step, of the first group of parameters."""
+        return float(self.optimizer.settings(0)["lr"])
+
+    def stop(self) -> None:
+        """Have `fit` end after this epoch, for callbacks."""
+        self.stopping = True
+
+    # ------------------------------------------------------------------ training
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epochs: int = 1,
+        batch_size: int = 32,
+        validation: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[int, float] | str | None = None,
+        progress: bool = True,
+        resume: StrPath | bool | None = None,
+    ) -> History:
+        """Train, and return the history of all epochs.
+
+        Ctrl-C ends the training after the step, a second one at once. A further call trains more epochs.
+
+        Parameters
+        ----------
+        X : array, container of arrays, or iterable of batches
+            The examples, along the first axis; or batches (x, y), such as a `DataLoader`, one pass an epoch.
+        y : array or container of arrays
+            The targets; None for batches.
+        epochs : int
+            The number of epochs to train; with `resume` that of the whole run.
+        batch_size : int
+            Examples a step.
+        validation : float, pair or iterable, optional
+            A fraction of the examples to hold out (of each class, where `y` has class numbers), a pair (X, y), or
+            batches. They are measured after each epoch.
+        shuffle : bool
+            False for the order of the data.
+        class_weight : dict or "balanced", optional
+            By class number how much its examples count; "balanced" gives all classes the same sum.
+        progress : bool
+            False to print nothing.
+        resume : str, path or True, optional
+            A file of `save` or `Checkpoint` to go on from, bit for bit if data and settings are the same; True to go on
+            from where this trainer stands.
+
+        Returns
+        -------
+        History
+            A record for each finished epoch of the run.
+
+        Raises
+        ------
+        AnomalyError
+            If a loss or a parameter is not finite; the message names the step.
+        ShapeError, DtypeError, DataError, OperandError, ConfigurationError
+            If data or options make no sense; nothing is trained then.
+        """
+        _whole(epochs, "epochs")
+        _whole(batch_size, "batch_size")
+        source, held = self._source(X, y, batch_size, validation, shuffle)
+        loss = self._weighted(class_weight, y)
+        if resume not in (None, False, True):
+            self.load(resume)  # type: ignore[arg-type]
+        self._check_position(source, batch_size, bool(resume))
+        self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
+        key = repr(class_weight)
+        if key not in self._steps:
+            made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
+            self._steps = {key: Step(made, self.place, self.jit, self.precision)}
+        callbacks = sorted(self.callbacks, key=lambda callback: callback.saves)
+        if progress and not any(isinstance(callback, ProgressBar) for callback in callbacks):
+            callbacks = [ProgressBar(), *callbacks]
+        validate = None if held is None else lambda: self._measure(held)
+        goal = epochs if resume else self.progress.epoch + epochs
+        loop = Loop(self, source, goal, self._steps[key], callbacks, validate)
+        if not self.model.training:
+            self.model.train()
+        return self._run(loop, bool(resume))
+
+    def _run(self, loop: Loop, resumed: bool) -> History:
+        """Run a loop between the first and the last calls of its callbacks."""
+        begun, self.stopping = time.perf_counter(), False
+        start = {
+            "event": "start",
+            "agrad": agrad.__version__,
+            "backend": self.place.backend.name,
+            "backend_version": self.place.backend.version,
+            "device": self.place.device_name,
+            "parameters": sum(int(tensor.size) for tensor in self.model.parameters()),
+            "examples": loop.source.examples,
+            **self._position(loop),
+            "resumed": resumed,
+        }
+        record: Record = {"event": "failed"}
+        with self.interrupts or Interrupts(self.signals) as stopped:
+            begin: list[Callback] = []
+            try:
+                for callback in loop.callbacks:
+                    begin.append(callback)
+                    callback.on_fit_begin(self, start)
+                record["event"] = "end" if loop.run(stopped) else "interrupted"
+            except AnomalyError as error:
+                record |= {"event": "diverged", "error": str(error)}
+                raise
+            except BaseException as error:
+                record["error"] = traceback.format_exception_only(error)[-1].strip()
+                raise
+            finally:
+                rate = loop.samples / loop.seconds if loop.seconds else 0.0
+                record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
+                record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
+                _end(self, begin, record)
+        history = self.history
+        history.interrupted = record["event"] == "interrupted"
+        history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
+        return history
+
+    def _position(self, loop: Loop) -> Record:
+        progress = self.progress
+        names = {"epoch": progress.epoch, "batch": progress.batch, "step": progress.step}
+        return {"epochs": loop.epochs, "batches": loop.batches, **names}
+
+    def _source(
+        self, X: Any, y: Any, batch_size: int, validation: Any, shuffle: bool
+    ) -> tuple[examples.Arrays | examples.Batches, Any]:
+        """Return the batches to train on, and those to validate on or None."""
+        held: Any = None
+        if y is None and not examples.is_examples(X):
+            source: Any = examples.Batches(X, self.place, self.dtype)
+            if isinstance(validation, float | int) and validation:
+                raise ConfigurationError("validation: a fraction needs arrays X and y; give batches, or (X, y)")
+            validation = validation or None
+        else:
+            X, y = examples.pair(X, y, self.dtype)
+            feed = Feed((X, y), self.place)
+            rows = np.arange(feed.n)
+            if isinstance(validation, int | float | np.number | str):
+                rows, few = examples.split(y, validation, feed.n, self.seed)
+                held, validation = (feed, few) if few.size else None, None
+            source = examples.Arrays(feed, rows, batch_size, self.seed, bool(shuffle))
+        if validation is None:
+            return source, held
+        if isinstance(validation, tuple) and len(validation) == 2:
+            names = ("validation[0]", "validation[1]")
+            feed = Feed(examples.pair(*validation, self.dtype, names), self.place)
+            return source, (feed, np.arange(feed.n))
+        return source, examples.Batches(validation, self.place, self.dtype, "validation")
+
+    def _weighted(self, class_weight: Any, y: Any) -> Loss:
+        """Return the loss with the weights of classes."""
+        if class_weight is None:
+            return self.loss
+        labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
+        if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
+            raise DtypeError("class_weight is for class numbers from 0 on as targets y")
+        if class_weight == "balanced":
+            if labels is None:
+                raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
+            counts = np.bincount(labels.astype(np.int64))
+            there = np.count_nonzero(counts)
+            class_weight = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+        if not isinstance(class_weight, Mapping) or not class_weight:
+            raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {class_weight!r}")
+        if any(type(c) is not int or c < 0 or not w >= 0 for c, w in class_weight.items()):
+            raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more: {class_weight!r}")
+        missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(class_weight)
+        if missing:
+            raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
+        return weighted(self.loss, class_weight, self.place)
+
+    def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
+        """Begin the epoch anew, unless the run goes on in the middle of it with the same batches."""
+        now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
+        if not resumed:
+            self.progress.begin_epoch()
+        elif self._data and now != self._data:
+            differences = [f"{name} {value} (was {self._data.get(name)})" for name, value in now.items()]
+            raise ConfigurationError(f"resume: the run was begun with other batches: {', '.join(differences)}")
+
+    # ------------------------------------------------------------------ use
+
+    def evaluate(self, X: Any, y: Any = None, batch_size: int = 1024) -> dict[str, float]:
+        """Return loss and metrics of examples.
+
+        Parameters
+        ----------
+        X : array, container of arrays, or iterable of batches
+            The examples, or batches (x, y).
+        y : array or container of arrays
+            The targets; None for batches.
+        batch_size : int
+            Examples that are computed at a time.
+
+        Returns
+        -------
+        dict of str to float
+            "loss", and the metrics by name.
+        """
+        _whole(batch_size, "batch_size")
+        if y is None and not examples.is_examples(X):
+            return self._measure(examples.Batches(X, self.place, self.dtype))
+        feed = Feed(examples.pair(X, y, self.dtype), self.place)
+        return self._measure((feed, np.arange(feed.n)), batch_size)
+
+    def _measure(self, held: Any, batch_size: int = 1024) -> dict[str, float]:
+        """Return loss and metrics of batches, or of rows of a feed."""
+        if isinstance(held, tuple):
+            held = examples.Arrays(*held, batch_size, 0, False)
+        whole = [name for name in self.metrics if name not in self.streaming]
+        sums, totals = Sums(self.streaming, self.place), {}
+        sizes: list[int] = []
+        losses: list[float] = []
+        outputs: list[Any] = []
+        targets: list[Any] = []
+        with evaluating(self.model):
+            for x, y, size in held.epoch(0, 0):
+                output = called(self.model, x)
+                sums.add(self.loss(output, y), parts_of(list(self.streaming.values()), output, y))
+                sizes.append(size)
+                if whole:
+                    outputs.append(tree.map(self._host, output))
+                    targets.append(tree.map(self._host, y))
+                if len(sums.losses) == INTERVAL:
+                    losses += sums.read(totals).tolist()
+        if not sizes:
+            raise DataError("X: expected one batch or more to evaluate, found none")
+        if sums.losses:
+            losses += sums.read(totals).tolist()
+        found = {"loss": float(np.dot(losses, sizes) / sum(sizes))}
+        results = sums.results(totals)
+        if whole:
+            told, true = (tree.map(lambda *parts: np.concatenate(parts), *parts) for parts in (outputs, targets))
+            results |= {name: float(self.metrics[name](true, told)) for name in whole}
+        return found | {name: results[name] for name in self.metrics}
+
+    def _host(self, leaf: Any) -> np.ndarray:
+        return np.asarray(self.place.backend.to_host(raw(leaf)))
+
+    def predict(self, X: Any, batch_size: int = 1024) -> Any:
+        """Return the outputs of the model for examples.
+
+        Parameters
+        ----------
+        X : array, container of arrays, or iterable of batches
+            The examples; or batches x, or (x, y), of which y is left out.
+        batch_size : int
+            Examples that are computed at a time.
+
+        Returns
+        -------
+        array or container of arrays
+            Arrays of the model's backend, with the examples along the first axis.
+        """
+        _whole(batch_size, "batch_size")
+        if examples.is_examples(X):
+            X = examples.checked(X, "X", self.dtype)
+            examples.length(X, "X")
+            batches: Iterable[Any] = Feed(X, self.place).stretches(batch_size)
+        else:
+            move = examples.Batches(X, self.place, self.dtype).moved
+            batches = (move(batch[0] if isinstance(batch, tuple | list) else batch) for batch in X)
+        with evaluating(self.model):
+            parts = [tree.map(raw, called(self.model, x)) for x in batches]
+        if not parts:
+            raise DataError("X: expected one batch or more to predict, found none")
+        concat = self.place.backend.xp.concat
+        return parts[0] if len(parts) == 1 else tree.map(lambda *arrays: concat(arrays, axis=0), *parts)
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: StrPath) -> None:
+        """Write model, optimizer, callbacks and position to a file, or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, in the format safetensors.
+
+        Raises
+        ------
+        SaveError
+            If it cannot be written.
+        """
+        saving.save(self, path, {"data": self._data})
+
+    def load(self, path: StrPath) -> None:
+        """Load a file of `save`, from any backend.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        DataError
+            If it is none, or does not fit the trainer. Nothing is changed then.
+        """
+        self._data = saving.load(self, path).get("data") or {}
+
+
+def _check(model: Any, loss: Any, optimizer: Any) -> None:
+    """Raise an error for arguments of a trainer of another kind."""
+    if not isinstance(model, nn.Module):
+        raise OperandError(f"Trainer: model is a Module of agrad.nn, not a {type(model).__name__}")
+    if not callable(loss) or isinstance(loss, type):
+        kind = f"the class {loss.__name__}; make one: {loss.__name__}()" if isinstance(loss, type) else repr(loss)
+        raise OperandError(f"Trainer: loss is a function of (output, target), such as nn.MSELoss(), not {kind}")
+    if not isinstance(optimizer, optim.Optimizer):
+        raise OperandError(
+            f"Trainer: optimizer is one of agrad.optim, such as Adam(model.parameters()), not {optimizer!r}"
+        )
+    own = {id(tensor) for tensor in model.parameters()}
+    strangers = sum(id(tensor) not in own for tensor in optimizer.parameters)
+    if strangers:
+        raise ConfigurationError(
+            f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
+            "make it with model.parameters()"
+        )
+
+
+def _whole(value: Any, name: str) -> None:
+    """Raise ``ConfigurationError`` unless a value is an integer of 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ConfigurationError(f"{name}: expected an integer of 1 or more, found {value!r}")
+
+
+def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:
+    """Tell all callbacks the end, and then raise the first error that one of them raised."""
+    failed: AgradError | None = None
+    for callback in callbacks:
+        try:
+            callback.on_fit_end(trainer, record)
+        except AgradError as error:
+            failed = failed or error
+    if failed is not None and record["event"] in ("end", "interrupted"):
+        raise failed

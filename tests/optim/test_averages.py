@@ -1,0 +1,195 @@
+"""Averages of weights, and gradient clipping, against PyTorch's."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import AnomalyError, ConfigurationError, DataError, OperandError, TracedValueError
+from agrad.optim import swa_utils
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def host(tensor: Any) -> np.ndarray:
+    return np.array(agrad.asarray(tensor).detach().numpy())
+
+
+def network() -> nn.Module:
+    nn.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(3, 4, dtype="float64"), nn.BatchNorm1d(4, dtype="float64"), nn.Linear(4, 1, dtype="float64")
+    )
+
+
+def torch_network(state: dict[str, np.ndarray]) -> Any:
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1)).double()
+    own = model.state_dict()
+    fitting = {name: torch.tensor(value.T) for name, value in state.items()}  # weights are transposed there
+    model.load_state_dict({**own, **fitting})
+    return model
+
+
+AVERAGES: dict[str, dict[str, Any]] = {
+    "swa": {},
+    "ema": {"multi_avg_fn": "get_ema_multi_avg_fn"},
+    "ema of each": {"avg_fn": "get_ema_avg_fn"},
+    "swa of all": {"avg_fn": "get_swa_avg_fn", "use_buffers": True},
+}
+
+
+def built(module: Any, options: dict[str, Any]) -> dict[str, Any]:
+    made = {}
+    for name, value in options.items():
+        function = getattr(module, value) if isinstance(value, str) else None
+        made[name] = value if function is None else function(0.9) if "ema" in value else function()
+    return made
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averages_are_pytorchs(backend: str, name: str, jitted: bool) -> None:
+    import torch
+
+    model = network()
+    other = torch_network(model.state_dict())
+    names = [n for n, _ in other.named_parameters()]
+    assert [n for n, _ in model.named_parameters()] == names
+    first = model.parameters()[0]
+    averaged = swa_utils.AveragedModel(model, **built(swa_utils, AVERAGES[name]))
+    theirs = torch.optim.swa_utils.AveragedModel(other, **built(torch.optim.swa_utils, AVERAGES[name]))
+    optimizer, torchs = optim.SGD(model.parameters(), 0.05), torch.optim.SGD(other.parameters(), 0.05)
+
+    def step(x: Any) -> None:
+        agrad.mean(agrad.square(model(x) - 1.0)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        averaged.update_parameters(model)
+
+    run = agrad.jit(step) if jitted else step
+    for n in range(4):
+        x = draw(6, 3, seed=n)
+        run(agrad.asarray(x, backend=first.backend, device=first.device).raw)
+        torch.mean(torch.square(other(torch.tensor(x)) - 1.0)).backward()
+        torchs.step()
+        torchs.zero_grad()
+        theirs.update_parameters(other)
+    if jitted:
+        assert run.cache_info().misses == 1
+    expected = {n: v.numpy() for n, v in theirs.module.state_dict().items() if "num_batches" not in n}
+    found = averaged.module.state_dict()
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key].T, value, rtol=1e-9, atol=1e-11, err_msg=key)
+    assert averaged.state_dict()["n_averaged"] == [4]
+    x = draw(5, 3, seed=9)
+    averaged.eval()
+    theirs.eval()
+    y = averaged(agrad.asarray(x, backend=first.backend, device=first.device))
+    np.testing.assert_allclose(host(y), theirs(torch.tensor(x)).detach().numpy(), rtol=1e-9)
+    batches = [draw(4, 3, seed=20 + n) for n in range(3)]
+    swa_utils.update_bn([(agrad.asarray(b, backend=first.backend, device=first.device),) for b in batches], averaged)
+    torch.optim.swa_utils.update_bn([torch.tensor(b) for b in batches], theirs)
+    norms = averaged.module.named_modules(), theirs.module.named_modules()
+    mine, his = (next(m for _, m in found if type(m).__name__ == "BatchNorm1d") for found in norms)
+    np.testing.assert_allclose(host(mine.running_mean), his.running_mean.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(host(mine.running_var), his.running_var.numpy(), rtol=1e-9)
+    assert (mine.momentum, mine.training) == (0.1, False)
+
+
+def test_a_resumed_average_goes_on() -> None:
+    model = network()
+    first, second = (swa_utils.AveragedModel(model) for _ in range(2))
+    for n in range(3):
+        if n == 2:
+            second.load_state_dict(first.state_dict())
+        for p in model.parameters():
+            p.assign((p.detach() + 0.1 * n).raw)
+        first.update_parameters(model)
+        if n == 2:
+            second.update_parameters(model)
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        np.testing.assert_array_equal(host(a), host(b))
+    with pytest.raises(DataError, match="n_averaged: expected int64"):
+        second.load_state_dict({n: v for n, v in first.state_dict().items() if n != "n_averaged"})
+
+
+def test_wrong_use_of_averages_is_an_error() -> None:
+    model = network()
+    with pytest.raises(OperandError, match="a Module with parameters"):
+        swa_utils.AveragedModel(nn.ReLU())
+    with pytest.raises(ConfigurationError, match="not both"):
+        swa_utils.AveragedModel(model, avg_fn=max, multi_avg_fn=max)
+    with pytest.raises(ConfigurationError, match=r"decay is a number from 0 to 1, not 1\.5"):
+        swa_utils.get_ema_avg_fn(1.5)
+    averaged = swa_utils.AveragedModel(model)
+    with pytest.raises(OperandError, match=r"they differ in 0\.weight"):
+        averaged.update_parameters(nn.Sequential(nn.Linear(2, 2)))
+    assert averaged.n_averaged.tolist() == [0]
+
+
+# ------------------------------------------------------------------ clipping
+
+
+def leaves(place: Any) -> tuple[list[agrad.Tensor], list[np.ndarray]]:
+    grads = [draw(4, 3), np.asarray(0.3), draw(2, seed=1) + 1j * draw(2, seed=2)]
+    tensors = [agrad.asarray(place(np.zeros_like(g)), requires_grad=True) for g in grads]
+    for tensor, g in zip(tensors, grads, strict=True):
+        tensor.grad = agrad.asarray(place(g.copy()))
+    return tensors, grads
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("norm_type", [1, 2, 3.5, math.inf])
+def test_norms_are_pytorchs(place: Any, norm_type: float) -> None:
+    import torch
+
+    ours, grads = leaves(place)
+    theirs = [torch.zeros(g.shape, dtype=torch.tensor(g).dtype, requires_grad=True) for g in grads]
+    for tensor, g in zip(theirs, grads, strict=True):
+        tensor.grad = torch.tensor(g)
+    for bound in (0.5, 100.0):
+        norm = optim.clip_grad_norm(ours, bound, norm_type)
+        other = torch.nn.utils.clip_grad_norm_(theirs, bound, norm_type)
+        np.testing.assert_allclose(norm.item(), other.item(), rtol=1e-12)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(host(a.grad), b.grad.numpy(), rtol=1e-12)
+
+
+def test_values_are_limited(place: Any) -> None:
+    ours, grads = leaves(place)
+    optim.clip_grad_value([*ours, agrad.asarray(place(np.ones(2)), requires_grad=True)], 0.4)
+    for tensor, g in zip(ours, grads, strict=True):
+        limited = np.clip(g.real, -0.4, 0.4)
+        limited = limited + 1j * np.clip(g.imag, -0.4, 0.4) if np.iscomplexobj(g) else limited
+        np.testing.assert_array_equal(host(tensor.grad), limited)
+    optim.clip_grad_value(ours[0], 0.1)
+    assert np.max(np.abs(host(ours[0].grad))) == 0.1
+    with pytest.raises(ConfigurationError, match="clip_value"):
+        optim.clip_grad_value(ours, -1.0)
+
+
+def test_norms_that_are_not_finite() -> None:
+    w = agrad.asarray(np.ones(2), requires_grad=True)
+    w.grad = agrad.asarray(np.asarray([1.0, np.nan]))
+    assert math.isnan(optim.clip_grad_norm([w], 1.0).item())
+    w.grad = agrad.asarray(np.asarray([1.0, np.inf]))
+    with pytest.raises(AnomalyError, match="the norm of the gradients is inf"):
+        optim.clip_grad_norm([w], 1.0, error_if_nonfinite=True)
+    np.testing.assert_array_equal(host(w.grad), [1.0, np.inf])
+    with pytest.raises(ConfigurationError, match="norm_type is a number above 0"):
+        optim.clip_grad_norm([w], 1.0, norm_type=0)
+
+    @agrad.jit
+    def clipped() -> Any:
+        return optim.clip_grad_norm([w], 1.0, error_if_nonfinite=True)
+
+    with pytest.raises(TracedValueError, match=r"item\(\)"):
+        clipped()

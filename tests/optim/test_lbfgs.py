@@ -1,0 +1,144 @@
+"""L-BFGS against PyTorch's, with and without a line search; resumed; refusals."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import ConfigurationError, DataError, DtypeError, TracedValueError
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def leaf(array: np.ndarray) -> agrad.Tensor:
+    return nn.init.parameter(array, dtype=array.dtype.name)
+
+
+def host(tensor: Any) -> np.ndarray:
+    return np.array(agrad.asarray(tensor).detach().numpy())
+
+
+def rosenbrock(xp: Any, x: Any, b: Any) -> Any:
+    """A valley in four dimensions, with a second parameter of no axes."""
+    curved = x[1:] - x[:-1] ** 2
+    return 10 * xp.sum(curved**2) + xp.sum((1 - x[:-1]) ** 2) + (b - x[0]) ** 2
+
+
+def closure_of(optimizer: Any, loss: Any) -> Any:
+    def closure() -> Any:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    return closure
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lr": 0.1, "max_iter": 4},
+        {"lr": 0.2, "max_iter": 7, "history_size": 3},
+        {"line_search_fn": "strong_wolfe", "max_iter": 3},
+        {"line_search_fn": "strong_wolfe", "max_iter": 20, "history_size": 2, "lr": 0.5},
+        {"line_search_fn": "strong_wolfe", "max_iter": 8, "max_eval": 5},
+        {"line_search_fn": "strong_wolfe", "tolerance_grad": 1e-2, "tolerance_change": 1e-3},
+    ],
+    ids=str,
+)
+def test_steps_are_pytorchs(backend: str, options: dict[str, Any]) -> None:
+    import torch
+
+    if backend == "dask":  # each number that is read computes all arrays before it again
+        options = {**options, "max_iter": 2}
+    start = np.asarray([-1.2, 1.0, -0.5, 0.8])
+    ours = [leaf(start), leaf(np.asarray(2.0))]
+    theirs = [torch.tensor(start, requires_grad=True), torch.tensor(2.0, dtype=torch.float64, requires_grad=True)]
+    optimizer, other = optim.LBFGS(ours, **options), torch.optim.LBFGS(theirs, **options)
+    mine = closure_of(optimizer, lambda: rosenbrock(agrad, *ours))
+    closure = closure_of(other, lambda: rosenbrock(torch, *theirs))
+    for _ in range(1 if backend == "dask" else 4):
+        with agrad.no_grad():
+            loss = optimizer.step(mine)
+        np.testing.assert_allclose(loss.item(), other.step(closure).item(), rtol=1e-7, atol=1e-9)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(host(a), b.detach().numpy(), rtol=1e-7, atol=1e-8)
+    state = other.state[theirs[0]]
+    assert (optimizer.evaluations, optimizer.iterations) == (state["func_evals"], state["n_iter"])
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_complex_parameters_and_one_without_a_gradient(place: Any, search: str | None) -> None:
+    target = draw(3) + 1j * draw(3, seed=1)
+    z = agrad.asarray(place(np.zeros(3, complex)), requires_grad=True)
+    idle = agrad.asarray(place(draw(2)), requires_grad=True)
+    there, before = place(target), host(idle)
+    optimizer = optim.LBFGS([z, idle], line_search_fn=search, tolerance_change=1e-14)
+    weights = place(np.asarray([1.0, 3.0, 10.0]))
+    for _ in range(4):
+        optimizer.step(closure_of(optimizer, lambda: agrad.sum(agrad.square(agrad.abs(z - there)) * weights)))
+    np.testing.assert_allclose(host(z), target, atol=1e-6)
+    np.testing.assert_array_equal(host(idle), before)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_a_resumed_run_is_equal_bit_for_bit(backend: str, search: str | None) -> None:
+    start = np.asarray([-1.2, 1.0, -0.5, 0.8])
+    first, second = ([leaf(start), leaf(np.asarray(2.0))] for _ in range(2))
+    made = [optim.LBFGS(p, lr=0.3, max_iter=3, line_search_fn=search) for p in (first, second)]
+    fresh = made[1].state_dict()
+    closures = [closure_of(o, lambda p=p: rosenbrock(agrad, *p)) for o, p in zip(made, (first, second), strict=True)]
+    made[1].load_state_dict(fresh)
+    for _ in range(4):
+        made[0].step(closures[0])
+    for a, b in zip(second, first, strict=True):
+        a.assign(agrad.asarray(host(b), backend=b.backend, device=b.device).raw)
+    state = made[0].state_dict()
+    made[1].load_state_dict(state)
+    for _ in range(3):
+        for optimizer, closure in zip(made, closures, strict=True):
+            optimizer.step(closure)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(host(a), host(b))
+    for wrong in (
+        {**state, "gradient": np.ones(3)},
+        {**state, "moves": state["moves"][1:]},
+        {**fresh, "t": np.ones(())},
+    ):
+        with pytest.raises(DataError, match="the state of LBFGS was not loaded"):
+            made[1].load_state_dict(wrong)
+
+
+def test_the_closure_may_be_jitted() -> None:
+    w = leaf(np.asarray([-1.2, 1.0]))
+    b = leaf(np.asarray(0.0))
+    optimizer = optim.LBFGS([w, b], line_search_fn="strong_wolfe", max_iter=50)
+    closure = agrad.jit(closure_of(optimizer, lambda: rosenbrock(agrad, w, b)))
+    optimizer.step(closure)
+    np.testing.assert_allclose(host(w), [1.0, 1.0], atol=1e-5)
+    assert closure.cache_info().hits > 10
+
+
+def test_wrong_use_is_an_error() -> None:
+    w = leaf(np.ones(2))
+    optimizer = optim.LBFGS([w])
+    with pytest.raises(ConfigurationError, match=r"step\(closure\) takes a function"):
+        optimizer.step()
+    with pytest.raises(ConfigurationError, match="one group"):
+        optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}])
+    with pytest.raises(DtypeError, match="one precision, found float"):
+        optim.LBFGS([w, leaf(np.ones(2, np.float32))])
+    closure = closure_of(optimizer, lambda: agrad.sum(w**2))
+
+    @agrad.jit
+    def step() -> Any:
+        return optimizer.step(closure)
+
+    with pytest.raises(TracedValueError, match=r"LBFGS\.step inside step"):
+        step()
+    np.testing.assert_array_equal(host(w), np.ones(2))

@@ -1,0 +1,138 @@
+"""The choice of the number of BLAS threads by the time of steps."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agrad.errors import ConfigurationError
+from agrad.train import threads
+from agrad.train.threads import AGAIN, Choice, candidates
+
+
+class Library:
+    """A BLAS whose number of threads is a number."""
+
+    def __init__(self) -> None:
+        self.number = 7
+
+    def get_num_threads(self) -> int:
+        return self.number
+
+    def set_num_threads(self, number: int) -> None:
+        self.number = number
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A machine of four processors on which steps take the time that a function of the number of threads says."""
+
+    class Machine:
+        def __init__(self) -> None:
+            self.library, self.now = Library(), 0.0
+            self.used: list[int] = []
+
+        def run(self, choice: Choice, seconds: Callable[[int], float], steps: int) -> None:
+            for _ in range(steps):
+                self.used.append(self.library.number)
+                took = seconds(self.library.number)
+                self.now += took
+                choice.step(took)
+
+    made = Machine()
+    monkeypatch.setattr(threads, "_libraries", lambda _: [made.library])
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    monkeypatch.setattr(time, "perf_counter", lambda: made.now)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("seconds", "best"),
+    [
+        (lambda n: 0.01 * n, 1),
+        (lambda n: 0.04 / n, 4),
+        (lambda n: 0.01 * (1 + abs(n - 2)), 2),
+        (lambda n: 0.01 * (1 - 0.01 * n), 1),
+    ],
+    ids=["fewer", "more", "two", "alike"],
+)
+def test_the_fastest_number_is_held_and_given_back(machine: Any, seconds: Callable[[int], float], best: int) -> None:
+    with Choice() as choice:
+        machine.run(choice, seconds, 100)
+        assert choice.number == machine.library.number == best
+        assert set(machine.used) == {1, 2, 4}
+    assert machine.library.number == 7
+
+
+def test_a_number_that_is_far_slower_is_given_up_at_once(machine: Any) -> None:
+    with Choice() as choice:
+        machine.run(choice, lambda n: 0.01 if n == 1 else 1.0, 30)
+        assert choice.number == 1
+    assert machine.used.count(2) == machine.used.count(4) == 2
+
+
+def test_steps_that_become_slower_are_measured_again(machine: Any) -> None:
+    with Choice() as choice:
+        machine.run(choice, lambda n: 0.04 / n, 1000)
+        assert choice.number == 4
+        machine.used.clear()
+        machine.run(choice, lambda n: 0.04 if n == 1 else 0.2, 300)
+        assert choice.number == 1
+        assert machine.used.count(4) < 150
+
+
+def test_all_are_tried_again_after_a_while_and_rarely(machine: Any) -> None:
+    with Choice() as choice:
+        machine.run(choice, lambda n: 0.01 * n, 100)
+        machine.used.clear()
+        machine.run(choice, lambda n: 0.01 * n, round(4 * AGAIN / 0.01))
+        assert 2 <= machine.used.count(4) <= 40
+        assert machine.used.count(1) > 0.95 * len(machine.used)
+
+
+def test_a_number_is_held(machine: Any) -> None:
+    with Choice(3) as choice:
+        machine.run(choice, lambda n: 0.01, 100)
+        assert set(machine.used) == {3}
+    with Choice(None) as choice:
+        machine.run(choice, lambda n: 0.01, 10)
+        assert choice.number is None
+    assert machine.library.number == 7
+
+
+def test_an_error_gives_the_number_back(machine: Any) -> None:
+    with pytest.raises(KeyError), Choice() as choice:
+        machine.run(choice, lambda n: 0.01, 10)
+        raise KeyError
+    assert machine.library.number == 7
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 16])
+def test_candidates_go_from_one_to_all(count: int) -> None:
+    found = candidates(count)
+    assert found[0] == 1
+    assert found[-1] == count
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "all"])
+def test_other_numbers_are_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match="threads: expected 'auto', a number"):
+        Choice(wrong)
+
+
+@pytest.mark.needs("threadpoolctl")
+def test_numpys_own_blas_is_told() -> None:
+    from threadpoolctl import threadpool_info
+
+    def numbers() -> list[int]:
+        return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+    before = numbers()
+    x = np.ones((50, 50))
+    with Choice(1):
+        assert float((x @ x)[0, 0]) == 50
+        assert set(numbers()) == {1}
+    assert numbers() == before
