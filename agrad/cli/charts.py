@@ -11,7 +11,7 @@ import numpy as np
 from agrad.errors import printable
 
 WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 42
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 26, 42
 POINTS = 2000
 """The number of points of a scatter plot, at most."""
 
@@ -33,11 +33,7 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float,
     if mark is not None:
         at = frame.x(mark[0])
         parts.append(f'<line class="mark" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        anchor = "end" if at > WIDTH / 2 else "start"
-        shift = -5 if at > WIDTH / 2 else 5
-        parts.append(
-            f'<text class="note" x="{at + shift:.1f}" y="{TOP + 11}" text-anchor="{anchor}">{text(mark[1])}</text>'
-        )
+        parts.append(f'<text class="note" x="{at:.1f}" y="{TOP - 8}" text-anchor="middle">{text(mark[1])}</text>')
     for number, (label, x, y) in enumerate(series):
         path = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in zip(x, y, strict=True))
         if len(x) == 1:

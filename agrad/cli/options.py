@@ -62,8 +62,8 @@ def _train(commands: Any) -> None:
         commands,
         "train",
         help="train a network",
-        description="Train a network to tell classes apart or to predict quantities, from tables or images; by default, "
-        "handwritten digits.",
+        description="Train a network to tell classes apart or to predict quantities, from tables or images; by\n"
+        "default, handwritten digits.",
         epilog=EPILOG + _table(),
     )
     _training_data(train.add_argument_group("data"))
@@ -123,7 +123,7 @@ def _network(network: Any) -> None:
     network.add_argument(
         "--model",
         metavar="NAME",
-        help="mlp: a multilayer perceptron; conv, for images: two convolutions with pooling in front of it (default: mlp)",
+        help="mlp: a multilayer perceptron; conv, for images: one behind two convolutions with pooling (default: mlp)",
     )
     network.add_argument(
         "--hidden",

@@ -36,13 +36,15 @@ h1 { font-size: 24px; margin: 0 0 2px; overflow-wrap: anywhere; } h2 { font-size
 .grid2 { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 14px 24px; }
 .figures { display: flex; flex-wrap: wrap; gap: 12px; margin: 18px 0 0; }
 .figures div { background: var(--panel); border: 1px solid var(--rule); border-radius: 8px; padding: 8px 16px; }
-.figures b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; } .figures span { color: var(--soft); }
+.figures b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; }
+.figures span { color: var(--soft); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid var(--rule); text-align: left; vertical-align: top; }
 thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; }
 td.number, th.number { text-align: right; white-space: nowrap; } td.cell { text-align: right; min-width: 44px; }
-.bars { width: 100%; } .bars th { width: 1%; white-space: nowrap; } .bars .track { width: 100%; vertical-align: middle; }
+.bars { width: 100%; } .bars th { width: 1%; white-space: nowrap; }
+.bars .track { width: 100%; vertical-align: middle; }
 .fill { height: 12px; border-radius: 3px; background: var(--one); min-width: 1px; }
 svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font-size: 12px; }
 svg .name { fill: var(--text); } svg .grid { stroke: var(--rule); } svg .axis { stroke: var(--soft); }
@@ -123,19 +125,18 @@ def _classes(run: Run, scores: Scores) -> str:
     rows = []
     values = np.stack(by_class(matrix), axis=1).tolist()
     for name, row, of_class in zip(names, matrix.tolist(), values, strict=True):
-        cells = "".join(
-            f'<td class="cell" style="background:rgba(var(--cell), {0.65 * count / max(sum(row), 1):.2f})">{count:,}</td>'
-            for count in (row if few else [])
-        )
-        numbers = "".join(f'<td class="number">{value:.1%}</td>' for value in of_class)
-        rows.append(
-            f'<tr><th scope="row">{text(name, 30)}</th>{cells}<td class="number">{sum(row):,}</td>{numbers}</tr>'
-        )
+        cells = ""
+        for count in row if few else []:
+            shade = 0.65 * count / max(sum(row), 1)
+            cells += f'<td class="cell" style="background:rgba(var(--cell), {shade:.2f})">{count:,}</td>'
+        cells += f'<td class="number">{sum(row):,}</td>'
+        cells += "".join(f'<td class="number">{value:.1%}</td>' for value in of_class)
+        rows.append(f'<tr><th scope="row">{text(name, 30)}</th>{cells}</tr>')
     ends = "".join(f'<th scope="col" class="number">{name}</th>' for name in ("examples", "precision", "recall", "F1"))
-    hint = "Rows are true classes, columns those that the model told." if few else ""
+    hint = "Rows are true classes, columns what the model took their examples for." if few else ""
     return (
-        f'<h2>Classes</h2><p class="hint">{hint}</p><div class="wide"><table><thead><tr><th>class</th>{heads}{ends}</tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'<h2>Classes</h2><p class="hint">{hint}</p><div class="wide"><table>'
+        f"<thead><tr><th>class</th>{heads}{ends}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -161,8 +162,8 @@ def _importance(run: Run) -> str:
         return ""
     what = "R2" if run.scores.main == "r2" else "accuracy"
     return (
-        f'<h2>Importance of columns</h2><p class="hint">How much the {what} of the test part falls when the values of a '
-        f"column change places at random.</p>{charts.bars(found[:COLUMNS], 'importance of columns')}"
+        f'<h2>Importance of columns</h2><p class="hint">How much the {what} of the test part falls when the values of '
+        f"a column change places at random.</p>{charts.bars(found[:COLUMNS], 'importance of columns')}"
     )
 
 
