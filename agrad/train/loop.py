@@ -37,23 +37,26 @@ class Sums:
         self._metrics, self._place = metrics, place
         self.losses: list[Any] = []
         self.parts: list[list[Any]] = []
+        self.sizes: list[int] = []
 
-    def add(self, loss: Any, parts: Sequence[Any]) -> None:
-        """Keep the results of a step, on the device."""
+    def add(self, loss: Any, parts: Sequence[Any], size: int) -> None:
+        """Keep the results of a step of `size` examples, on the device."""
+        self.sizes.append(size)
         self.losses.append(raw(loss))
         self.parts.append([raw(part) for part in parts])
 
-    def read(self, totals: dict[str, list[Any]]) -> np.ndarray:
-        """Return the losses (k,), add the parts to the totals by metric, and keep nothing."""
+    def read(self, totals: dict[str, list[Any]]) -> tuple[np.ndarray, list[int]]:
+        """Return the losses (k,) and sizes, add the parts to the totals by metric, and keep nothing."""
+        sizes = self.sizes
         losses = np.asarray(self._host(self.losses)).reshape(-1)
         columns = iter([np.asarray(self._host(column), np.float64) for column in zip(*self.parts, strict=True)])
         for name, metric in self._metrics.items():
-            sums = metric.total([next(columns) for _ in range(metric.parts)])
+            sums = metric.total([next(columns) for _ in range(metric.parts)], np.asarray(sizes, np.float64))
             before = totals.get(name)
             new = sums if before is None else [np.asarray(a) + b for a, b in zip(before, sums, strict=True)]
             totals[name] = [np.asarray(value).tolist() for value in new]
-        self.losses, self.parts = [], []
-        return losses
+        self.losses, self.parts, self.sizes = [], [], []
+        return losses, sizes
 
     def _host(self, arrays: Sequence[Any]) -> np.ndarray:
         return self._place.backend.to_host(self._place.backend.xp.stack(list(arrays)))
@@ -85,7 +88,6 @@ class Loop:
         self._validate = validate
         self._compute = step
         self._sums = Sums(trainer.streaming, trainer.place)
-        self._sizes: list[int] = []
         self._lazy = trainer.place.backend.lazy
         self._each_step = [
             callback.on_step_end
@@ -131,12 +133,12 @@ class Loop:
             self._choice.step(now - before)
             before = now
             halt = not last and stopped()
-            if last or halt or len(self._sizes) == INTERVAL or now - self._since > SECONDS:
+            if last or halt or len(self._sums.sizes) == INTERVAL or now - self._since > SECONDS:
                 self._read()
             if halt:
                 self.check_parameters()
                 return False
-        if self._sizes:
+        if self._sums.sizes:
             self._read()
         if not progress.seen:
             raise DataError("X: expected one batch or more in an epoch, found none")
@@ -146,8 +148,8 @@ class Loop:
 
     def _step(self, x: Any, y: Any, size: int) -> None:
         """Take one step, and keep its results on the device."""
-        self._sums.add(*self._compute(x, y))
-        self._sizes.append(size)
+        loss, parts = self._compute(x, y)
+        self._sums.add(loss, parts, size)
         if self._lazy:
             self._compute_now()
         for hook in self._each_step:
@@ -173,14 +175,14 @@ class Loop:
         """Read the results of the last steps; stop at a loss that is not finite."""
         progress = self.trainer.progress
         totals = dict(progress.sums)
-        losses = self._sums.read(totals)
+        losses, sizes = self._sums.read(totals)
         now = time.perf_counter()
         for number, loss in enumerate(losses.tolist()):
             if not math.isfinite(loss):
                 raise self._diverged(f"the loss is {loss}", progress.step + number, progress.batch + number)
-        for loss, size in zip(losses.tolist(), self._sizes, strict=True):
+        for loss, size in zip(losses.tolist(), sizes, strict=True):
             progress.loss += loss * size
-        count = sum(self._sizes)
+        count = sum(sizes)
         progress.sums = totals
         progress.seen += count
         progress.batch += len(losses)
@@ -189,7 +191,6 @@ class Loop:
         self.samples += count
         self.seconds += now - self._since
         self._since = now
-        self._sizes = []
         record = {**self._numbers(), "batch": progress.batch}
         for callback in self.callbacks:
             callback.on_losses(self.trainer, losses, record)

@@ -37,16 +37,19 @@ class Metric:
     `update` runs in the training step, and must not read values. Its arrays have the same shapes for every batch.
     """
 
-    parts = 2
+    parts = 1
     """The number of arrays that `update` returns."""
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         """Return the parts of a batch, arrays on the device."""
         raise ConfigurationError(f"{type(self).__name__} defines no update(y_true, prediction)")
 
-    def total(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the sums over batches; parts: float64 arrays with the batches along the first axis."""
-        return [np.sum(part, axis=0) for part in parts]
+    def total(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
+        """Return the sums over batches, whose numbers of examples are `sizes` (k,).
+
+        parts: float64 arrays with the batches along the first axis.
+        """
+        return [*(np.sum(part, axis=0) for part in parts), np.sum(sizes)]
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         """Return the metric for sums over all batches."""
@@ -55,8 +58,10 @@ class Metric:
     def __call__(self, y_true: Any, prediction: Any) -> float:
         """Return the metric of all examples at once."""
         with agrad.no_grad():
-            parts = self.update(_array(y_true), _array(prediction))
-        return self.result(self.total([np.asarray(part.numpy(), np.float64)[None] for part in parts]))
+            prediction = _array(prediction)
+            parts = self.update(_array(y_true), prediction)
+        sizes = np.asarray([prediction.shape[0]], np.float64)
+        return self.result(self.total([np.asarray(part.numpy(), np.float64)[None] for part in parts], sizes))
 
 
 class Accuracy(Metric):
@@ -67,7 +72,7 @@ class Accuracy(Metric):
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         told, labels = classes(y_true, prediction, self.threshold)
-        return _count(told == labels), _size(labels)
+        return (_each(agrad.astype(told == labels, agrad.int32)),)
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         return _ratio(*sums)
@@ -87,7 +92,7 @@ class TopK(Metric):
         labels = _labels(y_true, prediction)
         own = agrad.take_along_axis(prediction, labels[:, None], axis=1)
         higher = agrad.sum(agrad.astype(prediction > own, agrad.int32), axis=1)
-        return _count(higher < self.k), _size(labels)
+        return (_each(agrad.astype(higher < self.k, agrad.int32)),)
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         return _ratio(*sums)
@@ -102,7 +107,7 @@ class Error(Metric):
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         difference = prediction - _like(y_true, prediction)
         errors = agrad.square(difference) if self.power == 2 else agrad.abs(difference)
-        return agrad.sum(errors), _size(difference)
+        return (_each(errors),)
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         return _ratio(*sums)
@@ -111,19 +116,19 @@ class Error(Metric):
 class R2(Metric):
     """The share of the targets' variance that predictions explain, averaged over the targets' columns."""
 
-    parts = 4
+    parts = 3
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         y = agrad.reshape(_like(y_true, prediction), (prediction.shape[0], -1))
         difference = y - agrad.reshape(prediction, y.shape)
         mean = agrad.mean(y, axis=0)
         spread = agrad.sum(agrad.square(y - mean), axis=0)
-        count = agrad.full(mean.shape, y.shape[0], dtype=agrad.int32, backend=y.backend, device=y.device)
-        return count, mean, spread, agrad.sum(agrad.square(difference), axis=0)
+        return mean, spread, agrad.sum(agrad.square(difference), axis=0)
 
-    def total(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def total(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
         # of means and not of squares: a mean far from 0 would leave nothing of the spread
-        count, mean, spread, rest = parts
+        mean, spread, rest = parts
+        count = sizes[:, None]
         return [np.sum(x, axis=0) for x in (count, count * mean, count * mean**2, spread, rest)]
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
@@ -137,8 +142,6 @@ class R2(Metric):
 class Confusion(Metric):
     """A score of the confusion matrix: `precision`, `recall` or `f1`."""
 
-    parts = 1
-
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
         if average not in AVERAGES:
             raise ConfigurationError(f"{name}: average is one of {', '.join(AVERAGES)}, not {average!r}")
@@ -148,7 +151,7 @@ class Confusion(Metric):
         return (_confusion(y_true, prediction, self.threshold, None, self.name),)
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
-        (matrix,) = sums
+        matrix, _ = sums
         right = np.diagonal(matrix)
         told, there = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
         if self.average == "micro":
@@ -456,13 +459,12 @@ def _array(value: Any) -> Any:
     return (value if isinstance(value, agrad.Tensor) else agrad.asarray(value)).detach()
 
 
-def _count(truths: Any) -> Any:
-    return agrad.sum(agrad.astype(truths, agrad.int32))
-
-
-def _size(like: Any) -> Any:
-    """Return the number of elements of an array, on its device."""
-    return agrad.full((), math.prod(like.shape), dtype=agrad.int32, backend=like.backend, device=like.device)
+def _each(values: Any) -> Any:
+    """Return the sum over examples of the mean of each one's values, of shape ()."""
+    each = math.prod(values.shape[1:])
+    if each == 1:
+        return agrad.sum(values)
+    return agrad.sum(agrad.astype(values, agrad.float32) if _whole(values) else values) / each
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> float:

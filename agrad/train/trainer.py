@@ -337,25 +337,24 @@ class Trainer:
             held = examples.Arrays(*held, batch_size, 0, False)
         whole = [name for name in self.metrics if name not in self.streaming]
         sums, totals = Sums(self.streaming, self.place), {}
-        sizes: list[int] = []
-        losses: list[float] = []
+        loss, count = 0.0, 0
         outputs: list[Any] = []
         targets: list[Any] = []
         with evaluating(self.model):
             for x, y, size in held.epoch(0, 0):
                 output = called(self.model, x)
-                sums.add(self.loss(output, y), parts_of(list(self.streaming.values()), output, y))
-                sizes.append(size)
+                sums.add(self.loss(output, y), parts_of(list(self.streaming.values()), output, y), size)
+                count += size
                 if whole:
                     outputs.append(tree.map(self._host, output))
                     targets.append(tree.map(self._host, y))
                 if len(sums.losses) == INTERVAL:
-                    losses += sums.read(totals).tolist()
-        if not sizes:
+                    loss += float(np.dot(*sums.read(totals)))
+        if not count:
             raise DataError("X: expected one batch or more to evaluate, found none")
         if sums.losses:
-            losses += sums.read(totals).tolist()
-        found = {"loss": float(np.dot(losses, sizes) / sum(sizes))}
+            loss += float(np.dot(*sums.read(totals)))
+        found = {"loss": loss / count}
         results = sums.results(totals)
         if whole:
             told, true = (tree.map(lambda *parts: np.concatenate(parts), *parts) for parts in (outputs, targets))

@@ -12,9 +12,10 @@ import pytest
 import agrad
 from agrad.cli import main
 from agrad.cli import train as trains
-from agrad.cli.observers import Bar, Lines, on_terminal
+from agrad.cli.observers import on_terminal
 from agrad.cli.selection import chosen, device_name
 from agrad.nn import checkpoint
+from agrad.train.display import Bar, Lines
 
 pytest_plugins = ["cli_fixtures"]
 

@@ -139,7 +139,7 @@ def test_tensors_that_are_no_numbers_are_refused(run, model, tmp_path, tensor, v
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [("step", 61), ("seen", 3), ("correct", 1), ("batch", 1)],
+    [("step", 61), ("seen", 3), ("sums", {"accuracy": [1, 1]}), ("batch", 1)],
 )
 def test_a_run_that_cannot_stand_where_it_says_is_refused(run, model, tmp_path, place, value):
     path = changed(model, tmp_path / "m.st", lambda metadata: metadata["progress"].update({place: value}))

@@ -12,15 +12,15 @@ import agrad
 from agrad import data
 from agrad.backends import selected
 from agrad.cli import config as configs
-from agrad.cli import feed as feeds
-from agrad.cli import models, options, sources, training
+from agrad.cli import models, options, scores, sources
 from agrad.cli import train as trains
-from agrad.cli.feed import Feed
-from agrad.cli.interrupts import Interrupts
-from agrad.cli.observers import Observer
 from agrad.cli.selection import Place
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import checkpoint
+from agrad.train import Callback, loop
+from agrad.train import feed as feeds
+from agrad.train.feed import Feed
+from agrad.train.interrupts import Interrupts
 
 BATCHES = 10  # of the blobs, at the batch size in SMALL
 SMALL = (
@@ -50,23 +50,23 @@ def blobs(tmp_path_factory):
     return str(path)
 
 
-class Collector(Observer):
+class Collector(Callback):
     """Keeps everything that it is told."""
 
     def __init__(self):
         self.losses, self.records, self.reads = [], [], 0
 
-    def start(self, record):
+    def on_fit_begin(self, trainer, record):
         self.records.append(record)
 
-    def steps(self, losses, record):
+    def on_losses(self, trainer, losses, record):
         self.losses += losses.tolist()
         self.reads += 1
 
-    def epoch(self, record):
+    def on_epoch_end(self, trainer, record):
         self.records.append(record)
 
-    def end(self, record):
+    def on_fit_end(self, trainer, record):
         self.records.append(record)
 
     def epochs(self):
@@ -136,7 +136,7 @@ def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypa
     _, _, resident = trained(*words)
     monkeypatch.setattr(feeds, "free_bytes", lambda backend, device: 1000)
     run, _, streamed = trained(*words)
-    assert not Feed(run.dataset.X_train, run.dataset.y_train, run.place).resident
+    assert not Feed((run.dataset.X_train, run.dataset.y_train), run.place).resident
     assert streamed.losses == resident.losses
     assert streamed.epochs()[-1]["validation_loss"] == resident.epochs()[-1]["validation_loss"]
 
@@ -150,7 +150,7 @@ def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
         (None, True),
     ):
         monkeypatch.setattr(feeds, "free_bytes", lambda backend, device, free=free: free)
-        assert Feed(X, y, here).resident is resident
+        assert Feed((X, y), here).resident is resident
 
 
 # -- what the numbers are --
@@ -160,12 +160,12 @@ def test_an_epoch_is_the_mean_over_its_examples(blobs):
     # a rate too small to change a parameter: every epoch then has the loss of the untrained network
     words = ("--data", blobs, "--hidden", "5", "--batch-size", "7", "--dtype", "float64", "--quiet")
     run, _, seen = trained(*words, "--lr", "1e-300", "--optimizer", "sgd", "--epochs", "2")
-    feed = Feed(run.dataset.X_train, run.dataset.y_train, run.place)
-    scores = training.measure(run.model, feed, run.dataset.y_train, run.place)
-    assert [record["loss"] for record in seen.epochs()] == pytest.approx([scores.loss] * 2, rel=1e-12)
-    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([scores.accuracy] * 2)
-    logits = agrad.asarray(training.predict(run.model, feed, run.place))
-    assert scores.loss == pytest.approx(float(agrad.cross_entropy(logits, run.dataset.y_train)), rel=1e-12)
+    X, y = run.dataset.X_train, run.dataset.y_train
+    found = scores.measure(run.model, X, y, run.place)
+    assert [record["loss"] for record in seen.epochs()] == pytest.approx([found.loss] * 2, rel=1e-12)
+    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([found.accuracy] * 2)
+    logits = agrad.asarray(scores.predict(run.model, X, run.place))
+    assert found.loss == pytest.approx(float(agrad.cross_entropy(logits, run.dataset.y_train)), rel=1e-12)
 
 
 def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, monkeypatch):
@@ -176,17 +176,17 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
         reads.append(array)
         return here.backend.to_host(array)
 
-    monkeypatch.setattr(training, "INTERVAL", 4)
+    monkeypatch.setattr(loop, "INTERVAL", 4)
     place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
     run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
-    steps, inside = training.Trainer._step, []
+    steps, inside = loop.Loop._step, []
 
-    def step(self, X, y):
+    def step(self, *batch):
         before = len(reads)
-        steps(self, X, y)
+        steps(self, *batch)
         inside.append(len(reads) - before)
 
-    monkeypatch.setattr(training.Trainer, "_step", step)
+    monkeypatch.setattr(loop.Loop, "_step", step)
     run.go()
     assert inside == [0] * 20
     # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
@@ -197,10 +197,9 @@ def test_the_validation_part_is_held_out_of_training(blobs):
     run, _, seen = trained("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.25")
     assert sorted([*run.rows, *run.held]) == list(range(66))
     assert np.bincount(run.dataset.y_train[run.held]).tolist() == [6, 6, 6]
-    held = Feed(run.dataset.X_train[run.held], run.dataset.y_train[run.held], run.place)
-    scores = training.measure(run.model, held, run.dataset.y_train[run.held], run.place)
-    assert seen.epochs()[-1]["validation_loss"] == scores.loss
-    assert seen.epochs()[-1]["validation_accuracy"] == scores.accuracy
+    held = scores.measure(run.model, run.dataset.X_train[run.held], run.dataset.y_train[run.held], run.place)
+    assert seen.epochs()[-1]["validation_loss"] == pytest.approx(held.loss, rel=1e-6)
+    assert seen.epochs()[-1]["validation_accuracy"] == held.accuracy
     assert run.model.training
 
 
@@ -257,7 +256,7 @@ def test_no_hidden_layer_is_a_linear_model(blobs):
 def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps, dropout):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
     words = ("--data", blobs, *SMALL, "--dropout", dropout, "--epochs", "2", "--validation", "0.2")
-    monkeypatch.setattr(training, "INTERVAL", 3)
+    monkeypatch.setattr(loop, "INTERVAL", 3)
     _, _, reference = trained(*words, "--save", whole)
     stop_after(monkeypatch, steps)
     _, code, first = trained(*words, "--save", stopped)
@@ -377,7 +376,7 @@ def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, 
     good, path = str(tmp_path / "good.st"), str(tmp_path / "model.st")
     words = ("--data", blobs, *SMALL, "--dropout", dropout, "--schedule", "constant")
     trained(*words, "--epochs", "1", "--save", good)
-    monkeypatch.setattr(training, "INTERVAL", 4)
+    monkeypatch.setattr(loop, "INTERVAL", 4)
     poison(monkeypatch, at)
     seen = Collector()
     run = make(*words, "--epochs", "3", "--save", path, observers=(seen,))

@@ -11,6 +11,8 @@ import agrad.nn
 import agrad.optim
 import agrad.random
 import agrad.testing
+import agrad.train
+import agrad.train.metrics
 
 SECTIONS = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References",
             "Examples"]  # fmt: skip
@@ -25,6 +27,8 @@ FACES = {
     "agrad.random": agrad.random,
     "agrad.data": agrad.data,
     "agrad.testing": agrad.testing,
+    "agrad.train": agrad.train,
+    "agrad.train.metrics": agrad.train.metrics,
 }
 
 

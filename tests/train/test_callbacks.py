@@ -1,0 +1,271 @@
+"""Callbacks: early stopping, checkpoints, logs, curves, schedulers; and runs that stop and go on to the same bytes."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from samples import Stop, blobs, classifier, line, regressor, values
+
+import agrad
+from agrad import nn, optim, train
+from agrad.errors import ConfigurationError, DataError, OperandError, SaveError
+from agrad.optim import lr_scheduler
+from agrad.train import (
+    Checkpoint,
+    EarlyStopping,
+    JSONLogger,
+    LambdaCallback,
+    LearningCurves,
+    ProgressBar,
+    Scheduler,
+    loop,
+)
+
+
+class Script(train.Callback):
+    """Gives each epoch the validation loss of a list."""
+
+    def __init__(self, *losses):
+        self.losses = losses
+
+    def on_epoch_end(self, trainer, record):
+        record["validation_loss"] = self.losses[record["epoch"] - 1]
+
+
+# -- early stopping --
+
+
+def test_training_stops_and_the_best_values_come_back():
+    X, y = blobs()
+    kept = {}
+    keep = LambdaCallback(on_epoch_end=lambda trainer, record: kept.update({record["epoch"]: values(trainer)}))
+    stop = EarlyStopping(patience=2)
+    trainer = classifier(callbacks=[Script(3, 2, 1, 1.5, 1.2, 0.1), keep, stop])
+    history = trainer.fit(X, y, epochs=6, progress=False)
+    assert len(history) == 5
+    assert history.stopped
+    assert not history.interrupted
+    assert stop.best_epoch == 3
+    same = {name for name, value in values(trainer).items() if kept[3][name] == value}
+    assert {"0.weight", "3.weight", "0.bias"} <= same
+    assert values(trainer)["o.0.m"] == kept[5]["o.0.m"]
+
+
+@pytest.mark.parametrize(
+    ("options", "losses", "epochs"),
+    [
+        ({"min_delta": 0.5}, (3, 2.9, 2.8), 3),
+        ({"mode": "max"}, (3, 2, 1, 4), 3),
+        ({"monitor": "val_loss"}, (1, 2, 3, 0), 3),
+        ({}, (3, float("nan"), float("nan"), 1), 3),
+    ],
+)
+def test_what_counts_as_better(options, losses, epochs):
+    X, y = blobs()
+    trainer = classifier(callbacks=[Script(*losses), EarlyStopping(patience=2, **options)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(trainer.fit(X, y, epochs=len(losses), progress=False)) == epochs
+
+
+def test_accuracy_is_better_where_it_is_higher():
+    X, y = blobs()
+    stop = EarlyStopping(monitor="accuracy", patience=3)
+    history = classifier(callbacks=[stop]).fit(X, y, epochs=5, progress=False)
+    assert stop.best == max(history.column("accuracy"))
+
+
+def test_an_entry_that_is_not_there_is_named():
+    X, y = blobs()
+    with pytest.raises(ConfigurationError, match="no record of 'val_accuracy' to monitor; an epoch has loss, accuracy"):
+        classifier(callbacks=[EarlyStopping("val_accuracy")]).fit(X, y, progress=False)
+    with pytest.raises(ConfigurationError, match="mode is auto, min or max"):
+        EarlyStopping(mode="lower")
+    with pytest.raises(ConfigurationError, match="patience is an integer of 1"):
+        EarlyStopping(patience=0)
+
+
+# -- stopped and resumed --
+
+
+def stopping(path, *more, **options):
+    nn.manual_seed(0)
+    return classifier(callbacks=[*more, EarlyStopping(patience=9), Checkpoint(path)], threads=None, **options)
+
+
+@pytest.mark.needs("safetensors")
+@pytest.mark.parametrize("steps", [1, 11, 16])
+def test_a_stopped_run_goes_on_to_the_same_bytes(backend, tmp_path, monkeypatch, steps):
+    X, y = blobs()
+    monkeypatch.setattr(loop, "INTERVAL", 3)
+    given = {"epochs": 3, "batch_size": 8, "validation": 0.2, "progress": False}
+    whole = stopping(tmp_path / "whole.st")
+    reference = whole.fit(X, y, **given)
+    path = tmp_path / "stopped.st"
+    first = stopping(path, Stop(steps)).fit(X, y, **given)
+    assert first.interrupted
+    assert len(first) == (steps - 1) // 6 if steps % 6 else steps // 6
+    second = stopping(path)
+    history = second.fit(X, y, resume=path, **given)
+    assert values(second) == values(whole)
+    keys = ("epoch", "step", "loss", "accuracy", "lr", "validation_loss", "validation_accuracy")
+    assert [[record[key] for key in keys] for record in history] == [
+        [record[key] for key in keys] for record in reference
+    ]
+    assert second.callbacks[-2].state_dict().keys() == whole.callbacks[-2].state_dict().keys()
+
+
+@pytest.mark.needs("safetensors")
+def test_a_run_goes_on_on_another_backend(backend, tmp_path):
+    X, y = blobs()
+    path = tmp_path / "run.st"
+    with agrad.use_backend("numpy"):
+        reference = classifier().fit(X, y, epochs=4, batch_size=8, progress=False)
+        classifier(callbacks=[Checkpoint(path)]).fit(X, y, epochs=2, batch_size=8, progress=False)
+    history = classifier().fit(X, y, epochs=4, batch_size=8, progress=False, resume=path)
+    np.testing.assert_allclose(history.column("loss"), reference.column("loss"), rtol=1e-4)
+
+
+@pytest.mark.needs("safetensors")
+def test_two_calls_train_as_one_does_and_true_goes_on_in_the_middle():
+    X, y = blobs()
+    once, twice, halves = (classifier(callbacks=[Stop(n)], threads=None) for n in (99, 99, 8))
+    given = {"batch_size": 10, "progress": False}
+    once.fit(X, y, epochs=3, **given)
+    twice.fit(X, y, epochs=1, **given)
+    assert len(twice.fit(X, y, epochs=2, **given)) == 3
+    assert values(twice) == values(once)
+    assert halves.fit(X, y, epochs=3, **given).interrupted
+    halves.fit(X, y, epochs=3, resume=True, **given)
+    assert values(halves) == values(once)
+    with pytest.raises(ConfigurationError, match="batch_size 5"):
+        halves.fit(X, y, epochs=4, batch_size=5, resume=True)
+
+
+@pytest.mark.needs("safetensors")
+def test_an_early_stopped_run_stays_stopped(tmp_path):
+    X, y = blobs()
+    script = Script(1, 2, 3, 4, 5)
+    given = {"epochs": 5, "progress": False}
+    path = tmp_path / "run.st"
+    classifier(callbacks=[script, EarlyStopping(patience=1), Checkpoint(path)]).fit(X, y, **given)
+    again = classifier(callbacks=[script, EarlyStopping(patience=1)])
+    assert len(again.fit(X, y, resume=path, **given)) == 2
+    assert len(again.fit(X, y, **given)) == 4
+
+
+@pytest.mark.needs("safetensors")
+def test_files_that_do_not_fit_change_nothing(tmp_path):
+    X, y = blobs()
+    path, other = tmp_path / "run.st", tmp_path / "other.st"
+    classifier(callbacks=[EarlyStopping(), Checkpoint(path)]).fit(X, y, progress=False)
+    trainer = classifier(seed=5)
+    before = values(trainer)
+    with pytest.raises(DataError, match="the state of the callback EarlyStopping, which this trainer has not"):
+        trainer.load(path)
+    nn.checkpoint.save(other, {}, {"format": 3})
+    with pytest.raises(DataError, match="expected a run that Trainer.save wrote, found format 3"):
+        trainer.load(other)
+    regressor().save(other)
+    with pytest.raises(DataError, match="does not fit this trainer"):
+        trainer.load(other)
+    assert values(trainer) == before
+    with pytest.raises(SaveError, match="nowhere"):
+        classifier(callbacks=[Checkpoint(tmp_path / "nowhere" / "x.st")]).fit(X, y, progress=False)
+
+
+@pytest.mark.needs("safetensors")
+def test_the_best_epoch_is_in_the_file(tmp_path):
+    X, y = blobs()
+    path = tmp_path / "best.st"
+    script = Script(3, 1, 2)
+    best = Checkpoint(path, save_best_only=True)
+    each = Checkpoint(tmp_path / "at {epoch}.st")
+    classifier(callbacks=[best, each, script]).fit(X, y, epochs=3, progress=False)
+    trainer = classifier(callbacks=[Checkpoint(path), Checkpoint(path)])
+    trainer.load(path)
+    assert trainer.history[-1]["epoch"] == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["at 1.st", "at 2.st", "at 3.st", "best.st"]
+    assert path.read_bytes()[:8] == (tmp_path / "at 2.st").read_bytes()[:8]
+
+
+# -- logs, curves, schedulers --
+
+
+def test_the_log_holds_a_start_an_epoch_each_and_an_end(tmp_path):
+    X, y = line()
+    log = tmp_path / "log.jsonl"
+    regressor(callbacks=[JSONLogger(log)]).fit(X, y, epochs=2, progress=False)
+    records = [json.loads(text) for text in log.read_text().splitlines()]
+    assert [record["event"] for record in records] == ["start", "epoch", "epoch", "end"]
+    assert records[0]["parameters"] == 4
+    assert records[-1]["step"] == 4
+    stop = Stop(1)
+    regressor(callbacks=[JSONLogger(log), stop]).fit(X, y, epochs=2, progress=False)
+    assert json.loads(log.read_text().splitlines()[-1])["event"] == "interrupted"
+
+
+def test_the_end_is_told_whatever_it_was(tmp_path):
+    X, y = line()
+    log = tmp_path / "log.jsonl"
+
+    def fail(trainer, record):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        regressor(callbacks=[JSONLogger(log), LambdaCallback(on_epoch_end=fail)]).fit(X, y, progress=False)
+    last = json.loads(log.read_text().splitlines()[-1])
+    assert (last["event"], last["error"]) == ("failed", "ZeroDivisionError: mine")
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_curves_are_a_picture(tmp_path):
+    X, y = line()
+    path = tmp_path / "curves.png"
+    trainer = regressor(callbacks=[LearningCurves(path, title="a $ line")])
+    history = trainer.fit(X, y, epochs=2, validation=0.2, progress=False)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    history.plot(tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text().startswith("<?xml")
+    with pytest.raises(ConfigurationError, match=r"expected a file named .png, .svg, .pdf"):
+        history.plot(tmp_path / "curves.txt")
+
+
+@pytest.mark.parametrize(("every", "rates"), [("epoch", [0.02, 0.01, 0.005]), ("step", [0.02 * 0.5**5, 0.02 * 0.5**11])])
+def test_a_scheduler_is_stepped(every, rates):
+    X, y = blobs()
+    trainer = classifier()
+    trainer.callbacks.append(Scheduler(lr_scheduler.StepLR(trainer.optimizer, 1, gamma=0.5), every))
+    history = trainer.fit(X, y, epochs=len(rates), batch_size=10, progress=False)
+    assert history.column("lr") == pytest.approx(rates)
+
+
+def test_a_plateau_is_seen():
+    X, y = blobs()
+    trainer = classifier(callbacks=[Script(1, 2, 3, 4)])
+    trainer.callbacks.append(Scheduler(lr_scheduler.ReduceLROnPlateau(trainer.optimizer, patience=0)))
+    assert trainer.fit(X, y, epochs=4, progress=False).column("lr") == pytest.approx([0.02, 0.02, 2e-3, 2e-4])
+    with pytest.raises(OperandError, match="not a Constant"):
+        Scheduler(optim.Constant(0.1))
+
+
+def test_functions_are_called_in_order():
+    calls = []
+    names = ("on_fit_begin", "on_epoch_begin", "on_step_end", "on_losses", "on_epoch_end", "on_fit_end")
+    hooks = {name: lambda *args, name=name: calls.append(name) for name in names}
+    X, y = line()
+    regressor(callbacks=[LambdaCallback(**hooks)]).fit(X, y, epochs=1, batch_size=32, progress=False)
+    assert calls == [*names[:3], "on_step_end", *names[3:]]
+    with pytest.raises(ConfigurationError, match="found on_batch=1"):
+        LambdaCallback(on_batch=1)
+
+
+@pytest.mark.needs("rich")
+def test_a_terminal_gets_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    X, y = blobs()
+    classifier(callbacks=[ProgressBar(), Stop(3)]).fit(X, y, epochs=2)
+    out = capsys.readouterr().out
+    assert "stopped after step 3 (epoch 2, batch 1)" in out
+    assert "epoch 1/2  loss " in out

@@ -1,0 +1,318 @@
+"""The Trainer: fit, evaluate and predict, on all backends, for the data that people have; and what it refuses."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from samples import blobs, classifier, line, made, regressor, values
+
+import agrad
+from agrad import data, nn, optim, train
+from agrad.errors import (
+    AnomalyError,
+    ConfigurationError,
+    DataError,
+    DtypeError,
+    OperandError,
+    ShapeError,
+    TracedValueError,
+)
+from agrad.train import Trainer, metrics
+
+# -- it learns --
+
+
+def test_a_classifier_learns_on_every_backend(backend):
+    X, y = blobs()
+    trainer = classifier(lr=0.03)
+    history = trainer.fit(X, y, epochs=12, batch_size=8, validation=0.2, progress=False)
+    assert [record["epoch"] for record in history] == list(range(1, 13))
+    assert history.column("loss")[-1] < 0.6 * history.column("loss")[0]
+    assert history.column("val_accuracy") == history.column("validation_accuracy")
+    scores = trainer.evaluate(X, y)
+    assert scores["accuracy"] > 0.85
+    outputs = trainer.predict(X, batch_size=7)
+    assert agrad.asarray(outputs).backend == backend.name
+    assert not isinstance(outputs, agrad.Tensor)
+    told = np.argmax(agrad.asarray(outputs).numpy(), axis=1)
+    assert scores["accuracy"] == pytest.approx(np.mean(told == y))
+    assert trainer.model.training
+
+
+def test_a_seed_gives_the_same_losses_on_every_backend(backend):
+    X, y = blobs()
+    here = classifier(seed=1, dropout=0.1).fit(X, y, epochs=2, batch_size=8, validation=0.2, progress=False)
+    with agrad.use_backend("numpy"):
+        there = classifier(seed=1, dropout=0.1).fit(X, y, epochs=2, batch_size=8, validation=0.2, progress=False)
+    for name in ("loss", "validation_loss"):
+        np.testing.assert_allclose(here.column(name), there.column(name), rtol=1e-4)
+
+
+def test_a_regression_is_fitted():
+    X, y = line()
+    trainer = regressor(lr=0.1)
+    history = trainer.fit(X, y, epochs=60, batch_size=16, progress=False)
+    assert history[-1]["r2"] > 0.99
+    found = trainer.evaluate(X, y)
+    prediction = trainer.predict(X)
+    assert found["loss"] == pytest.approx(np.mean((prediction - y) ** 2), rel=1e-5)
+    assert found["mse"] == pytest.approx(found["loss"], rel=1e-6)
+    assert found["r2"] == pytest.approx(metrics.r2_score(y, prediction), rel=1e-6)
+
+
+def test_an_epoch_is_the_mean_over_its_examples():
+    X, y = blobs(50)
+    trainer = classifier(dropout=0, lr=0.0, metrics=("accuracy", "f1"))
+    history = trainer.fit(X, y, epochs=1, batch_size=8, progress=False)
+    found = trainer.evaluate(X, y, batch_size=13)
+    assert history[0]["loss"] == pytest.approx(found["loss"], rel=1e-5)
+    assert history[0]["accuracy"] == pytest.approx(found["accuracy"])
+    assert history[0]["f1"] == pytest.approx(found["f1"], rel=1e-6)
+
+
+def test_batch_norm_evaluates_with_its_running_values():
+    X, y = line()
+    nn.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4, dtype=agrad.float32), nn.BatchNorm1d(4, dtype=agrad.float32), nn.Linear(4, 1, dtype=agrad.float32))
+    trainer = made(model, nn.MSELoss())
+    trainer.fit(X, y, epochs=3, progress=False)
+    one, all_ = trainer.predict(X[:1]), trainer.predict(X)
+    np.testing.assert_allclose(one, all_[:1], rtol=1e-5)
+    model[1].eval()
+    trainer.evaluate(X, y)
+    assert [module.training for module in model] == [True, False, True]
+
+
+# -- the data --
+
+
+def test_batches_of_a_loader_train_as_arrays_do():
+    X, y = blobs()
+    arrays, loader = classifier(), classifier()
+    first = arrays.fit(X, y, epochs=2, batch_size=8, progress=False)
+    batches = data.DataLoader(data.TensorDataset(X, y), batch_size=8, shuffle=True, seed=0)
+    second = loader.fit(batches, epochs=2, progress=False)
+    assert first.column("loss") == second.column("loss")
+    assert values(arrays) == values(loader)
+    assert loader.evaluate(batches)["accuracy"] == pytest.approx(arrays.evaluate(X, y)["accuracy"])
+    assert loader.predict([X[:30], X[30:]]).tobytes() == arrays.predict(X, batch_size=30).tobytes()
+
+
+def test_a_list_of_batches_is_enough_and_an_iterator_is_not():
+    X, y = blobs()
+    trainer = classifier()
+    trainer.fit([(X[:30], y[:30]), (X[30:], y[30:])], epochs=2, validation=(X, y), progress=False)
+    assert trainer.progress.step == 4
+    with pytest.raises(OperandError, match="used up after one epoch"):
+        trainer.fit(iter([(X, y)]))
+    with pytest.raises(DataError, match="one batch or more"):
+        trainer.fit([], epochs=1, progress=False)
+
+
+class Two(nn.Module):
+    def __init__(self):
+        self.left, self.right = (nn.Linear(2, 3, dtype=agrad.float32) for _ in range(2))
+
+    def forward(self, a, b):
+        hidden = self.left(a) + self.right(b)
+        return {"class": hidden, "sum": agrad.sum(hidden, axis=1)}
+
+
+def test_several_inputs_and_outputs():
+    X, y = blobs()
+    goal = {"class": y, "sum": X[:, 0]}
+
+    def loss(output, target):
+        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(output["sum"], target["sum"])
+
+    trainer = made(Two(), loss, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])})
+    history = trainer.fit((X[:, :2], X[:, 2:]), goal, epochs=8, batch_size=10, validation=0.25, progress=False)
+    assert history.column("validation_right")[-1] > 0.5
+    assert trainer.predict([X[:7, :2], X[:7, 2:]])["class"].shape == (7, 3)
+    assert "right" not in history[-1]
+
+
+def test_data_of_any_kind_of_array_are_taken():
+    X, y = blobs()
+    trainer = classifier(dropout=0)
+    lists = trainer.evaluate(X.tolist(), y.tolist())
+    assert lists == trainer.evaluate(agrad.asarray(X), y) == trainer.evaluate(X.astype(">f8"), y.astype(np.int32))
+
+
+@pytest.mark.needs("torch")
+def test_arrays_of_another_library_are_moved():
+    import torch
+
+    X, y = blobs()
+    trainer = classifier(dropout=0)
+    found = trainer.evaluate(torch.asarray(X), torch.asarray(y))
+    assert found["loss"] == pytest.approx(trainer.evaluate(X, y)["loss"], rel=1e-6)
+
+
+def test_the_part_for_validation_has_each_class():
+    seen = []
+
+    def note(true, told):
+        seen.append(np.bincount(true).tolist())
+        return 0.0
+
+    X, y = blobs(60)
+    classifier(metrics={"seen": note}).fit(X, y, validation=0.2, progress=False)
+    assert seen == [[4, 4, 4]]
+
+
+def test_class_weights_are_those_of_the_loss():
+    X, y = blobs(45)
+    weights = {0: 1.0, 1: 2.0, 2: 0.5}
+    weighted = made(classifier(dropout=0).model, nn.CrossEntropyLoss(weight=np.array([1, 2, 0.5], np.float32)))
+    here = classifier(dropout=0)
+    first = weighted.fit(X, y, epochs=2, batch_size=9, progress=False).column("loss")
+    second = here.fit(X, y, epochs=2, batch_size=9, class_weight=weights, progress=False).column("loss")
+    np.testing.assert_allclose(first, second, rtol=1e-5)
+    balanced = classifier(dropout=0)
+    balanced.fit(X[:40], y[:40], class_weight="balanced", progress=False)
+    with pytest.raises(ConfigurationError, match=r"no weight for the classes \[2\]"):
+        balanced.fit(X, y, class_weight={0: 1, 1: 1})
+
+
+# -- precision and tracing --
+
+
+@pytest.mark.parametrize("name", ["float16"])
+def test_narrow_products_train(name):
+    X, y = blobs()
+    trainer = classifier(precision=name)
+    trainer.fit(X, y, epochs=3, progress=False)
+    assert trainer.scale is not None
+    assert trainer.scale.state_dict()["good_steps"] == 6
+    with pytest.raises(ConfigurationError, match="leave jit=False out"):
+        classifier(precision=name, jit=False)
+    with pytest.raises(ConfigurationError, match="precision=: expected one of float32"):
+        classifier(precision="half")
+
+
+class Branch(nn.Module):
+    def __init__(self):
+        self.inner = nn.Linear(4, 3, dtype=agrad.float32)
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x):
+        y = self.drop(self.inner(x))
+        return y if float(agrad.sum(x).item()) > -1e9 else 2 * y
+
+
+def branch(**options):
+    nn.manual_seed(0)
+    return made(Branch(), nn.CrossEntropyLoss(), **options)
+
+
+def test_a_step_that_cannot_be_traced_runs_eagerly_with_a_warning():
+    X, y = blobs()
+    with agrad.use_backend("numpy"):
+        trainer, eager = branch(), branch(jit=False)
+        with pytest.warns(RuntimeWarning, match="cannot be traced by agrad.jit") as caught:
+            trainer.fit(X, y, epochs=2, batch_size=8, progress=False)
+        assert len(caught) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            eager.fit(X, y, epochs=2, batch_size=8, progress=False)
+        assert values(trainer) == values(eager)
+        with pytest.raises(TracedValueError, match="item"):
+            branch(jit=True).fit(X, y, progress=False)
+
+
+# -- what goes wrong --
+
+
+def test_a_loss_that_is_not_finite_names_the_step():
+    X, y = line()
+    X[5] = np.nan
+    trainer = regressor()
+    with pytest.raises(AnomalyError, match=r"the loss is nan at step \d \(epoch 1, batch \d of 4\)"):
+        trainer.fit(X, y, batch_size=16, progress=False)
+    with pytest.raises(AnomalyError, match=r"try a lower learning rate"):
+        regressor(lr=1e30).fit(*line(), epochs=3, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda X, y: {"y": y[:-1]}, ShapeError, "X has 60 examples, y has 59"),
+        (lambda X, y: {"y": None}, OperandError, "y: expected the targets of X"),
+        (lambda X, y: {"X": X[:0], "y": y[:0]}, DataError, "X: expected one example or more"),
+        (lambda X, y: {"X": X.astype(str)}, DtypeError, "X has dtype <U"),
+        (lambda X, y: {"y": np.array(["a", "b", "c"])[y]}, DtypeError, "encode classes as integers"),
+        (lambda X, y: {"y": np.where(y == 1, np.nan, y)}, DataError, "y is NaN in 20 of 60 examples, first in example 1"),
+        (lambda X, y: {"validation": 1.0}, ConfigurationError, "a fraction from 0 to below 1"),
+        (lambda X, y: {"validation": "0.2"}, ConfigurationError, "a fraction from 0 to below 1"),
+        (lambda X, y: {"validation": (X, y[1:])}, ShapeError, r"validation\[0\] has 60 examples"),
+        (lambda X, y: {"epochs": 0}, ConfigurationError, "epochs: expected an integer of 1 or more, found 0"),
+        (lambda X, y: {"batch_size": 2.5}, ConfigurationError, "batch_size: expected an integer"),
+        (lambda X, y: {"X": 3.0}, OperandError, "X: expected arrays or batches, found a float"),
+        (lambda X, y: {"X": (X, X[1:])}, ShapeError, "X: expected arrays of one length, found 60, 59"),
+        (lambda X, y: {"class_weight": {"a": 1}}, ConfigurationError, "class_weight: expected class numbers"),
+    ],
+)
+def test_data_that_make_no_sense_are_named(change, error, message):
+    X, y = blobs()
+    trainer = classifier()
+    before = values(trainer)
+    given = {"X": X, "y": y, "progress": False, **change(X, y)}
+    with pytest.raises(error, match=message):
+        trainer.fit(**given)
+    assert values(trainer) == before
+    assert not trainer.history
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"metrics": ("acuracy",)}, ConfigurationError, "no metric 'acuracy'; known are accuracy"),
+        ({"metrics": ("accuracy", "accuracy")}, ConfigurationError, "the name 'accuracy' is taken"),
+        ({"metrics": (metrics.confusion_matrix,)}, ConfigurationError, "confusion_matrix is no number"),
+        ({"callbacks": [print]}, OperandError, "callbacks: expected objects of Callback"),
+        ({"loss": nn.MSELoss}, OperandError, r"make one: MSELoss\(\)"),
+        ({"model": lambda x: x}, OperandError, "model is a Module"),
+        ({"optimizer": "adam"}, OperandError, "optimizer is one of agrad.optim"),
+        ({"optimizer": optim.SGD(nn.Linear(2, 2).parameters())}, ConfigurationError, "are not of the model"),
+        ({"threads": 0}, ConfigurationError, "threads"),
+    ],
+)
+def test_trainers_that_make_no_sense_are_refused(change, error, message):
+    model = nn.Linear(4, 3)
+    given = {"model": model, "loss": nn.CrossEntropyLoss(), "optimizer": optim.SGD(model.parameters()), **change}
+    with pytest.raises(error, match=message):
+        Trainer(**given)
+
+
+def test_losses_that_are_no_number_are_refused():
+    X, y = line()
+    model = nn.Linear(3, 1, dtype=agrad.float32)
+    with pytest.raises(ShapeError, match="use reduction='mean'"):
+        made(model, nn.MSELoss(reduction="none")).fit(X, y, progress=False)
+    with pytest.raises(OperandError, match="not a Tensor that depends on"):
+        made(model, lambda output, target: 1.0, jit=False).fit(X, y, progress=False)
+
+
+# -- what is printed --
+
+
+def test_lines_are_plain_where_the_output_is_no_terminal(capsys):
+    X, y = blobs()
+    classifier().fit(X, y, epochs=2, validation=0.2)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("epoch 1/2  loss ")
+    assert "  accuracy " in second
+    assert "  validation loss " in second
+    assert second.endswith(" samples/s")
+
+
+def test_a_history_can_be_read_and_printed():
+    X, y = blobs()
+    history = classifier().fit(X, y, epochs=3, progress=False)
+    assert json.loads(json.dumps(history)) == history
+    assert repr(history).startswith("History(3 epochs; the last: loss ")
+    assert isinstance(history, train.History)
+    with pytest.raises(ConfigurationError, match="no 'val_loss' in every epoch; it has epoch, step, loss, accuracy"):
+        history.column("val_loss")
