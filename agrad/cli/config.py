@@ -223,12 +223,9 @@ def from_metadata(saved: Any, path: str) -> Config:
     if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
         raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
     try:
-        config = Config(**{**saved, **{name: tuple(saved[name]) for name in lists}})
+        return Config(**{**saved, **{name: tuple(saved[name]) for name in lists}})
     except ConfigurationError as error:
         raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
-    if config.task == "auto" or config.validation is None:
-        raise DataError(f"{path!r}: the settings in the header leave the task or the validation open")
-    return config
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:

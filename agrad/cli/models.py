@@ -14,7 +14,7 @@ import agrad
 from agrad import nn, optim, random
 from agrad.cli import config as configs
 from agrad.cli import sources
-from agrad.cli.config import Config
+from agrad.cli.config import Config, is_table
 from agrad.cli.selection import Place
 from agrad.cli.sources import Dataset, Description, check_settings, check_source
 from agrad.data import TableEncoder
@@ -231,7 +231,7 @@ def save(
             "class_names": list(description.class_names),
             "target_names": list(description.target_names),
             "labels": list(description.labels),
-            "encoder": None if description.encoder is None else description.encoder.as_metadata(),
+            **({} if description.encoder is None else {"encoder": description.encoder.as_metadata()}),
             "data_dir": data_dir,
             "fingerprint": fingerprint,
             **({} if folder is None else {"folder": folder}),
@@ -250,6 +250,8 @@ def load(path: str) -> Saved:
             f"found format {str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
+    if config.task == "auto" or config.validation is None:
+        raise DataError(f"{path!r}: the settings in the header leave the task or the validation open")
     known = metadata.get("data")
     if not isinstance(known, dict):
         raise DataError(f"{path!r}: expected a description of the data in the header, found none")
@@ -285,11 +287,13 @@ def _description(
     if config.task == "regression":
         of_targets = [_vector(tensors, name, targets, path) for name in (TARGET_MEAN, TARGET_SCALE)]
     encoder = None
-    if known.get("encoder") is not None:
+    if is_table(config.data):
         try:
-            encoder = TableEncoder.from_metadata(known["encoder"], *scaling)
+            encoder = TableEncoder.from_metadata(known.get("encoder"), *scaling)
         except DataError as error:
             raise DataError(f"{path!r}: {error}") from error
+        if encoder.names != names["feature_names"] or not names["labels"]:
+            raise DataError(f"{path!r}: the names of the features in the header are not those of the columns")
     return Description(
         config.task,
         shape,

@@ -172,6 +172,7 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
         parts.append(f"expected data for {description.task}, found some for {now.task}")
     for what, new, before in (
         ("columns", now.feature_names, description.feature_names),
+        ("columns to learn", now.labels, description.labels),
         ("classes", now.class_names, description.class_names),
         ("targets", now.target_names, description.target_names),
     ):

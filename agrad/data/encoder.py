@@ -16,7 +16,7 @@ from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
 
 REASONS = {
-    "id": "another integer or word in every row, which names the row",
+    "id": "an integer or word of its own in every row, which only names the row",
     "constant": "the same in all rows",
     "empty": "nothing but missing values",
     "rare": "words of which none is frequent enough for a category",
@@ -31,8 +31,8 @@ class TableEncoder:
     Numbers, truth values (true and false, yes and no, ...) and dates are standardised by mean and standard deviation. A
     missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
     becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
-    ones share a mark, and missing ones have one. A few cells of another kind in a column of numbers or dates are taken
-    as missing. Left out are columns with one value, and those whose integers or words differ in all of 20 rows or more.
+    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates are
+    taken as missing. Left out are columns with one value, and those whose integers or words differ in all of 20 rows or more.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class TableEncoder:
         """Return a line for each reason to leave columns out that the user should know."""
         lines = []
         for reason, remedy in (
-            ("id", "to use them all the same, name them as columns to keep"),
+            ("id", "--keep (keep= in Python) uses such a column all the same"),
             ("rare", "group them into categories"),
             ("dates", "write them in that form"),
         ):

@@ -19,6 +19,7 @@ TRUTHS = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "false": 0.0, "no": 0.0, 
 PAIRS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 """The words of truth values, and those that make a column one of truth values, in any case."""
 
+ARTICLES = {"number": "a number", "truth": "a truth value", "date": "a date"}
 MOST = 0.95
 """The share of numbers, or of dates, from which on a column of words is one of these with a few wrong cells."""
 
@@ -93,6 +94,8 @@ class Encoding:
         values, strays = read(table, column)
         gaps = np.isnan(values)
         if strays:
+            if not _few(len(strays), values.size - int(np.count_nonzero(gaps)) + len(strays)):
+                raise DataError(table.message(strays[0], self.column, ARTICLES[self.kind]))
             notes.strays(self, len(strays), *table.place(strays[0], self.column))
         elif gaps.any() and not self.missing:
             notes.gaps(self, int(np.count_nonzero(gaps)))
@@ -135,7 +138,7 @@ class Notes:
 
     def strays(self, encoding: Encoding, count: int, where: str, text: str) -> None:
         """Note cells that are not of the column's kind, and the first of them."""
-        kind = {"number": "a number", "date": "a date", "truth": "a truth value"}[encoding.kind]
+        kind = ARTICLES[encoding.kind]
         self.lines.append(
             f"column {encoding.column!r}: expected {kind}, found {text[:40]!r} in {where}"
             f"{f' and {count - 1:,} more such cells' if count > 1 else ''}; taken as missing"
@@ -240,9 +243,14 @@ def kind_of(column: Column) -> str:
     total = sum(counts.values())
     for kind, read in (("number", number_in), ("date", date_in)):
         fitting = sum(count for text, count in counts.items() if read(text) is not None)
-        if total >= ENOUGH and fitting >= MOST * total:
+        if _few(total - fitting, total):
             return kind
     return "word"
+
+
+def _few(wrong: int, total: int) -> bool:
+    """Return True if so few cells of a column are wrong that they are taken as missing."""
+    return total >= ENOUGH and wrong <= (1 - MOST) * total
 
 
 def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:

@@ -156,7 +156,6 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
         single: Callable[..., Any] = copy.copy(loss)
         single.reduction = "none"  # type: ignore[attr-defined]
     elif "reduction" in _parameters(loss):
-
         def single(output: Any, y: Any) -> Any:
             return loss(output, y, reduction="none")
     else:
