@@ -90,12 +90,11 @@ def load_table(
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
-    texts = [words_of(table[name]) for name in targets]
-    about = [_described(table)]
+    features = table.select([name for name in table.names if name not in targets])
+    about, texts = [_described(features)], [words_of(table[name]) for name in targets]
     if task == "auto":
         task, why = task_of(texts, targets)
         about.append(f"task: {task}, because {why}")
-    features = table.select([name for name in table.names if name not in targets])
     named = {column_number(table.name, table.names, name) for name in (*categorical, *keep)}
     used_twice = [name for name in targets if table.names.index(name) in named]
     if used_twice:
@@ -203,10 +202,10 @@ def class_labels(texts: np.ndarray) -> np.ndarray:
 
 
 def _described(table: Table) -> str:
-    """Return a line about a file."""
+    """Return a line about the columns to learn from."""
     kinds = Counter(column.kind for column in table.columns)
     columns = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in kinds.most_common())
-    text = f"{len(table):,} rows, {len(table.columns)} columns ({columns})"
+    text = f"{len(table):,} rows, {len(table.columns)} columns to learn from ({columns})"
     if table.delimiter is None:
         return text
     return f"{text}, separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
