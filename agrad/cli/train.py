@@ -234,7 +234,7 @@ class Run:
 
 
 class About(Callback):
-    """Adds to the first record what the run is, and to the last one the scores of the test part."""
+    """Adds the settings to the first record, and the test scores to the last one."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -1,4 +1,4 @@
-"""What a run prints: a progress bar on a terminal, else a line for each epoch."""
+"""The output of a run: a progress bar on a terminal, else a line for each epoch."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 
 
 def describe_end(record: Record) -> str:
-    """Return a line about a run that did not go through all epochs, else an empty text."""
+    """Return a line about a run that ended before its last epoch, else ""."""
     event, epoch = record["event"], record["epoch"]
     line = ""
     if event == "interrupted":

@@ -21,9 +21,10 @@ from agrad.train.history import History, Record
 from agrad.train.hooks import Callback
 from agrad.train.interrupts import Interrupts
 from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
-from agrad.train.metrics import Metric, named, streaming
+from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
 from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
 
 Loss = Callable[[Any, Any], Any]
@@ -298,7 +299,7 @@ class Trainer:
         return weighted(self.loss, class_weight, self.place)
 
     def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
-        """Begin the epoch anew, unless the run goes on in the middle of it with the same batches."""
+        """Begin the epoch anew, unless the run goes on in the middle of it."""
         now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         if not resumed:
             self.progress.begin_epoch()
@@ -454,7 +455,7 @@ def _whole(value: Any, name: str) -> None:
 
 
 def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:
-    """Tell all callbacks the end, and then raise the first error that one of them raised."""
+    """Tell all callbacks the end, then raise the first error of one of them."""
     failed: AgradError | None = None
     for callback in callbacks:
         try:

@@ -33,7 +33,7 @@ def test_a_classifier_learns_on_every_backend(backend):
     scores = trainer.evaluate(X, y)
     assert scores["accuracy"] > 0.85
     outputs = trainer.predict(X, batch_size=7)
-    assert agrad.asarray(outputs).backend == backend.name
+    assert agrad.asarray(outputs).backend == backend
     assert not isinstance(outputs, agrad.Tensor)
     told = np.argmax(agrad.asarray(outputs).numpy(), axis=1)
     assert scores["accuracy"] == pytest.approx(np.mean(told == y))
@@ -74,7 +74,11 @@ def test_an_epoch_is_the_mean_over_its_examples():
 def test_batch_norm_evaluates_with_its_running_values():
     X, y = line()
     nn.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 4, dtype=agrad.float32), nn.BatchNorm1d(4, dtype=agrad.float32), nn.Linear(4, 1, dtype=agrad.float32))
+    model = nn.Sequential(
+        nn.Linear(3, 4, dtype=agrad.float32),
+        nn.BatchNorm1d(4, dtype=agrad.float32),
+        nn.Linear(4, 1, dtype=agrad.float32),
+    )
     trainer = made(model, nn.MSELoss())
     trainer.fit(X, y, epochs=3, progress=False)
     one, all_ = trainer.predict(X[:1]), trainer.predict(X)
@@ -96,7 +100,7 @@ def test_batches_of_a_loader_train_as_arrays_do():
     assert first.column("loss") == second.column("loss")
     assert values(arrays) == values(loader)
     assert loader.evaluate(batches)["accuracy"] == pytest.approx(arrays.evaluate(X, y)["accuracy"])
-    assert loader.predict([X[:30], X[30:]]).tobytes() == arrays.predict(X, batch_size=30).tobytes()
+    assert loader.predict([(X[:30], y[:30]), (X[30:], y[30:])]).tobytes() == arrays.predict(X, batch_size=30).tobytes()
 
 
 def test_a_list_of_batches_is_enough_and_an_iterator_is_not():
@@ -124,9 +128,13 @@ def test_several_inputs_and_outputs():
     goal = {"class": y, "sum": X[:, 0]}
 
     def loss(output, target):
-        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(output["sum"], target["sum"])
+        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(
+            output["sum"], target["sum"]
+        )
 
-    trainer = made(Two(), loss, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])})
+    trainer = made(
+        Two(), loss, lr=0.1, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])}
+    )
     history = trainer.fit((X[:, :2], X[:, 2:]), goal, epochs=8, batch_size=10, validation=0.25, progress=False)
     assert history.column("validation_right")[-1] > 0.5
     assert trainer.predict([X[:7, :2], X[:7, 2:]])["class"].shape == (7, 3)
@@ -243,13 +251,17 @@ def test_a_loss_that_is_not_finite_names_the_step():
         (lambda X, y: {"X": X[:0], "y": y[:0]}, DataError, "X: expected one example or more"),
         (lambda X, y: {"X": X.astype(str)}, DtypeError, "X has dtype <U"),
         (lambda X, y: {"y": np.array(["a", "b", "c"])[y]}, DtypeError, "encode classes as integers"),
-        (lambda X, y: {"y": np.where(y == 1, np.nan, y)}, DataError, "y is NaN in 20 of 60 examples, first in example 1"),
+        (
+            lambda X, y: {"y": np.where(y == 1, np.nan, y)},
+            DataError,
+            "y is NaN in 20 of 60 examples, first in example 1",
+        ),
         (lambda X, y: {"validation": 1.0}, ConfigurationError, "a fraction from 0 to below 1"),
         (lambda X, y: {"validation": "0.2"}, ConfigurationError, "a fraction from 0 to below 1"),
         (lambda X, y: {"validation": (X, y[1:])}, ShapeError, r"validation\[0\] has 60 examples"),
         (lambda X, y: {"epochs": 0}, ConfigurationError, "epochs: expected an integer of 1 or more, found 0"),
         (lambda X, y: {"batch_size": 2.5}, ConfigurationError, "batch_size: expected an integer"),
-        (lambda X, y: {"X": 3.0}, OperandError, "X: expected arrays or batches, found a float"),
+        (lambda X, y: {"X": 3.0}, OperandError, "X: expected an array, found a float"),
         (lambda X, y: {"X": (X, X[1:])}, ShapeError, "X: expected arrays of one length, found 60, 59"),
         (lambda X, y: {"class_weight": {"a": 1}}, ConfigurationError, "class_weight: expected class numbers"),
     ],
