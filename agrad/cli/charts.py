@@ -1,4 +1,4 @@
-"""Charts as SVG for a page: lines, points and bars, with the colours of its style sheet."""
+"""Charts as SVG for a page: lines, points and bars."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(value: str, length: int = 80) -> str:
 
 
 def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float, str] | None = None) -> str:
-    """Return a chart of lines (label, x, y), with a vertical line at the place of a mark."""
+    """Return a chart of lines (label, x, y), with a vertical line at a mark."""
     xs, ys = ([value for line in series for value in line[k]] for k in (1, 2))
     # losses of early epochs would press all later ones to the ground
     logarithmic = min(ys) > 0 and max(ys) > 20 * min(ys)
@@ -46,7 +46,7 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float,
 
 
 def points(true: np.ndarray, told: np.ndarray, name: str) -> str:
-    """Return a chart of predicted by true values (n,), with the line on which both are equal."""
+    """Return a chart of predicted by true values (n,), with a line of equal ones."""
     step = -(-true.shape[0] // POINTS)
     x, y = true[::step].tolist(), told[::step].tolist()
     frame = Frame([*x, *y], [*x, *y], f"{name}, true", "predicted")

@@ -186,7 +186,7 @@ def is_table(data: str) -> bool:
 
 
 def settled(config: Config, task: str, rows: int) -> Config:
-    """Return settings with nothing left open, for data of a task with this number of training rows."""
+    """Return settings with nothing left open, for `rows` training examples."""
     part = config.validation
     if part is None:
         part = HELD_OUT if rows >= ENOUGH else 0.0

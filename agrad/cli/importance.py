@@ -1,4 +1,4 @@
-"""The importance of columns: how much worse a model becomes when a column's values change places."""
+"""The importance of columns: the fall of a score when values change places."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ ROWS, REPEATS, MOST = 2000, 3, 100
 
 
 def importances(model: Any, dataset: Dataset, description: Description, place: Place) -> list[tuple[str, float]]:
-    """Return by how much the accuracy, or R2, of the test part falls without a column, the most important first.
+    """Return the fall of the test part's accuracy, or R2, without each column.
 
-    The mean over random orders of the column's values. Empty for images and for more than `MOST` columns.
+    The mean over random orders of the column's values; the most important column first. Empty for images, and for more
+    than `MOST` columns.
     """
     if dataset.encoder is not None:
         columns = dataset.encoder.parts

@@ -95,7 +95,7 @@ def _convolutions(config: Config, shape: tuple[int, ...], made: dict[str, Any]) 
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return channels, height and width of images of a shape, or raise ``ConfigurationError``."""
+    """Return channels, height and width, or raise ``ConfigurationError``."""
     found = (1, *shape) if len(shape) == 2 else shape
     if len(found) != 3 or min(found[1:]) < SMALLEST:
         raise ConfigurationError(
@@ -174,14 +174,14 @@ class Saved:
         return {name.removeprefix(BEST): value for name, value in self.tensors.items() if name.startswith(BEST)}
 
     def model(self, place: Place, best: bool = True) -> Any:
-        """Return the network on a backend with its best values, or its last ones. Raises ``DataError``."""
+        """Return the network with its best values, or its last. Raises ``DataError``."""
         model = build(self.config, self.description.feature_shape, self.description.n_outputs, place)
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
         self._fill(model, (best and self.best) or values, "model")
         return model
 
     def fill(self, optimizer: Any, scale: Any, early: Any) -> None:
-        """Load the saved state into an optimizer, a loss scale and early stopping. Raises ``DataError``."""
+        """Load the saved state of the run into its parts. Raises ``DataError``."""
         for target, prefix, what in (
             (optimizer, OPTIMIZER, "optimizer's state"),
             (scale, LOSS_SCALE, "loss scale"),

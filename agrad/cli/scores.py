@@ -29,7 +29,7 @@ def details(scores: Scores, y: np.ndarray, description: Description) -> list[str
 
 
 def class_lines(matrix: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """Return a line for each class: examples, precision, recall, F1, and what its examples were taken for."""
+    """Return a line for each class: its scores, and what it was taken for."""
     width = max(5, *(len(_cut(name)) for name in names))
     cells = [f"{count:,}" for count in matrix.ravel().tolist()]
     heads = [_cut(name, 8) for name in names]
@@ -52,7 +52,7 @@ def class_lines(matrix: np.ndarray, names: tuple[str, ...]) -> list[str]:
 
 
 def residual_lines(told: np.ndarray, true: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """Return a line for each target: R2, errors, and quantiles of prediction minus truth."""
+    """Return a line for each target: R2, errors, and quantiles of residuals."""
     width = max(6, *(len(_cut(name)) for name in names))
     heads = "".join(f"{f'{q:.0%}':>11}" for q in QUANTILES)
     lines = [f"{'target':<{width}}         R2        MAE       RMSE  residuals:{heads}"]

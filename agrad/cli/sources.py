@@ -13,7 +13,6 @@ from agrad import data
 from agrad.cli.config import ENOUGH, HELD_OUT, TABLES, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
-from agrad.data.regression import random_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -58,7 +57,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Examples:
-    """Scaled examples (n, d), labels (n,) or targets (n, k) or None, and a description."""
+    """Scaled examples (n, d), labels (n,) or targets (n, k), and a description."""
 
     X: np.ndarray
     y: np.ndarray | None
@@ -186,7 +185,7 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
 
 
 def about(dataset: Dataset, config: Config, n: int) -> list[str]:
-    """Return lines on what was found in the data and what follows from it, for `n` training rows."""
+    """Return lines on what was found in the data, with `n` training rows."""
     lines = [f"{dataset.name}: {line}" for line in dataset.about]
     if config.task == "auto" and lines:
         other = "classification" if dataset.task == "regression" else "regression"
@@ -197,16 +196,6 @@ def about(dataset: Dataset, config: Config, n: int) -> list[str]:
             "lowest validation loss (--validation 0 turns it off)"
         )
     return lines
-
-
-def held_out(dataset: Dataset, config: Config) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the training examples to train on, and of those for validation."""
-    n, part = int(dataset.y_train.shape[0]), config.validation
-    if not part:
-        return np.arange(n), np.arange(0)
-    if dataset.task == "classification":
-        return data.stratified_split(dataset.y_train, part, config.seed)
-    return random_parts(n, part, config.seed, dataset.name)
 
 
 def describe(dataset: Dataset) -> Description:

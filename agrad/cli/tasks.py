@@ -1,4 +1,4 @@
-"""The tasks of a network: its loss and metrics in training, and the scores of its outputs."""
+"""The tasks of a network: loss and metrics in training, scores of outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a model: mean `loss`, others by name, and what it told: classes (n,) or quantities (n, k)."""
+    """The scores of a model: mean `loss`, `numbers` by name, and what it told.
+
+    That are classes (n,), or quantities (n, k) in the units of the file.
+    """
 
     loss: float
     numbers: dict[str, float]
@@ -57,7 +60,7 @@ def predict(model: Any, X: np.ndarray, place: Place) -> np.ndarray:
 
 
 def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description: Description) -> Scores:
-    """Return the scores of all examples, with class numbers (n,) or standardised targets (n, k)."""
+    """Return the scores for class numbers (n,) or standardised targets (n, k)."""
     output = predict(model, X, place).astype(np.float64)
     if description.task == "classification":
         losses = np.asarray(agrad.cross_entropy(output, y, reduction="none"), dtype=np.float64)
@@ -75,12 +78,12 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description:
 
 
 def confusion(told: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
-    """Return the examples of each class (rows) by the class that they were taken for (columns)."""
+    """Return the counts of true classes (rows) by predicted ones (columns)."""
     return metrics.confusion_matrix(y, told, n_classes=classes)
 
 
 def by_class(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return precision, recall and F1 of each class; 0 where there is nothing to divide by."""
+    """Return precision, recall and F1 of each class; 0 instead of 0/0."""
     right = np.diagonal(matrix).astype(np.float64)
     told, true = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
     return right / np.maximum(told, 1), right / np.maximum(true, 1), 2 * right / np.maximum(told + true, 1)

@@ -354,10 +354,10 @@ def check_classes(y: np.ndarray, name: str) -> None:
 
 
 def quantities(y: np.ndarray) -> str:
-    """Return why labels (n,), integers or text, look like quantities; "" if they do not.
+    """Return why labels (n,) look like quantities; "" if they do not.
 
-    They do if most are numbers, and one of these is fractional, or there are more than `MANY` different labels and one
-    of them has fewer than `FEW` examples.
+    Labels are integers or text. They do if most are numbers, and one of these is fractional, or there are more than
+    `MANY` different labels and one of them has fewer than `FEW` examples.
     """
     values, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "U":

@@ -1,4 +1,4 @@
-"""The encoder of tables: fitted to a training part, saved with a model, applied to further tables."""
+"""The encoder of tables, fitted to a training part and saved with a model."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ REASONS = {
 
 
 class TableEncoder:
-    """An encoder of tables as arrays of numbers, fitted to the training part of a table.
+    """Makes arrays of numbers of tables, as fitted to a training part.
 
     Numbers, truth values (true and false, yes and no, ...) and dates are standardised by mean and standard deviation. A
     missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
     becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
-    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates are
-    taken as missing. Left out are columns with one value, and those whose integers or words differ in all of 20 rows or more.
+    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates
+    are taken as missing. Columns with one value are left out, and those whose integers or words differ in all of 20
+    rows or more.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class TableEncoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names of the columns that are used as words, which `read_csv` should keep as such."""
+        """The names of the columns of words, for `read_csv`."""
         return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word")
 
     @property

@@ -35,7 +35,7 @@ MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a column becomes numbers.
+    """Numbers for a column: its kind, and what training had in it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Encoding:
 
     @property
     def scaled(self) -> tuple[bool, ...]:
-        """True for each number of the result that is a quantity, False for marks of 0 and 1."""
+        """True for each number that is a quantity, False for marks of 0 and 1."""
         if self.kind == "word":
             return (False,) * len(self.names)
         return (True,) * (len(self.names) - self.missing) + (False,) * self.missing
@@ -123,7 +123,7 @@ class Encoding:
 
 
 class Notes:
-    """What was noticed in a table that is no error; `lines` has it in words."""
+    """Things noticed in a table that are no errors, as lines of text."""
 
     def __init__(self, training: bool) -> None:
         self.lines: list[str] = []
@@ -172,7 +172,7 @@ def part_of_date(values: np.ndarray, part: str, first: float) -> np.ndarray:
 
 
 def numbers_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return a column as float64, with NaN for missing ones, and the rows of other cells.
+    """Return a column as float64, NaN where missing, and rows of other cells.
 
     Raises `DataError` for a date, and for infinity.
     """
@@ -186,14 +186,14 @@ def numbers_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
 
 
 def truths_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return words of truth as 1 and 0, with NaN for missing ones, and the rows of other cells."""
+    """Return truth as 1 and 0, NaN where missing, and rows of other cells."""
     if column.kind == "number":
         return numbers_of(table, column)
     return _read(column, lambda text: TRUTHS.get(text.lower()))
 
 
 def dates_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return dates as float64 microseconds, with NaN for missing ones, and the rows of other cells."""
+    """Return dates in microseconds, NaN where missing, and rows of other cells."""
     if column.kind == "date":
         values = column.values.astype("datetime64[us]")
         return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), []
@@ -234,7 +234,7 @@ def _read(column: Column, read: Callable[[str], float | None]) -> tuple[np.ndarr
 
 
 def kind_of(column: Column) -> str:
-    """Return the kind to encode a column as: of words, a few may be wrong numbers or dates."""
+    """Return the kind of a column; a few words may be wrong numbers or dates."""
     if column.kind != "word":
         return column.kind
     counts = Counter(text for text in column.values.tolist() if text not in MARKS)
@@ -254,7 +254,7 @@ def _few(wrong: int, total: int) -> bool:
 
 
 def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
-    """Return the encoding of a column of the training part, or None and why it is left out.
+    """Return the encoding of a training column, or None and why it is left out.
 
     `least` rows make a word a category of its own, of which there are up to `most`. A column to `keep` may name rows.
     """

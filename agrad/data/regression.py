@@ -1,4 +1,4 @@
-"""Regression data sets on the host: examples, and standardised targets in the units of a file."""
+"""Regression data sets on the host."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RegressionData:
     about: tuple[str, ...] = ()
 
     task = "regression"
-    class_names: tuple[str, ...] = ()
+    class_names = ()
 
     @property
     def n_features(self) -> int:

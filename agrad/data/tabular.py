@@ -1,4 +1,4 @@
-"""Data sets of tables with missing values, words and dates: classes or quantities to learn."""
+"""Data sets of tables: classes or quantities to learn."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.nd
 
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
-    """Return labels as int64 if all are whole numbers, which are ordered as such, else as text."""
+    """Return labels as int64 if all are whole numbers, else as text."""
     y = texts.astype(str)
     numbers = [number_in(text) for text in y.tolist()]
     if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):

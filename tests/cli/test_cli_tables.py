@@ -70,11 +70,7 @@ def test_prices_are_learned_from_a_table_as_it_is(priced, place):
     assert last["best_epoch"] == best
     assert len(epochs) == min(best + 4, 40)
     lines = out.splitlines()
-    assert (
-        "300 rows, 7 columns to learn from (4 numbers, 2 words, 1 date), separated by semicolons"
-        in lines[0].replace("3 words, 3 numbers", "2 words, 4 numbers")
-        or "separated by semicolons" in lines[0]
-    )
+    assert "300 rows, 7 columns to learn from (3 numbers, 3 words, 1 date), separated by semicolons" in lines[0]
     assert "task: regression, because 'price' has" in lines[1]
     assert "--task classification" in lines[1]
     assert "15% of the training rows are held out" in lines[2] and "--validation 0" in lines[2]
@@ -164,7 +160,8 @@ def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
     assert run("train", "--task", "regression")[0] == run("train", "--keep", "a")[0] == 2
 
 
-def test_the_report_is_one_page_with_charts(priced, place):
+@pytest.mark.usefixtures("priced")
+def test_the_report_is_one_page_with_charts(place):
     page = (place / "r.html").read_text()
     assert page.startswith("<!doctype html>")
     assert not re.search(r"""(src|href)=|url\(|@import""", page)
@@ -188,7 +185,7 @@ def test_a_report_shows_text_of_files_as_text(run, tmp_path):
     words = ("--data", tmp_path / "t.csv", "--label", "y", "--keep", "a<script>", *FAST, "--epochs", "1")
     assert run("train", *words, "--report", tmp_path / "r.html")[0] == 0
     page = (tmp_path / "r.html").read_text()
-    assert "<script>" not in page and "<b>0" not in page
+    assert "<script>" not in page and "<b>0</b>" not in page
     assert "a&lt;script&gt;" in page and "&lt;b&gt;0&lt;/b&gt;" in page
     assert run("train", *words, "--report", tmp_path / "t.csv")[0] == 1
 
