@@ -187,13 +187,13 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
 def about(dataset: Dataset, config: Config, n: int) -> list[str]:
     """Return lines on what was found in the data, with `n` training rows."""
     lines = [f"{dataset.name}: {line}" for line in dataset.about]
-    if config.task == "auto" and lines:
+    if config.task == "auto" and dataset.about and "task:" in dataset.about[-1]:
         other = "classification" if dataset.task == "regression" else "regression"
-        lines[-1] += f" (--task {other} takes them so)"
+        lines[-1] += f" (else --task {other})"
     if config.validation is None and n >= ENOUGH:
         lines.append(
-            f"{HELD_OUT:.0%} of the training rows are held out: training stops {config.patience} epochs after the "
-            "lowest validation loss (--validation 0 turns it off)"
+            f"{HELD_OUT:.0%} of the training rows are held out, to stop {config.patience} epochs after their lowest "
+            "loss (--validation 0 turns it off)"
         )
     return lines
 

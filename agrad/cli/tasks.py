@@ -65,7 +65,7 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description:
     if description.task == "classification":
         losses = np.asarray(agrad.cross_entropy(output, y, reduction="none"), dtype=np.float64)
         numbers = {"accuracy": metrics.accuracy(y, output)}
-        if output.shape[1] == 2:
+        if output.shape[1] == 2 and 0 < np.mean(y) < 1:
             numbers["auc"] = metrics.roc_auc(y, output[:, 1] - output[:, 0])
         return Scores(float(np.mean(losses)), numbers, np.argmax(output, axis=1))
     told, true = units(output, description), units(y, description)

@@ -85,6 +85,8 @@ class Run:
                     "pip install 'agrad[train]'"
                 )
         if args.report is not None:
+            if not args.report.lower().endswith((".html", ".htm")):
+                raise ConfigurationError(f"--report: expected a file named .html, found {args.report!r}")
             check_output("--report", args.report)
         named = [
             ("--save", self.save_path),

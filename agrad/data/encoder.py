@@ -135,7 +135,8 @@ class TableEncoder:
                 found.append(encoding)
         if not found:
             why = "; ".join(f"{name!r}: {REASONS[reason]}" for name, reason in list(left_out.items())[:5])
-            raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why})")
+            remedy = "; --keep (keep= in Python) uses ids" if "id" in left_out.values() else ""
+            raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why}){remedy}")
         notes = Notes(training=True)
         encoded = self._encoded(table, found, notes)
         mean, scale = standardisation(encoded, table.name)

@@ -178,7 +178,13 @@ def numbers_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
     """
     if column.kind == "date":
         raise DataError(f"{table.name}: column {column.name!r}: expected numbers as in training, found dates")
-    values, strays = (column.values, []) if column.kind == "number" else _read(column, number_in)
+    if column.kind == "number":
+        values, strays = column.values, []
+    elif {text.lower() for text in column.values.tolist() if text not in MARKS} <= TRUTHS.keys():
+        # truth values that a Parquet file of training had as such
+        values, strays = truths_of(table, column)
+    else:
+        values, strays = _read(column, number_in)
     wild = np.flatnonzero(np.isinf(values))
     if wild.size:
         raise DataError(table.message(int(wild[0]), column.name, "a finite number"))

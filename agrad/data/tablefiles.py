@@ -13,7 +13,7 @@ import numpy as np
 
 from agrad.data.classification import number_in
 from agrad.data.files import StrPath, read_file
-from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, word_column
+from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, with_points, word_column
 from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -26,7 +26,8 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
 
     Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
     its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. Where the package pyarrow is installed, it reads rows without quotes.
+    NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the delimiter,
+    unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without quotes.
 
     Parameters
     ----------
@@ -68,7 +69,10 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
         there = next(islice(_rows(read_file(path), found), row + 1, None), None)
         return None if there is None or column >= len(there[1]) else (f"line {there[0]}", there[1][column])
 
-    return Table(name, tuple(columns), found, cell)
+    pointed = [None if found == "," else with_points(c, place in kept) for place, c in enumerate(columns)]
+    decimal = "," if any(column is not None for column in pointed) else "."
+    columns = [old if new is None else new for old, new in zip(columns, pointed, strict=True)]
+    return Table(name, tuple(columns), found, cell, decimal)
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:

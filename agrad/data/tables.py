@@ -16,6 +16,9 @@ MARKS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "No
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
 
+COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+"""A number with a decimal comma."""
+
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
 
@@ -57,6 +60,8 @@ class Table:
         The columns, one or more, of one length.
     delimiter : str or None
         The character between the cells of a line; None for a file that is no text.
+    decimal : str
+        The character between whole numbers and fractions: a point or a comma.
     cell : function, optional
         A function from the numbers of a row and a column to the place of that cell in the file and its text, for
         messages.
@@ -66,6 +71,7 @@ class Table:
     columns: tuple[Column, ...]
     delimiter: str | None = None
     cell: Callable[[int, int], tuple[str, str] | None] | None = None
+    decimal: str = "."
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -188,7 +194,7 @@ class Table:
             assert whole is not None
             return whole(row if rows is None else int(rows[row]), places[column])
 
-        return Table(self.name, tuple(columns), self.delimiter, None if whole is None else cell)
+        return Table(self.name, tuple(columns), self.delimiter, None if whole is None else cell, self.decimal)
 
     def message(self, row: int, column: str | int, expected: str) -> str:
         """Return the message for a cell that is not as expected.
@@ -244,6 +250,19 @@ def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column
     if dates is not None:
         return Column(name, "date", dates, np.isnat(dates))
     return word_column(name, texts)
+
+
+def with_points(column: Column, as_words: bool) -> Column | None:
+    """Return a column of words whose numbers have decimal commas with points, or None.
+
+    Three digits behind each comma may be thousands: such columns stay as they are.
+    """
+    texts = column.values.tolist() if column.kind == "word" else []
+    given = [text for text in texts if text not in MARKS]
+    behind = {len(text.partition(",")[2]) for text in given if "," in text}
+    if not behind or behind == {3} or not all(COMMA.fullmatch(text) for text in given):
+        return None
+    return column_of(column.name, [text.replace(",", ".") for text in texts], as_words)
 
 
 def word_column(name: str, texts: Sequence[str]) -> Column:

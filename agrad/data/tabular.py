@@ -208,4 +208,5 @@ def _described(table: Table) -> str:
     text = f"{len(table):,} rows, {len(table.columns)} columns to learn from ({columns})"
     if table.delimiter is None:
         return text
-    return f"{text}, separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
+    text += f", separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
+    return text + (", with decimal commas" if table.decimal == "," else "")

@@ -187,7 +187,10 @@ def test_a_report_shows_text_of_files_as_text(run, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "<script>" not in page and "<b>0</b>" not in page
     assert "a&lt;script&gt;" in page and "&lt;b&gt;0&lt;/b&gt;" in page
-    assert run("train", *words, "--report", tmp_path / "t.csv")[0] == 1
+    assert run("train", *words, "--report", tmp_path / "r.csv")[0] == 2
+    (tmp_path / "other.html").write_text("<p>mine</p>")
+    assert run("train", *words, "--report", tmp_path / "other.html")[0] == 1
+    assert (tmp_path / "other.html").read_text() == "<p>mine</p>"
 
 
 def test_convolutions_are_saved_and_resumed(run, tmp_path):
