@@ -15,8 +15,8 @@ import numpy as np
 from agrad.data.files import StrPath, check_writable
 from agrad.errors import ConfigurationError, OperandError, SaveError, printable
 from agrad.train.display import ProgressBar
-from agrad.train.history import draw, entry, figure_class
-from agrad.train.hooks import Callback, Record
+from agrad.train.history import Record, draw, entry, figure_class
+from agrad.train.hooks import Callback
 
 if TYPE_CHECKING:
     from agrad.train.trainer import Trainer

@@ -65,7 +65,7 @@ def cast(leaf: Any, dtype: Any) -> Any:
     like = agrad.asarray(leaf)
     if not agrad.isdtype(like.dtype, FLOATING) or like.dtype.name == dtype:
         return leaf
-    return like.astype(getattr(agrad, dtype)).raw
+    return agrad.astype(like, getattr(agrad, dtype)).raw
 
 
 def length(value: Any, name: str) -> int:

@@ -17,7 +17,7 @@ class Callback:
     """Base class of callbacks, whose methods a `Trainer` calls.
 
     The methods do nothing here. A record is a dictionary. What a callback adds to it, those after it see, and the
-    history keeps. Callbacks with `saves = True` come last.
+    history keeps. Callbacks with `saves = True` come last, and first at the end of the training.
     """
 
     saves = False

@@ -335,7 +335,7 @@ def streaming(function: Any, threshold: float | None) -> Metric | None:
     for name in ("precision", "recall", "f1"):
         if function is NAMES[name]:
             return Confusion(name, threshold=threshold)
-    made = {
+    made: Any = {
         accuracy: lambda: Accuracy(threshold),
         top_k_accuracy: TopK,
         mean_squared_error: lambda: Error(2),
@@ -358,6 +358,8 @@ def named(metrics: Any) -> dict[str, Any]:
         metric = NAMES[metric] if isinstance(metric, str) else metric
         if not callable(metric):
             raise ConfigurationError(f"metrics: expected names and functions, found a {type(metric).__name__}")
+        if name == "<lambda>":
+            raise ConfigurationError("metrics: a lambda has no name; give {name: function}")
         if name in found or name in RESERVED:
             raise ConfigurationError(f"metrics: the name {name!r} is taken; give {{name: function}} with another one")
         if metric is confusion_matrix:

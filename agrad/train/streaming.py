@@ -181,25 +181,30 @@ def _whole(x: Any) -> bool:
 def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any, Any]:
     """Return the classes told and the true ones, integers of one shape."""
     if _whole(prediction):
-        told = agrad.astype(prediction, agrad.int32)
-        labels = agrad.astype(_like(y_true, told), agrad.int32)
+        told = _integers(prediction)
+        labels = _integers(_like(y_true, told))
     elif prediction.ndim >= 2 and prediction.shape[1] > 1 and threshold is None:
-        told = agrad.astype(agrad.argmax(prediction, axis=1), agrad.int32)
+        told = agrad.argmax(prediction, axis=1)
         labels = _labels(y_true, prediction)
     else:
         told = agrad.astype(prediction > (0.5 if threshold is None else threshold), agrad.int32)
-        labels = agrad.astype(_like(y_true, prediction), agrad.int32)
+        labels = _integers(_like(y_true, prediction))
     return told, labels
 
 
 def _labels(y_true: Any, prediction: Any) -> Any:
     """Return class numbers of targets, int32, for scores (n, classes, ...)."""
     if tuple(y_true.shape) == tuple(prediction.shape):
-        return agrad.astype(agrad.argmax(y_true, axis=1), agrad.int32)
+        return agrad.argmax(y_true, axis=1)
     shape = (prediction.shape[0], *prediction.shape[2:])
     if tuple(y_true.shape) not in (shape, (*shape, 1)):
         raise ShapeError(f"targets of shape {tuple(y_true.shape)} for scores of shape {tuple(prediction.shape)}")
-    return agrad.astype(agrad.reshape(y_true, shape), agrad.int32)
+    return _integers(y_true if tuple(y_true.shape) == shape else agrad.reshape(y_true, shape))
+
+
+def _integers(x: Any) -> Any:
+    """Return class numbers as signed integers."""
+    return x if agrad.isdtype(x.dtype, "signed integer") else agrad.astype(x, agrad.int32)
 
 
 def _like(y_true: Any, prediction: Any) -> Any:

@@ -49,7 +49,7 @@ class Trainer:
         `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
         `evaluate`.
     callbacks : sequence of Callback
-        Callbacks of each `fit`, called in this order; those that save come last.
+        Callbacks of each `fit`, called in this order; those that save come last, at the end first.
     jit : bool or None
         Whether to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
         traced runs as it is, with a warning.
@@ -101,7 +101,7 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype = first.dtype.name
+        self.dtype = _real(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
@@ -239,7 +239,7 @@ class Trainer:
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
                 record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
-                _end(self, begin, record)
+                _end(self, sorted(begin, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
@@ -335,9 +335,11 @@ class Trainer:
     def _measure(self, held: Any, batch_size: int = 1024) -> dict[str, float]:
         """Return loss and metrics of batches, or of rows of a feed."""
         if isinstance(held, tuple):
-            held = examples.Arrays(*held, batch_size, 0, False)
+            feed, rows = held
+            held = examples.Arrays(feed, rows, batch_size, 0, False)
         whole = [name for name in self.metrics if name not in self.streaming]
-        sums, totals = Sums(self.streaming, self.place), {}
+        sums = Sums(self.streaming, self.place)
+        totals: dict[str, list[Any]] = {}
         loss, count = 0.0, 0
         outputs: list[Any] = []
         targets: list[Any] = []
@@ -446,6 +448,15 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
             f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
             "make it with model.parameters()"
         )
+
+
+def _real(name: str) -> str:
+    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
+    if name == "bfloat16":
+        raise ConfigurationError(
+            "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
+        )
+    return {"complex64": "float32", "complex128": "float64"}.get(name, name)
 
 
 def _whole(value: Any, name: str) -> None:

@@ -177,6 +177,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
         return here.backend.to_host(array)
 
     monkeypatch.setattr(loop, "INTERVAL", 4)
+    monkeypatch.setattr(loop, "SECONDS", 1e9)
     place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
     run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = loop.Loop._step, []

@@ -154,7 +154,7 @@ def test_arrays_of_another_library_are_moved():
 
     X, y = blobs()
     trainer = classifier(dropout=0)
-    found = trainer.evaluate(torch.asarray(X), torch.asarray(y))
+    found = trainer.evaluate(torch.asarray(X, dtype=torch.float64), torch.asarray(y))
     assert found["loss"] == pytest.approx(trainer.evaluate(X, y)["loss"], rel=1e-6)
 
 
@@ -282,6 +282,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
     [
         ({"metrics": ("acuracy",)}, ConfigurationError, "no metric 'acuracy'; known are accuracy"),
         ({"metrics": ("accuracy", "accuracy")}, ConfigurationError, "the name 'accuracy' is taken"),
+        ({"metrics": lambda true, told: 0.0}, ConfigurationError, "a lambda has no name"),
         ({"metrics": (metrics.confusion_matrix,)}, ConfigurationError, "confusion_matrix is no number"),
         ({"callbacks": [print]}, OperandError, "callbacks: expected objects of Callback"),
         ({"loss": nn.MSELoss}, OperandError, r"make one: MSELoss\(\)"),
