@@ -60,11 +60,11 @@ class Table:
         The columns, one or more, of one length.
     delimiter : str or None
         The character between the cells of a line; None for a file that is no text.
-    decimal : str
-        The character between whole numbers and fractions: a point or a comma.
     cell : function, optional
         A function from the numbers of a row and a column to the place of that cell in the file and its text, for
         messages.
+    decimal : str
+        The character between whole numbers and fractions: a point or a comma.
     """
 
     name: str
