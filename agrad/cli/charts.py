@@ -24,11 +24,11 @@ def text(value: str, length: int = 80) -> str:
 
 
 def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float, str] | None = None) -> str:
-    """Return a chart of lines (label, x, y), with a vertical line at a mark."""
+    """Return a chart of lines (label, whole x, y), with a vertical line at a mark."""
     xs, ys = ([value for line in series for value in line[k]] for k in (1, 2))
     # losses of early epochs would press all later ones to the ground
     logarithmic = min(ys) > 0 and max(ys) > 20 * min(ys)
-    frame = Frame(xs, ys, x_name, y_name, logarithmic)
+    frame = Frame(xs, ys, x_name, y_name, logarithmic, whole=True)
     parts = []
     if mark is not None:
         at = frame.x(mark[0])
@@ -95,11 +95,19 @@ class Frame:
     """The axes of a chart, with the places of values in it."""
 
     def __init__(
-        self, xs: Sequence[float], ys: Sequence[float], x_name: str, y_name: str, logarithmic: bool = False
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        x_name: str,
+        y_name: str,
+        logarithmic: bool = False,
+        whole: bool = False,
     ) -> None:
         self._names = x_name, y_name
         self._log = logarithmic
         self._xs, self._x_ticks = _range(min(xs), max(xs))
+        if whole:
+            self._x_ticks = [tick for tick in self._x_ticks if tick == round(tick)]
         if logarithmic:
             low, high = math.log10(min(ys)), math.log10(max(ys))
             pad = 0.04 * (high - low)

@@ -176,12 +176,11 @@ def _data(run: Run) -> str:
         ("validation examples", f"{run.held.shape[0]:,}"),
         ("test examples", f"{dataset.y_test.shape[0]:,}"),
         ("numbers an example", f"{dataset.n_features:,}"),
-        (
-            "to learn",
-            ", ".join((*dataset.labels, f"({dataset.n_outputs} classes)" * (dataset.task == "classification"))),
-        ),
+        ("to learn", ", ".join(dataset.labels or run.description.target_names) or "the class"),
     ]
-    table = _pairs([(name, value.strip(", ")) for name, value in rows])
+    if dataset.task == "classification":
+        rows.append(("classes", f"{dataset.n_outputs:,}"))
+    table = _pairs(rows)
     lines = "".join(f'<p class="hint">{text(line, 300)}</p>' for line in dataset.about)
     encoder = dataset.encoder
     if encoder is None:

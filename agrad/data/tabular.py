@@ -95,11 +95,14 @@ def load_table(
     if task == "auto":
         task, why = task_of(texts, targets)
         about.append(f"task: {task}, because {why}")
-    named = {column_number(table.name, table.names, name) for name in (*categorical, *keep)}
-    used_twice = [name for name in targets if table.names.index(name) in named]
-    if used_twice:
-        raise ConfigurationError(f"{used_twice[0]!r} is to be learned, and is no column to learn from")
-    encoder = TableEncoder(categorical=categorical, keep=keep, report=tell)
+    # by name, because the features have other numbers than the columns of the file
+    as_words, kept = (
+        [table.names[column_number(table.name, table.names, column)] for column in columns]
+        for columns in (categorical, keep)
+    )
+    if both := [name for name in targets if name in (*as_words, *kept)]:
+        raise ConfigurationError(f"{both[0]!r} is to be learned, and is no column to learn from")
+    encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
     base, where = os.path.basename(os.fspath(path)), table.name
     if task == "regression":
         y = table.numbers(targets)

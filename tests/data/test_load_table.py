@@ -67,6 +67,9 @@ def test_a_task_can_be_asked_for(tmp_path):
         load_table(write(tmp_path / "still.csv", lambda row: 1), "y", task="regression")
     with pytest.raises(ConfigurationError, match="'y' is to be learned"):
         load_table(path, "y", keep=["y"])
+    # columns have the numbers that they have in the file
+    path.write_text("y,code\n" + "".join(f"{row % 2},{row % 3}\n" for row in range(30)))
+    assert load_table(path, 0, categorical=[1]).feature_names == ("code=0", "code=1", "code=2")
 
 
 def test_rows_without_a_label_are_left_out(tmp_path):
