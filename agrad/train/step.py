@@ -149,7 +149,7 @@ def check_precision(
         raise ConfigurationError(f"{option}: {error}") from error
 
 
-def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place) -> Callable[..., Any]:
+def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place, dtype: str) -> Callable[..., Any]:
     """Return a loss in which each example counts as much as its class.
 
     It is the mean of the losses of the examples with these weights. Raises ``ConfigurationError`` for a loss without
@@ -166,7 +166,7 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
         raise ConfigurationError(
             "class_weight: the loss has no option reduction, so it gives no loss for each example; weigh them in it"
         )
-    table = np.zeros(max(weights) + 1, np.float32)
+    table = np.zeros(max(weights) + 1, dtype)
     table[list(weights)] = list(weights.values())
     there = agrad.asarray(table, backend=place.backend.name, device=place.device)
 

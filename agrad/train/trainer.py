@@ -188,12 +188,13 @@ class Trainer:
         _whole(epochs, "epochs")
         _whole(batch_size, "batch_size")
         source, held = self._source(X, y, batch_size, validation, shuffle)
-        loss = self._weighted(class_weight, y)
+        weights = _weights(class_weight, y)
+        loss = self.loss if weights is None else weighted(self.loss, weights, self.place, self.dtype)
         if resume not in (None, False, True):
             self.load(resume)  # type: ignore[arg-type]
         self._check_position(source, batch_size, bool(resume))
         self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
-        key = repr(class_weight)
+        key = repr(weights)
         if key not in self._steps:
             made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
             self._steps = {key: Step(made, self.place, self.jit, self.precision)}
@@ -226,8 +227,8 @@ class Trainer:
             begin: list[Callback] = []
             try:
                 for callback in loop.callbacks:
-                    begin.append(callback)
                     callback.on_fit_begin(self, start)
+                    begin.append(callback)
                 record["event"] = "end" if loop.run(stopped) else "interrupted"
             except AnomalyError as error:
                 record |= {"event": "diverged", "error": str(error)}
@@ -275,28 +276,6 @@ class Trainer:
             feed = Feed(examples.pair(*validation, self.dtype, names), self.place)
             return source, (feed, np.arange(feed.n))
         return source, examples.Batches(validation, self.place, self.dtype, "validation")
-
-    def _weighted(self, class_weight: Any, y: Any) -> Loss:
-        """Return the loss with the weights of classes."""
-        if class_weight is None:
-            return self.loss
-        labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
-        if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
-            raise DtypeError("class_weight is for class numbers from 0 on as targets y")
-        if class_weight == "balanced":
-            if labels is None:
-                raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
-            counts = np.bincount(labels.astype(np.int64))
-            there = np.count_nonzero(counts)
-            class_weight = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
-        if not isinstance(class_weight, Mapping) or not class_weight:
-            raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {class_weight!r}")
-        if any(type(c) is not int or c < 0 or not w >= 0 for c, w in class_weight.items()):
-            raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more: {class_weight!r}")
-        missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(class_weight)
-        if missing:
-            raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
-        return weighted(self.loss, class_weight, self.place)
 
     def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
         """Begin the epoch anew, unless the run goes on in the middle of it."""
@@ -448,6 +427,29 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
             f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
             "make it with model.parameters()"
         )
+
+
+def _weights(given: Any, y: Any) -> dict[int, float] | None:
+    """Return the weights of classes by number. Raises an error for others, or for targets that are no classes."""
+    if given is None:
+        return None
+    labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
+    if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
+        raise DtypeError("class_weight is for class numbers from 0 on as targets y")
+    if isinstance(given, str) and given == "balanced":
+        if labels is None:
+            raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
+        counts = np.bincount(labels.astype(np.int64))
+        there = np.count_nonzero(counts)
+        given = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {given!r}")
+    if any(not isinstance(c, int | np.integer) or c < 0 or not w >= 0 for c, w in given.items()):
+        raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more, found {given!r}")
+    missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(given)
+    if missing:
+        raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
+    return {int(c): float(w) for c, w in given.items()}
 
 
 def _real(name: str) -> str:

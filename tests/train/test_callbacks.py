@@ -228,6 +228,8 @@ def test_the_curves_are_a_picture(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     history.plot(tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text().startswith("<?xml")
+    with pytest.raises(SaveError, match="nowhere"):
+        regressor(callbacks=[LearningCurves(tmp_path / "nowhere" / "x.png")]).fit(X, y, progress=False)
     with pytest.raises(ConfigurationError, match=r"expected a file named .png, .svg, .pdf"):
         history.plot(tmp_path / "curves.txt")
 

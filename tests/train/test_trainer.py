@@ -178,8 +178,12 @@ def test_class_weights_are_those_of_the_loss():
     first = weighted.fit(X, y, epochs=2, batch_size=9, progress=False).column("loss")
     second = here.fit(X, y, epochs=2, batch_size=9, class_weight=weights, progress=False).column("loss")
     np.testing.assert_allclose(first, second, rtol=1e-5)
-    balanced = classifier(dropout=0)
-    balanced.fit(X[:40], y[:40], class_weight="balanced", progress=False)
+    balanced, told = classifier(dropout=0), classifier(dropout=0)
+    rare = np.flatnonzero((y < 2) | (np.arange(45) < 15))
+    for trainer, weights in ((balanced, "balanced"), (told, {0: 35 / 45, 1: 35 / 45, 2: 35 / 15})):
+        trainer.fit(X, y, class_weight={0: 1, np.int64(1): 1, 2: 1}, progress=False)
+        trainer.fit(X[rare], y[rare], class_weight=weights, progress=False)
+    assert balanced.history.column("loss") == pytest.approx(told.history.column("loss"), rel=1e-6)
     with pytest.raises(ConfigurationError, match=r"no weight for the classes \[2\]"):
         balanced.fit(X, y, class_weight={0: 1, 1: 1})
 
