@@ -343,7 +343,7 @@ def test_a_data_set_is_whole_or_refused(change, message):
 def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):
     there = tmp_path / "table.csv"
     there.write_text("a,class\n1,2\n")
-    with pytest.raises(ConfigurationError, match="name the column that holds the classes"):
+    with pytest.raises(ConfigurationError, match="name the column to learn"):
         check_source(str(there), None, None)
     with pytest.raises(ConfigurationError, match=r"nothing\.csv: there is no such file"):
         check_source(str(tmp_path / "nothing.csv"), None, None)
