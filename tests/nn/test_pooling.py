@@ -19,6 +19,8 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("max_pool2d", IMAGE, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}),
     ("max_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
     ("max_pool2d", IMAGE, {"kernel_size": 2, "stride": 3, "ceil_mode": True}),
+    ("max_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
+    ("avg_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
     ("max_pool3d", VOLUME, {"kernel_size": 2}),
     ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 2}),
     ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1}),
