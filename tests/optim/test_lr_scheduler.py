@@ -257,6 +257,14 @@ def test_wrong_use_later_is_an_error() -> None:
         cycle.step()
     with pytest.raises(ConfigurationError, match="step 4 is more than total_steps=3"):
         cycle.step()
+    more = optimizer_of()
+    grown = [S.StepLR(more, 1), S.ReduceLROnPlateau(more)]
+    groups = len(more.param_groups)
+    more.add_param_group({"params": parameters()})
+    for late, arguments in zip(grown, ((), (1.0,)), strict=True):
+        with pytest.raises(ConfigurationError, match=f"was made for {groups} groups, the optimizer has {groups + 1}"):
+            late.step(*arguments)
+        assert late.last_epoch == 0
     scheduler = S.StepLR(optimizer_of(), 2)
 
     @agrad.jit
