@@ -29,8 +29,10 @@ def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
 
 def _kept(labels: Any, ignore_index: int) -> Any:
     """Return where labels are not ``ignore_index``, or None if NumPy's labels show that none are."""
+    traced = isinstance(labels, agrad.Tensor) and labels.level.name in ("trace", "body")
     raw = labels.data if isinstance(labels, agrad.Tensor) else labels
-    if isinstance(raw, np.ndarray) and not np.any(raw == ignore_index):
+    # a traced array has the values of this call alone
+    if isinstance(raw, np.ndarray) and not traced and not np.any(raw == ignore_index):
         return None
     limits = agrad.iinfo(labels.dtype)
     if not limits.min <= ignore_index <= limits.max:
