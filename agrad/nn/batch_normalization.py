@@ -59,7 +59,10 @@ class _RunningNorm(Module):
         self.num_batches_tracked = state["num_batches_tracked"]
 
     def note_running(self) -> None:
-        """Save the running values and their count for a checkpoint, whose recomputation finds them unchanged."""
+        """Save the running values and their count for a checkpoint.
+
+        Its recomputation finds them as they were, and leaves them as they are.
+        """
         agrad.note_state(self, self._running, self._load_running)
 
     def _running(self) -> tuple[int, list[tuple[agrad.Tensor, Any]]]:

@@ -37,7 +37,10 @@ def same_shape(name: str, prediction: Any, target: Any) -> None:
 
 
 def positive_part(x: Any) -> Any:
-    """Return numbers below 0 as 0 and others as they are: NaN stays, and at 0 the derivative is that of the line."""
+    """Return numbers below 0 as 0, and others as they are.
+
+    NaN stays, and at 0 the derivative is that of the line, as in PyTorch.
+    """
     return agrad.where(x < 0, 0.0, x)
 
 
