@@ -203,6 +203,9 @@ def test_numbers_that_are_no_labels_or_probabilities() -> None:
         ):
             call()
         assert np.isfinite(call(ignore_index=-1))
+    for name in ("cross_entropy", "nll_loss"):
+        with pytest.raises(OperandError, match=f"{name}: labels are an array of class numbers, not a list"):
+            getattr(F, name)(X, [0, 1, 2, 0])
     with pytest.raises(OperandError, match=r"probabilities from 0 to 1, .* to 1\.5; .*_with_logits"):
         F.binary_cross_entropy(P * 0 + np.array([0.5, 1.5, 0.5]), T)
 

@@ -211,6 +211,8 @@ def test_a_run_goes_on_from_a_number_of_steps() -> None:
     second = lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=3)
     np.testing.assert_allclose(second.get_last_lr(), first.get_last_lr())
     assert second.last_epoch == 4
+    cycle = lr_scheduler.CyclicLR(optimizer_of(), 0.01, 0.05, 4, last_epoch=1)  # it takes its first rate as given
+    np.testing.assert_allclose(cycle.get_last_lr(), 0.03)
 
 
 S = lr_scheduler

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import check_reduction
 from agrad.nn.functional.real import real_only
 
@@ -17,6 +17,8 @@ def _classes_last(x: Any) -> Any:
 
 def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
     """Raise an error unless the labels fit the shape (n, c, ...) or (c,) of predictions."""
+    if not hasattr(labels, "dtype"):
+        raise OperandError(f"{name}: labels are an array of class numbers, not a {type(labels).__name__}")
     expected = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
     if not shape or tuple(labels.shape) != expected:
         raise ShapeError(
@@ -114,7 +116,7 @@ def nll_loss(
 
     Raises
     ------
-    ShapeError, DtypeError
+    OperandError, ShapeError, DtypeError
         If labels, probabilities and weights do not fit.
     IndexRangeError
         If NumPy's labels are out of range.
@@ -165,7 +167,7 @@ def cross_entropy(
 
     Raises
     ------
-    ShapeError, DtypeError
+    OperandError, ShapeError, DtypeError
         If labels, logits and weights do not fit.
     IndexRangeError
         If NumPy's labels are out of range.
@@ -178,7 +180,7 @@ def cross_entropy(
     shape = tuple(logits.shape)
     logits = _classes_last(logits)
     check_weight("cross_entropy", weight, logits.shape[-1] if shape else 0)
-    if shape and tuple(target.shape) == shape and agrad.isdtype(target.dtype, "real floating"):
+    if shape and tuple(getattr(target, "shape", ())) == shape and agrad.isdtype(target.dtype, "real floating"):
         target = _classes_last(target)
         if label_smoothing:
             target = agrad.add(agrad.multiply(target, 1 - label_smoothing), label_smoothing / logits.shape[-1])
