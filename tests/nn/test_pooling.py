@@ -132,6 +132,8 @@ def test_norms_of_zeros(backend: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="padding"):
         F.max_pool2d(IMAGE, 2, padding=2)
+    with pytest.raises(ConfigurationError, match="divisor_override is not 0"):
+        F.avg_pool2d(IMAGE, 2, divisor_override=0)
     with pytest.raises(ShapeError, match="do not fit"):
         F.avg_pool2d(IMAGE, 9)
     with pytest.raises(ShapeError, match="spatial axes"):
