@@ -144,7 +144,7 @@ class Table:
         Raises
         ------
         DataError
-            If there is no such column, a label is missing, or all are numbers and one is fractional or above 2**53.
+            If there is no such column, a label is missing, or all are numbers and one is fractional or 2**53 or more.
         """
         place = column_number(self.name, self.names, name)
         column = self.columns[place]
@@ -155,9 +155,9 @@ class Table:
         if any(number is None for number in numbers):
             return np.array(texts)
         for row, (text, number) in enumerate(zip(texts, numbers, strict=True), 1):
-            if number is None or not number.is_integer() or abs(number) > WHOLE:
+            if number is None or not number.is_integer() or abs(number) >= WHOLE:
                 raise DataError(
-                    f"{self.name}: column {column.name!r}: expected classes as text or as integers of at most 2**53, "
+                    f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
                     f"found the number {text[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
                 )
         return np.array(numbers).astype(np.int64)

@@ -331,7 +331,8 @@ class Optimizer:
         for k, part in enumerate(self.parts):
             options = self.settings(k)
             for i in self.indices(k):
-                if not self.arrays[i]:
+                # that of a parameter without a step so far is made anew: its options may have changed since
+                if not self.arrays[i] or not self._counts[i]:
                     self.arrays[i] = self.initial(self.parameters[i].data, part.slots, options)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -269,6 +269,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
         ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
+        ("a,k\n1,9007199254740992\n2,9007199254740993\n", "k", "integers below 2.*found the number '9007199254740992'"),
         ("a,k\n1,x\n2,x\n", "k", "found only the label 'x'"),
         ("a,k\n1,x\n2,y\n", "k", "2 examples or more"),
         ('a,k\n1,"x\n2,y\n', "k", "damaged"),

@@ -19,6 +19,8 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("max_pool2d", IMAGE, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}),
     ("max_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
     ("max_pool2d", IMAGE, {"kernel_size": 2, "stride": 3, "ceil_mode": True}),
+    ("max_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
+    ("avg_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
     ("max_pool3d", VOLUME, {"kernel_size": 2}),
     ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 2}),
     ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1}),
@@ -130,6 +132,8 @@ def test_norms_of_zeros(backend: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="padding"):
         F.max_pool2d(IMAGE, 2, padding=2)
+    with pytest.raises(ConfigurationError, match="divisor_override is not 0"):
+        F.avg_pool2d(IMAGE, 2, divisor_override=0)
     with pytest.raises(ShapeError, match="do not fit"):
         F.avg_pool2d(IMAGE, 9)
     with pytest.raises(ShapeError, match="spatial axes"):

@@ -129,6 +129,25 @@ def test_an_option_that_changes_after_a_trace_traces_once(backend: str) -> None:
     assert counts == [1, 1, 2, 2, 2, 2]
 
 
+def test_state_of_a_later_first_step_has_the_options_of_that_step(backend: str) -> None:
+    # the sizes of Rprop begin as the rate
+    for jitted in (False, True):
+        w, late = leaf(np.ones(2)), leaf(np.ones(2))
+        optimizer = optim.Rprop([w, late], lr=0.1)
+        late.requires_grad = False
+
+        def step(w: Any = w, late: Any = late, optimizer: Any = optimizer) -> None:
+            agrad.sum(w**2 + late**2).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        run = agrad.jit(step) if jitted else step
+        run()
+        optimizer.lr, late.requires_grad = 0.01, True
+        run()
+        np.testing.assert_allclose(host(late), [0.99, 0.99])
+
+
 def test_a_traced_function_may_set_the_rate() -> None:
     w = leaf(np.ones(2))
     optimizer = optim.SGD([w], lr=0.1)
