@@ -317,3 +317,10 @@ def test_zeros_of_both_signs_in_programs() -> None:
     x = np.array([-0.0, 0.0, -1.0, 1.0])
     for zero in (0.0, -0.0):
         np.testing.assert_array_equal(agrad.jit(lambda x: agrad.atan2(x, zero))(x), np.arctan2(x, zero))  # noqa: B023
+
+
+@pytest.mark.filterwarnings("error")
+def test_broadcasts_without_elements_do_not_warn() -> None:
+    program = agrad.jit(lambda x, y: agrad.log(agrad.broadcast_to(x, (0, 2))) + y)
+    x, y = np.array([-1.0, 1.0]), np.ones((0, 2))
+    assert program(x, y).shape == program(x[0], y).shape == (0, 2)
