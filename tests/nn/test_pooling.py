@@ -1,5 +1,6 @@
 """Pooling against PyTorch's: values, derivatives in every mode, equal elements, and the modules."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import agrad
 from agrad import nn
 from agrad.backends.numpy import pooling
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.shapes import window_places
 
 F = nn.functional
 RNG = np.random.default_rng(12)
@@ -132,6 +134,16 @@ def test_windows_in_blocks_on_threads(monkeypatch: pytest.MonkeyPatch, block: in
     whole = [both(name) for name in ("max_pool2d", "avg_pool2d")]
     monkeypatch.setattr(pooling, "BLOCK_BYTES", block)
     np.testing.assert_equal([both(name) for name in ("max_pool2d", "avg_pool2d")], whole)
+
+
+def test_windows_that_cover_an_axis_once() -> None:
+    """What they do not cover would be memory as it was found."""
+    for n, *how in itertools.product(range(1, 10), (1, 2, 3), (1, 2, 3), (1, 2)):
+        met = np.zeros(n, int)
+        for place in window_places((n,), 0, *how) if (how[0] - 1) * how[2] < n else ():
+            met[place] += 1
+        assert np.all(met == 1) or not pooling._tiles(n, *how)
+    assert pooling._tiles(9, 3, 3, 1)
 
 
 def test_norms_of_zeros(backend: str) -> None:
