@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Choice:
-    """Options that are no numbers, as one value of the state: a program holds for equal ones alone."""
+    """The options that are no numbers.
+
+    A function made by ``agrad.jit`` is traced again where they differ.
+    """
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
