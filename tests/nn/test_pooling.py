@@ -1,5 +1,6 @@
 """Pooling against PyTorch's: values, derivatives in every mode, equal elements, and the modules."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from torch_parity import Call, check_call, here, host
 
 import agrad
 from agrad import nn
+from agrad.backends.numpy import pooling
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.shapes import window_places
 
 F = nn.functional
 RNG = np.random.default_rng(12)
@@ -120,6 +123,29 @@ def test_average_lengths() -> None:
                 how = (k, stride, padding, True, counted)
                 theirs = torch.nn.functional.avg_pool1d(torch.asarray(x), *how)
                 np.testing.assert_allclose(host(F.avg_pool1d(x, *how)), theirs.numpy(), err_msg=f"{n}: {how}")
+
+
+@pytest.mark.parametrize("block", [1, 1200])
+def test_windows_in_blocks_on_threads(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    x = np.random.default_rng(1).integers(0, 3, size=(5, 3, 9, 8)).astype(float)
+
+    def both(name: str) -> list[Any]:
+        y, pull = agrad.vjp(lambda x: getattr(F, name)(x, (3, 2), stride=(2, 1)), x)
+        return [y, pull(np.cos(np.arange(y.size)).reshape(y.shape))[0]]
+
+    whole = [both(name) for name in ("max_pool2d", "avg_pool2d")]
+    monkeypatch.setattr(pooling, "BLOCK_BYTES", block)
+    np.testing.assert_equal([both(name) for name in ("max_pool2d", "avg_pool2d")], whole)
+
+
+def test_windows_that_cover_an_axis_once() -> None:
+    """What they do not cover would be memory as it was found."""
+    for n, *how in itertools.product(range(1, 10), (1, 2, 3), (1, 2, 3), (1, 2)):
+        met = np.zeros(n, int)
+        for place in window_places((n,), 0, *how) if (how[0] - 1) * how[2] < n else ():
+            met[place] += 1
+        assert np.all(met == 1) or not pooling._tiles(n, *how)
+    assert pooling._tiles(9, 3, 3, 1)
 
 
 def test_norms_of_zeros(backend: str) -> None:

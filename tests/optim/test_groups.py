@@ -7,7 +7,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.errors import ConfigurationError, DataError, OperandError
+from agrad.errors import ConfigurationError, DataError, OperandError, TracedValueError
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -166,6 +166,49 @@ def test_a_traced_function_may_set_the_rate() -> None:
     np.testing.assert_allclose(host(w), [0.2, 0.2])
     with pytest.raises(ConfigurationError, match="lr is a finite number of 0 or more, not -2"):
         step(-1.0)
+
+
+def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
+    found = []
+    for jitted in (False, True):
+        w = leaf(np.ones(3))
+        optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> None:
+            agrad.sum(w**2).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        run = agrad.jit(step) if jitted else step
+        for name, value in (
+            ("lr", optim.Step(0.2, 2, 0.5)),
+            ("lr", optim.Step(0.3, 3, 0.5)),
+            ("lr", 0.05),
+            ("nesterov", True),
+            ("maximize", True),
+            ("maximize", False),
+        ):
+            run()
+            run()
+            optimizer.param_groups[0][name] = value
+        run()
+        found.append(host(w))
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_a_traced_function_may_not_set_truth_values() -> None:
+    w = leaf(np.ones(2))
+    optimizer = optim.SGD([w], lr=0.1)
+
+    @agrad.jit
+    def step() -> None:
+        agrad.sum(w).backward()
+        optimizer.maximize = True
+        optimizer.step()
+
+    with pytest.raises(TracedValueError, match="SGD: maximize=True set inside step"):
+        step()
+    assert not optimizer.maximize
 
 
 def test_what_a_group_has() -> None:
