@@ -44,7 +44,8 @@ class Choice:
     Parameters
     ----------
     threads : "auto", int or None
-        ``"auto"`` to choose, a number to hold that one, None to change nothing.
+        ``"auto"`` to choose among those that the BLAS may use now (``OPENBLAS_NUM_THREADS``), a number to hold that
+        one, None to change nothing.
 
     Raises
     ------
@@ -82,7 +83,11 @@ class Choice:
     def __enter__(self) -> Self:
         if self.threads is None or not (libraries := _libraries(self.threads)):
             return self
-        self._libraries, self._before = libraries, [library.get_num_threads() for library in libraries]
+        before = [library.get_num_threads() for library in libraries]
+        self._most = min(cores(), max(before))
+        if self.threads == "auto" and self._most < 2:
+            return self
+        self._libraries, self._before = libraries, before
         if self.threads == "auto":
             self._try_all(time.perf_counter())
         else:
@@ -123,7 +128,7 @@ class Choice:
 
     def _try_all(self, now: float) -> None:
         self._trying, self._started = True, now
-        self._untried, self._times = candidates(cores()), {}
+        self._untried, self._times = candidates(self._most), {}
         self._set(self._untried.pop(0))
 
     def _judge(self) -> None:
@@ -171,6 +176,4 @@ def _libraries(threads: Any) -> list[Any]:
             f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
             "pip install 'agrad[train]'"
         ) from None
-    if threads == "auto" and cores() < 2:
-        return []
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

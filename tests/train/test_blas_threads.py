@@ -92,6 +92,18 @@ def test_all_are_tried_again_after_a_while_and_rarely(machine: Any) -> None:
         assert machine.used.count(1) > 0.95 * len(machine.used)
 
 
+def test_a_limit_of_the_users_is_kept(machine: Any) -> None:
+    machine.library.number = 2
+    with Choice() as choice:
+        machine.run(choice, lambda n: 0.04 / n, 100)
+        assert choice.number == 2
+    assert set(machine.used) == {1, 2}
+    machine.library.number = 1
+    with Choice() as choice:
+        machine.run(choice, lambda n: 0.04 / n, 10)
+        assert choice.number is None
+
+
 def test_a_number_is_held(machine: Any) -> None:
     with Choice(3) as choice:
         machine.run(choice, lambda n: 0.01, 100)
