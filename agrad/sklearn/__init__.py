@@ -1,0 +1,12 @@
+"""Estimators for scikit-learn: multilayer perceptrons, and any network."""
+
+from agrad.errors import MissingExtraError
+
+try:
+    import sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("agrad.sklearn needs scikit-learn: pip install 'agrad[sklearn]'") from error
+
+from agrad.sklearn.mlp import MLPClassifier, MLPRegressor
+
+__all__ = ["MLPClassifier", "MLPRegressor", "NetworkClassifier", "NetworkRegressor"]

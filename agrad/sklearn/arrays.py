@@ -1,0 +1,93 @@
+"""Arrays of estimators: where they are computed with, and of which library results are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from scipy.sparse import issparse
+from sklearn import get_config
+
+import agrad
+from agrad.errors import ConfigurationError
+
+DTYPES = ("float64", "float32")
+"""The dtypes that estimators compute in; the first one for input of any other."""
+
+
+class Place(NamedTuple):
+    """A backend and a device of it."""
+
+    backend: str
+    device: Any
+
+    def put(self, array: Any) -> Any:
+        """Return a raw array here."""
+        return agrad.asarray(array, backend=self.backend, device=self.device).raw
+
+
+def dispatched(array: Any) -> bool:
+    """Return True for an array of another library than NumPy that scikit-learn is set to leave there."""
+    return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(array) and not is_numpy_array(array)
+
+
+def place_of(array: Any) -> Place:
+    """Return the place of an array."""
+    tensor = agrad.asarray(array)
+    return Place(tensor.backend, tensor.device)
+
+
+def place_for(array: Any, backend: str | None, device: Any) -> Place:
+    """Return the place to compute at: the one that is named, that of the input, or the selected one."""
+    if backend is None and device is None and dispatched(array):
+        return place_of(array)
+    made = agrad.zeros((1,), backend=backend, device=device)
+    return Place(made.backend, made.device)
+
+
+def dtypes_for(array: Any, dtype: Any) -> list[Any]:
+    """Return the dtypes that an estimator takes of an input, as the array's library has them."""
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
+    if name is not None and name not in DTYPES:
+        raise ConfigurationError(f"dtype is 'float32', 'float64' or None for that of the data, not {dtype!r}")
+    xp = array_namespace(array) if dispatched(array) else np
+    return [getattr(xp, found) for found in (DTYPES if name is None else (name,))]
+
+
+def dtype_name(array: Any) -> str:
+    """Return the name of a dtype of ``DTYPES``."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def host(array: Any) -> np.ndarray:
+    """Return an array of any library as a NumPy array."""
+    return agrad.asarray(array).numpy() if dispatched(array) else np.asarray(array)
+
+
+def rows(array: Any, where: Any) -> Any:
+    """Return rows of an array or a sparse matrix, by a slice or by integers, as an array."""
+    if issparse(array):
+        return array[where].toarray()
+    if isinstance(where, slice):
+        return array[where]
+    if isinstance(array, np.ndarray):
+        return np.take(array, where, axis=0)
+    return agrad.take(array, where, axis=0)
+
+
+class Result(NamedTuple):
+    """The library and device of results, those of the input."""
+
+    place: Place | None
+
+    @classmethod
+    def like(cls, array: Any) -> Result:
+        """Return the library and device of an input: NumPy unless scikit-learn is set to leave arrays there."""
+        return cls(place_of(array) if dispatched(array) else None)
+
+    def give(self, value: Any) -> Any:
+        """Return an array of any library as one of the input's."""
+        if self.place is not None:
+            return self.place.put(value)
+        return np.asarray(agrad.asarray(value).numpy())
