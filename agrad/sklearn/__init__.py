@@ -8,5 +8,6 @@ except ImportError as error:
     raise MissingExtraError("agrad.sklearn needs scikit-learn: pip install 'agrad[sklearn]'") from error
 
 from agrad.sklearn.mlp import MLPClassifier, MLPRegressor
+from agrad.sklearn.network import NetworkClassifier, NetworkRegressor
 
 __all__ = ["MLPClassifier", "MLPRegressor", "NetworkClassifier", "NetworkRegressor"]

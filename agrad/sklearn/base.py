@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, shuffle
@@ -97,7 +97,7 @@ class Estimator(BaseEstimator):
             allow_nd=self._takes_images,
             dtype=dtypes_for(X, self.dtype),
             multi_output=True,
-            y_numeric=self._estimator_type == "regressor",
+            y_numeric=is_regressor(self),
         )
 
     _takes_images = False

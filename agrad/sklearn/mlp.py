@@ -32,8 +32,8 @@ class MLPClassifier(Classifier, Perceptron):
     batch_size : int or "auto"
         The size of a batch; ``"auto"`` for 200, or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
-        The schedule of ``"sgd"``: constant, divided by ``(examples seen + 1) ** power_t`` after each epoch, or divided by
-        5 when the fit improves no more.
+        The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
+        by 5 when the fit improves no more.
     learning_rate_init : float
         The learning rate at the start.
     power_t : float
@@ -96,9 +96,9 @@ class MLPClassifier(Classifier, Perceptron):
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and in float64 the fits agree to rounding.
-    Differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a changed learning
-    rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
+    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
+    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
 
     Examples
     --------
@@ -252,8 +252,8 @@ class MLPRegressor(Regressor, Perceptron):
     batch_size : int or "auto"
         The size of a batch; ``"auto"`` for 200, or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
-        The schedule of ``"sgd"``: constant, divided by ``(examples seen + 1) ** power_t`` after each epoch, or divided by
-        5 when the fit improves no more.
+        The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
+        by 5 when the fit improves no more.
     learning_rate_init : float
         The learning rate at the start.
     power_t : float
@@ -314,9 +314,9 @@ class MLPRegressor(Regressor, Perceptron):
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and in float64 the fits agree to rounding.
-    Differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a changed learning
-    rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
+    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
+    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
 
     Examples
     --------
