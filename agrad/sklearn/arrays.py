@@ -24,6 +24,8 @@ class Place(NamedTuple):
 
     def put(self, array: Any) -> Any:
         """Return a raw array here."""
+        if self.backend == "numpy" and type(array) is np.ndarray:
+            return array
         return agrad.asarray(array, backend=self.backend, device=self.device).raw
 
 
@@ -65,15 +67,15 @@ def host(array: Any) -> np.ndarray:
     return agrad.asarray(array).numpy() if dispatched(array) else np.asarray(array)
 
 
-def rows(array: Any, where: Any) -> Any:
-    """Return rows of an array or a sparse matrix, by a slice or by integers, as an array."""
-    if issparse(array):
-        return array[where].toarray()
-    if isinstance(where, slice):
+def rows(array: Any, where: slice | np.ndarray) -> Any:
+    """Return rows of an array or a sparse matrix, by a slice or by integers on the host or beside the array."""
+    if issparse(array) or (isinstance(where, slice) and isinstance(array, np.ndarray)):
         return array[where]
+    if isinstance(where, slice):
+        return array[where, ...]
     if isinstance(array, np.ndarray):
         return np.take(array, where, axis=0)
-    return agrad.take(array, where, axis=0)
+    return agrad.take(array, place_of(array).put(where), axis=0)
 
 
 class Result(NamedTuple):

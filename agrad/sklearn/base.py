@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state, shuffle
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 import agrad
 from agrad.errors import ConfigurationError, DataError
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place, dtype_name, dtypes_for, host, place_for, place_of
+from agrad.sklearn.arrays import Place, Result, dtype_name, dtypes_for, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
 
 ROWS = 4096
@@ -56,6 +58,7 @@ class Estimator(BaseEstimator):
     module_: Module
     _training: Training
     _place: Place
+    _inputs: Result
 
     # ------------------------------------------------------------------ what subclasses fill in
 
@@ -107,7 +110,7 @@ class Estimator(BaseEstimator):
         """Return weights of the examples on the host, or None if they are all 1."""
         if weights is None:
             return None
-        if np.ndim(weights) == 0:
+        if isinstance(weights, Real):
             weights = np.full(X.shape[0], weights)
         found = check_array(host(weights), ensure_2d=False, dtype=dtype, input_name="sample_weight")
         if found.ndim != 1:
@@ -127,12 +130,13 @@ class Estimator(BaseEstimator):
         fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
         X, y = self._checked(X, y, reset=fresh)
         dtype = dtype_name(X)
+        self._inputs = Result.like(X)
         check_consistent_length(X, y)
         weights = self._checked_weights(sample_weight, X, dtype)
         targets = self._targets(host(y), fresh, incremental, dtype)
         if weights is not None and not weights.all():  # an example of weight 0 is none
             kept = np.flatnonzero(weights)
-            X, targets, weights = X[kept], targets[kept], weights[kept]
+            X, targets, weights = rows(X, kept), targets[kept], weights[kept]
         self._random = check_random_state(self.random_state)
         place = place_for(X, self.backend, self.device)
         if fresh:
@@ -191,7 +195,7 @@ class Estimator(BaseEstimator):
         try:
             for _ in range(epochs):
                 if self.shuffle:
-                    order = shuffle(order, random_state=self._random)
+                    order = order[self._permutation(examples.size)]
                 self.loss_ = self._training.epoch(examples, int(size), order if self.shuffle else None)
                 self.n_iter_ += 1
                 self.t_ += examples.size
@@ -205,8 +209,16 @@ class Estimator(BaseEstimator):
                 self._out_of_epochs()
         except KeyboardInterrupt:
             warnings.warn("Training interrupted by user.", stacklevel=4)
+        finally:
+            self.module_.eval()
         if held is not None and self._best is not None:
             self.module_.load_state_dict(self._best)
+
+    def _permutation(self, size: int) -> np.ndarray:
+        """Draw an order as ``sklearn.utils.shuffle`` does, without its checks, which would take longer than a step."""
+        order = np.arange(size)
+        self._random.shuffle(order)
+        return order
 
     def _held_out(self, X: Any, targets: np.ndarray, weights: Any) -> tuple[Any, ...]:
         """Split a part off to judge the network by."""
@@ -220,9 +232,7 @@ class Estimator(BaseEstimator):
             )
 
         def part(indices: np.ndarray) -> tuple[Any, Any, Any]:
-            rows_there = indices if not hasattr(X, "device") or isinstance(X, np.ndarray) else place_of(X).put(indices)
-            chosen = X[rows_there]
-            return chosen, targets[indices], None if weights is None else weights[indices]
+            return rows(X, indices), targets[indices], None if weights is None else weights[indices]
 
         return (*part(train), part(test))
 
@@ -236,6 +246,7 @@ class Estimator(BaseEstimator):
             self.best_loss_ = min(loss, best)
             return
         x, y, weights = held
+        self.module_.eval()
         score = self._score_of(x, y, weights)
         if self.validation_scores_ is None or self.best_validation_score_ is None:
             self.validation_scores_, self.best_validation_score_ = [], -math.inf
@@ -276,9 +287,14 @@ class Estimator(BaseEstimator):
         """Return the outputs of the network of checked inputs, where it computes."""
         return predicted(self.module_, X, self._place, ROWS)
 
-    def _given(self, X: Any) -> agrad.Tensor:
-        """Return the outputs of the network of inputs of a user."""
+    def _given(self, X: Any, method: str) -> agrad.Tensor:
+        """Return the outputs of the network of inputs that a user gives to a method."""
         check_is_fitted(self, "module_")
+        if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
+            raise DataError(
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
+                "those passed to fit(): move them there, or fit again"
+            )
         dtype = next((p.dtype.name for p in self.module_.parameters()), "float64")
         X = validate_data(
             self,

@@ -85,6 +85,17 @@ class Classifier(ClassifierMixin):
             return agrad.reshape(z, (-1,))
         return z[:, 1] - z[:, 0]
 
+    def _probabilities(self, z: agrad.Tensor) -> agrad.Tensor:
+        """Return probabilities (n, labels)."""
+        logits = self._logits(z)
+        if self._multilabel:
+            return agrad.sigmoid(logits)
+        if logits.ndim == 2:
+            return agrad.softmax(logits, axis=-1)
+        if len(self.classes_) == 1:
+            return agrad.ones_like(logits)[:, None]
+        return agrad.stack([agrad.sigmoid(-logits), agrad.sigmoid(logits)], axis=1)
+
     def _codes(self, z: agrad.Tensor) -> agrad.Tensor:
         """Return the numbers of the classes, or a 1 for each label."""
         logits = self._logits(z)
@@ -106,7 +117,7 @@ class Classifier(ClassifierMixin):
         array
             Classes of shape (n,), or 0 and 1 of shape (n, labels).
         """
-        codes = self._codes(self._given(X))
+        codes = self._codes(self._given(X, "predict"))
         result = Result.like(X)
         if self._multilabel:
             return result.give(codes)
@@ -128,7 +139,7 @@ class Classifier(ClassifierMixin):
         array
             Of shape (n, classes), or (n,) for two classes: positive for the second.
         """
-        return Result.like(X).give(self._logits(self._given(X)))
+        return Result.like(X).give(self._logits(self._given(X, "decision_function")))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, in the order of ``classes_``.
@@ -143,16 +154,7 @@ class Classifier(ClassifierMixin):
         array
             Of shape (n, classes). Of several labels each has a probability of its own.
         """
-        logits = self._logits(self._given(X))
-        if self._multilabel:
-            found = agrad.sigmoid(logits)
-        elif logits.ndim == 2:
-            found = agrad.softmax(logits, axis=-1)
-        elif len(self.classes_) == 1:
-            found = agrad.ones_like(logits)[:, None]
-        else:
-            found = agrad.stack([agrad.sigmoid(-logits), agrad.sigmoid(logits)], axis=1)
-        return Result.like(X).give(found)
+        return Result.like(X).give(self._probabilities(self._given(X, "predict_proba")))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of the classes.
@@ -167,7 +169,7 @@ class Classifier(ClassifierMixin):
         array
             Of the shape that ``predict_proba`` returns.
         """
-        found = agrad.asarray(self.predict_proba(X))
+        found = self._probabilities(self._given(X, "predict_log_proba"))
         with np.errstate(divide="ignore"):
             return Result.like(X).give(agrad.log(found))
 
@@ -230,7 +232,7 @@ class Regressor(RegressorMixin):
         array
             Of shape (n,), or (n, outputs).
         """
-        found = self._numbers(self._given(X))
+        found = self._numbers(self._given(X, "predict"))
         return Result.like(X).give(agrad.reshape(found, (-1,)) if self.n_outputs_ == 1 else found)
 
     def _score_of(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> float:

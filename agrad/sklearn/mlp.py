@@ -236,7 +236,7 @@ class MLPClassifier(Classifier, Perceptron):
 class MLPRegressor(Regressor, Perceptron):
     """Predict numbers by a multilayer perceptron, as scikit-learn's class of this name.
 
-    The loss is half the squared error, or half the deviance of Poisson's distribution.
+    The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
     Parameters
     ----------
     loss : {"squared_error", "poisson"}
@@ -461,4 +461,4 @@ class MLPRegressor(Regressor, Perceptron):
     def _losses(self, z: Any, y: Any) -> Any:
         if self.out_activation_ == "exp":
             return agrad.sum(y * agrad.log(agrad.where(y > 0, y, 1.0)) - y * z - y + agrad.exp(z), axis=-1)
-        return agrad.mean((z - y) ** 2, axis=-1) * 0.5
+        return agrad.sum((z - y) ** 2, axis=-1) * 0.5

@@ -111,7 +111,7 @@ class Perceptron(Estimator):
         loss = agrad.sum(losses if weights is None else losses * weights)
         if self.alpha:
             for layer in self._linear():
-                loss = loss + agrad.sum(layer.weight**2) * (0.5 * self.alpha)
+                loss = loss + _half_square(layer.weight) * self.alpha
         return loss / total
 
     def _optimizer(self, module: Module) -> Any:
@@ -147,6 +147,13 @@ class Perceptron(Estimator):
         if self.verbose:
             print(f"Setting learning rate to {optimizer.lr:f}")
         return False
+
+
+def _half_square(weight: agrad.Tensor) -> agrad.Tensor:
+    """Return half the sum of squares, with a derivative in one pass: the weight itself."""
+    flat = agrad.reshape(weight, (-1,))
+    fixed = agrad.reshape(weight.detach(), (-1,))
+    return agrad.vecdot(flat, fixed) - agrad.vecdot(fixed, fixed) * 0.5
 
 
 def _for_reading(tensor: Any) -> np.ndarray:

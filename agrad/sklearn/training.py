@@ -46,17 +46,20 @@ class Examples:
 
     def batches(self, size: int, order: np.ndarray | None) -> Iterator[tuple[Any, Any, Any, int]]:
         """Yield inputs, targets, weights and length of batches, in an order of the rows or as they are."""
+        # rows of sparse inputs are made dense on the host
         there = order if order is None or issparse(self.x) else self.place.put(order)
         targets = order if order is None else self.place.put(order)
         for start in range(0, self.size, size):
-            stop = min(start + size, self.size)
-            batch = slice(start, stop)
-            x = rows(self.x, batch if there is None else there[batch])
-            if issparse(self.x):
-                x = self.place.put(x)
+            batch = slice(start, min(start + size, self.size))
             chosen = batch if targets is None else targets[batch]
-            weights = None if self.weights is None else rows(self.weights, chosen)
-            yield x, rows(self.y, chosen), weights, stop - start
+            x = dense(rows(self.x, batch if there is None else there[batch]), self.place)
+            y, weights = rows(self.y, chosen), None if self.weights is None else rows(self.weights, chosen)
+            yield x, y, weights, y.shape[0]
+
+
+def dense(x: Any, place: Place) -> Any:
+    """Return rows as an array at a place."""
+    return place.put(x.toarray() if issparse(x) else x)
 
 
 class Training:
@@ -78,10 +81,11 @@ class Training:
 
     def __init__(self, module: Module, objective: Objective, optimizer: Any, place: Place) -> None:
         self.module, self.objective, self.optimizer, self.place = module, objective, optimizer, place
-        self._step: Any = None
+        self._steps: list[Callable[..., Any]] = []
+        """The steps of whole batches and of the last one, which has another shape."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_step": None}
+        return {**self.__dict__, "_steps": []}
 
     def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a step that is replayed where that is faster, and where it can be."""
@@ -108,19 +112,18 @@ class Training:
 
     def epoch(self, examples: Examples, batch_size: int, order: np.ndarray | None) -> float:
         """Take a step on each batch, and return the mean of the losses before the steps."""
-        if self._step is None:
-            self._step = self._traced(self._update)
+        if not self._steps:
+            self._steps = [self._traced(self._update), self._traced(self._update)]
         losses, sizes = [], []
-        self.module.train()
-        try:
-            with np.errstate(all="ignore"):  # a fit that diverges is told of once, at its end
-                for x, y, weights, size in examples.batches(batch_size, order):
-                    losses.append(self._step(x, y, weights).detach())
-                    sizes.append(size)
-        finally:
-            self.module.eval()
-        values = [loss.item() for loss in losses] if self.place.backend == "numpy" else agrad.stack(losses).numpy()
-        return float(np.dot(np.asarray(values, np.float64), sizes)) / examples.size
+        if not self.module.training:
+            self.module.train()
+        with np.errstate(all="ignore"):  # a fit that diverges is told of once, at its end
+            for x, y, weights, size in examples.batches(batch_size, order):
+                losses.append(self._steps[size < batch_size](x, y, weights).data)
+                sizes.append(size)
+        if self.place.backend == "numpy":
+            return sum([float(a) * n for a, n in zip(losses, sizes, strict=True)]) / examples.size
+        return float(np.dot(agrad.stack([agrad.asarray(a) for a in losses]).numpy(), sizes)) / examples.size
 
     def lbfgs(self, examples: Examples, max_iter: int, max_fun: int, tol: float) -> tuple[int, float]:
         """Minimize the loss of all examples by SciPy's L-BFGS-B, and return the iterations and the loss."""
@@ -176,6 +179,6 @@ def predicted(module: Module, x: Any, place: Place, size: int) -> agrad.Tensor:
     parts = []
     with agrad.no_grad(), np.errstate(all="ignore"):
         for start in range(0, x.shape[0], size):
-            batch = place.put(rows(x, slice(start, start + size)))
+            batch = dense(rows(x, slice(start, min(start + size, x.shape[0]))), place)
             parts.append(agrad.asarray(module(batch)).detach())
     return parts[0] if len(parts) == 1 else agrad.concat(parts, axis=0)
