@@ -185,10 +185,7 @@ class Estimator(BaseEstimator):
         if self.early_stopping:
             X, targets, weights, held = self._held_out(X, targets, weights)
         examples = Examples(X, targets, weights, self._place)
-        size = min(200, examples.size) if self.batch_size == "auto" else self.batch_size
-        if size > examples.size:
-            warnings.warn("batch_size is larger than the number of examples, which is taken in its place", stacklevel=4)
-            size = examples.size
+        size = min(200 if self.batch_size == "auto" else int(self.batch_size), examples.size)
         order = np.arange(examples.size)
         self.n_iter_ = 0
         epochs = 1 if incremental else self._epochs()
@@ -196,7 +193,7 @@ class Estimator(BaseEstimator):
             for _ in range(epochs):
                 if self.shuffle:
                     order = order[self._permutation(examples.size)]
-                self.loss_ = self._training.epoch(examples, int(size), order if self.shuffle else None)
+                self.loss_ = self._training.epoch(examples, size, order if self.shuffle else None)
                 self.n_iter_ += 1
                 self.t_ += examples.size
                 self.loss_curve_.append(self.loss_)
