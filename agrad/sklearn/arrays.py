@@ -1,4 +1,4 @@
-"""Arrays of estimators: where they are computed with, and of which library results are."""
+"""Places of arrays: where estimators compute, and of which library results are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 def dispatched(array: Any) -> bool:
-    """Return True for an array of another library than NumPy that scikit-learn is set to leave there."""
+    """Return True for an array that scikit-learn is set to leave in its library."""
     return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(array) and not is_numpy_array(array)
 
 
@@ -41,7 +41,7 @@ def place_of(array: Any) -> Place:
 
 
 def place_for(array: Any, backend: str | None, device: Any) -> Place:
-    """Return the place to compute at: the one that is named, that of the input, or the selected one."""
+    """Return the place that is named, else that of the input, else the selected one."""
     if backend is None and device is None and dispatched(array):
         return place_of(array)
     made = agrad.zeros((1,), backend=backend, device=device)
@@ -49,7 +49,7 @@ def place_for(array: Any, backend: str | None, device: Any) -> Place:
 
 
 def dtypes_for(array: Any, dtype: Any) -> list[Any]:
-    """Return the dtypes that an estimator takes of an input, as the array's library has them."""
+    """Return the dtypes that an estimator takes, as the input's library has them."""
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
     if name is not None and name not in DTYPES:
         raise ConfigurationError(f"dtype is 'float32', 'float64' or None for that of the data, not {dtype!r}")
@@ -68,7 +68,7 @@ def host(array: Any) -> np.ndarray:
 
 
 def rows(array: Any, where: slice | np.ndarray) -> Any:
-    """Return rows of an array or a sparse matrix, by a slice or by integers on the host or beside the array."""
+    """Return rows, by a slice or by integers, on the host or beside the array."""
     if issparse(array) or (isinstance(where, slice) and isinstance(array, np.ndarray)):
         return array[where]
     if isinstance(where, slice):
@@ -85,7 +85,7 @@ class Result(NamedTuple):
 
     @classmethod
     def like(cls, array: Any) -> Result:
-        """Return the library and device of an input: NumPy unless scikit-learn is set to leave arrays there."""
+        """Return where results of an input go: NumPy unless it is ``dispatched``."""
         return cls(place_of(array) if dispatched(array) else None)
 
     def give(self, value: Any) -> Any:

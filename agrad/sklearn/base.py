@@ -212,7 +212,7 @@ class Estimator(BaseEstimator):
             self.module_.load_state_dict(self._best)
 
     def _permutation(self, size: int) -> np.ndarray:
-        """Draw an order as ``sklearn.utils.shuffle`` does, without its checks, which would take longer than a step."""
+        """Draw an order as ``sklearn.utils.shuffle`` does, without its slow checks."""
         order = np.arange(size)
         self._random.shuffle(order)
         return order

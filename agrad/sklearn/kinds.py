@@ -178,10 +178,8 @@ class Classifier(ClassifierMixin):
         z = self._raw(X)
         if not np.isfinite(z.numpy()).all():
             return math.nan
-        right = self._codes(z).numpy() == targets.reshape(targets.shape[0], -1).squeeze(
-            axis=None if self._multilabel else tuple(range(1, targets.ndim))
-        )
-        return float(np.average(right.all(axis=1) if right.ndim == 2 else right, weights=weights))
+        right = self._codes(z).numpy().reshape(targets.shape) == targets
+        return float(np.average(right.reshape(len(right), -1).all(axis=1), weights=weights))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

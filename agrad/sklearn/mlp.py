@@ -16,7 +16,7 @@ from agrad.sklearn.perceptron import Perceptron, has_epochs
 
 
 class MLPClassifier(Classifier, Perceptron):
-    """Classify by a multilayer perceptron, as scikit-learn's class of this name.
+    """Classify by a multilayer perceptron, with scikit-learn's parameters.
 
     The loss is the cross entropy of the softmax, or of the logistic function for two classes and for several labels.
     Parameters
@@ -234,7 +234,7 @@ class MLPClassifier(Classifier, Perceptron):
 
 
 class MLPRegressor(Regressor, Perceptron):
-    """Predict numbers by a multilayer perceptron, as scikit-learn's class of this name.
+    """Predict numbers by a multilayer perceptron, with scikit-learn's parameters.
 
     The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
     Parameters

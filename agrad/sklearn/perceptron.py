@@ -1,4 +1,4 @@
-"""The network, the loss and the rates of multilayer perceptrons with scikit-learn's parameters."""
+"""What the multilayer perceptrons share: network, loss and rates."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Perceptron(Estimator):
 
 
 def _half_square(weight: agrad.Tensor) -> agrad.Tensor:
-    """Return half the sum of squares, with a derivative in one pass: the weight itself."""
+    """Return half the sum of squares, whose derivative is the weight itself."""
     flat = agrad.reshape(weight, (-1,))
     fixed = agrad.reshape(weight.detach(), (-1,))
     return agrad.vecdot(flat, fixed) - agrad.vecdot(fixed, fixed) * 0.5

@@ -20,11 +20,11 @@ JITTED = ("numpy", "jax", "torch", "cupy")
 """The backends on which steps are traced and replayed."""
 
 Objective = Callable[[Any, Any, Any], agrad.Tensor]
-"""A function of inputs, targets and weights of examples (or None) that returns the loss of a batch."""
+"""A function of inputs, targets and weights (or None) that returns a loss."""
 
 
 class Examples:
-    """Inputs, targets and weights of examples, on the device, or sparse inputs on the host.
+    """Inputs, targets and weights of examples. Sparse inputs stay on the host.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Examples:
         self.weights = None if weights is None else place.put(weights)
 
     def batches(self, size: int, order: np.ndarray | None) -> Iterator[tuple[Any, Any, Any, int]]:
-        """Yield inputs, targets, weights and length of batches, in an order of the rows or as they are."""
+        """Yield inputs, targets, weights and lengths of batches, by an order if given."""
         # rows of sparse inputs are made dense on the host
         there = order if order is None or issparse(self.x) else self.place.put(order)
         targets = order if order is None else self.place.put(order)
@@ -126,7 +126,7 @@ class Training:
         return float(np.dot(agrad.stack([agrad.asarray(a) for a in losses]).numpy(), sizes)) / examples.size
 
     def lbfgs(self, examples: Examples, max_iter: int, max_fun: int, tol: float) -> tuple[int, float]:
-        """Minimize the loss of all examples by SciPy's L-BFGS-B, and return the iterations and the loss."""
+        """Minimize the loss of all examples, and return the iterations and the loss."""
         parameters = list(self.module.parameters())
         places = np.cumsum([0, *(p.size for p in parameters)])
         ((x, y, weights, _),) = examples.batches(examples.size, None)
@@ -135,7 +135,7 @@ class Training:
             loss = self.objective(x, y, weights)
             loss.backward()
             gradients = [p.grad for p in parameters]
-            self.optimizer_free()
+            self.module.zero_grad()
             return loss, gradients
 
         step = self._traced(evaluate)
@@ -167,11 +167,6 @@ class Training:
                 stacklevel=2,
             )
         return min(int(found.nit), max_iter), float(found.fun)
-
-    def optimizer_free(self) -> None:
-        """Set the gradients of all parameters to None."""
-        for p in self.module.parameters():
-            p.grad = None
 
 
 def predicted(module: Module, x: Any, place: Place, size: int) -> agrad.Tensor:

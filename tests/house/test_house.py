@@ -32,6 +32,7 @@ BUDGETS = {
     "optim": 490,
     "random": 480,
     "scipy": 5110,
+    "sklearn": 1050,
     "solvers": 1270,
     "testing": 880,
     "train": 1400,

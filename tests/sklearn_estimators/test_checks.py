@@ -29,6 +29,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from agrad.sklearn import MLPClassifier, MLPRegressor, NetworkClassifier, NetworkRegressor
 
+ROOT = Path(agrad.__file__).parents[1]
 X, Y = load_iris(return_X_y=True)
 
 
@@ -99,8 +100,7 @@ print("passed")
 )
 def test_results_are_of_the_library_of_the_input(library: str) -> None:
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    root = str(Path(agrad.__file__).parents[1])
-    environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", PROGRAM, library], capture_output=True, text=True, env=environment)
     assert done.stdout == "passed\n", done.stderr
 
@@ -121,6 +121,12 @@ def test_tools_of_scikit_learn_take_the_classifiers(model: Any) -> None:
     assert stacked.score(A, b) > 0.9
     told = CalibratedClassifierCV(model, cv=2).fit(A, b).predict_proba(A)
     assert np.mean(told.argmax(axis=1) == b) > 0.9
+
+
+def test_a_missing_scikit_learn_is_named() -> None:
+    program = "import sys; sys.modules['sklearn'] = None; import agrad.sklearn"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert "MissingExtraError: agrad.sklearn needs scikit-learn: pip install 'agrad[sklearn]'" in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

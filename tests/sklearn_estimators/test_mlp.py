@@ -31,7 +31,9 @@ CASES: list[tuple[str, Any, Any, dict[str, Any]]] = [
     ("MLPClassifier", IRIS, None, {"hidden_layer_sizes": (8, 5), "batch_size": 40, "activation": "tanh"}),
     ("MLPClassifier", IRIS, WEIGHTS, {"shuffle": False, "activation": "logistic", "alpha": 0.1}),
     ("MLPClassifier", TWO, None, {**SGD, "nesterovs_momentum": False, "early_stopping": True}),
-    ("MLPClassifier", IRIS, WEIGHTS, {**SGD, "learning_rate": "invscaling", "momentum": 0.0, "early_stopping": True}),
+    ("MLPClassifier", IRIS, WEIGHTS, {**SGD, "learning_rate": "invscaling", "momentum": 0.0}),
+    ("MLPClassifier", IRIS, WEIGHTS, {**SGD, "batch_size": 20, "early_stopping": True}),
+    ("MLPClassifier", LABELS, None, {**SGD, "early_stopping": True}),
     ("MLPClassifier", IRIS, None, {"solver": "lbfgs"}),
     ("MLPClassifier", LABELS, None, {"activation": "identity"}),
     ("MLPRegressor", DIABETES, None, {**SGD, "learning_rate": "adaptive", "momentum": 0.0, "n_iter_no_change": 1}),
@@ -56,6 +58,7 @@ def test_fits_are_those_of_scikit_learn(name: str, data: Any, weights: Any, opti
         np.testing.assert_allclose(model.loss_, other.loss_, rtol=1e-9)
     if options.get("early_stopping"):
         np.testing.assert_allclose(model.validation_scores_, other.validation_scores_, rtol=1e-9)
+        assert len(set(model.validation_scores_)) > 1
         assert model.best_validation_score_ == pytest.approx(other.best_validation_score_)
     told = model.predict(X)
     if told.dtype.kind == "f":
@@ -98,7 +101,7 @@ def test_an_example_of_weight_zero_is_none() -> None:
     weighted = ours.MLPClassifier(**settings).fit(X, y, weights)
     np.testing.assert_allclose(weighted.coefs_[0], ours.MLPClassifier(**settings).fit(X[kept], y[kept]).coefs_[0])
     for wrong in (-weights, 0 * weights, weights[1:], np.stack([weights, weights], axis=1)):
-        with pytest.raises(ValueError, match="ample.weight|ample weights"):
+        with pytest.raises(ValueError, match=r"ample.weight|ample weights"):
             ours.MLPClassifier(**settings).fit(X, y, wrong)
 
 
