@@ -44,8 +44,10 @@ def place_for(array: Any, backend: str | None, device: Any) -> Place:
     """Return the place that is named, else that of the input, else the selected one."""
     if backend is None and device is None and dispatched(array):
         return place_of(array)
-    made = agrad.zeros((1,), backend=backend, device=device)
-    return Place(made.backend, made.device)
+    if backend is None:
+        return place_of(agrad.zeros((1,), device=device))
+    with agrad.use_backend(backend, device):  # which turns 64-bit numbers of JAX on
+        return place_of(agrad.zeros((1,)))
 
 
 def dtypes_for(array: Any, dtype: Any) -> list[Any]:

@@ -144,9 +144,9 @@ class Estimator(BaseEstimator):
         elif place != self._place:
             self._place = place
             self.module_.to(place.backend).to(place.device)
-            self._training = self._trained()
+            self._training = self._trained(self.module_, place)
         elif not incremental:
-            self._training = self._trained()
+            self._training = self._trained(self.module_, place)
         if fresh or not incremental:
             self.n_iter_ = 0
         self._run(X, targets, weights, incremental)
@@ -159,9 +159,9 @@ class Estimator(BaseEstimator):
 
     def _begin(self, features: tuple[int, ...], place: Place, dtype: str) -> None:
         """Make the network, and empty records."""
-        self._place = place
-        self.module_ = self._network(features, self._outputs_wanted(), place, dtype).eval()
-        self._training = self._trained()
+        module = self._network(features, self._outputs_wanted(), place, dtype).eval()
+        training = self._trained(module, place)
+        self.module_, self._training, self._place = module, training, place
         self.n_iter_, self.t_ = 0, 0
         self.loss_curve_: list[float] = []
         self._stale = 0
@@ -174,8 +174,8 @@ class Estimator(BaseEstimator):
             self.best_loss_ = math.inf
         self._best: Mapping[str, np.ndarray] | None = None
 
-    def _trained(self) -> Training:
-        return Training(self.module_, self._objective, self._optimizer(self.module_), self._place)
+    def _trained(self, module: Module, place: Place) -> Training:
+        return Training(module, self._objective, self._optimizer(module), place)
 
     def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:
         """Train for the epochs of a call."""

@@ -31,6 +31,8 @@ class Network(Estimator):
             raise OperandError(
                 f"module is a Module or a function of (n_features, n_outputs), not a {type(self.module).__name__}"
             )
+        if self.loss is not None and not callable(self.loss):
+            raise OperandError(f"loss is a Module or a function of (output, target), not {self.loss!r}")
         for callback in self.callbacks or ():
             if not callable(callback):
                 raise OperandError(f"callbacks are functions of (estimator, record), not a {type(callback).__name__}")

@@ -145,13 +145,17 @@ def test_a_network_that_cannot_be_traced_is_fitted_too() -> None:
         ({"module": lambda n, k: 3}, OperandError, "returned a int, not a Module"),
         ({"module": lambda n, k: nn.Linear(n, k + 1)}, ShapeError, r"shape \(128, 4\); it takes \(n, 3\)"),
         ({"module": make, "optimizer": "best"}, ConfigurationError, "optimizer is one of adadelta"),
+        ({"module": make, "loss": "mse"}, OperandError, "loss is a Module or a function"),
+        ({"module": make, "lr": -1}, ConfigurationError, "lr is a finite number"),
         ({"module": make, "epochs": 0}, ConfigurationError, "epochs is an integer of 1 or more, not 0"),
         ({"module": make, "callbacks": [3]}, OperandError, "callbacks are functions"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(settings: dict[str, Any], error: type, message: str) -> None:
+    model = NetworkClassifier(**settings)
     with pytest.raises(error, match=message):
-        NetworkClassifier(**settings).fit(X, Y)
+        model.fit(X, Y)
+    assert error is ShapeError or not hasattr(model, "module_")
 
 
 def test_weights_need_a_loss_of_each_example() -> None:
