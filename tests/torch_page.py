@@ -66,7 +66,9 @@ DIFFERS = {
         "clip_grad_norm_": "gradients are replaced, not written into",
         "clip_grad_value_": "gradients are replaced, not written into",
     },
-    "torch.utils.data": {"Dataset": "a table of arrays `X` and `y` with their names"},
+    "torch.utils.data": {
+        "DataLoader": "threads in place of processes, `seed=` in place of `generator`",
+    },
 }
 """What signatures do not show, by section and names."""
 MISSING = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from agrad.errors import ConfigurationError, DataError
 
 CHOICES = {
+    "task": ("auto", "classification", "regression"),
+    "model": ("mlp", "conv"),
+    "class_weight": ("none", "balanced"),
     "dtype": ("float32", "float64"),
     "precision": ("float32", "tf32", "bfloat16", "float16"),
     "activation": ("relu", "tanh", "sigmoid", "gelu"),
@@ -18,8 +22,16 @@ CHOICES = {
 }
 """The settings with a few permitted names."""
 
+COLUMNS = ("categorical", "keep")
+"""The settings that are names of columns."""
+
 COMMON: dict[str, Any] = {
     "label": None,
+    "task": "auto",
+    "categorical": (),
+    "keep": (),
+    "class_weight": "none",
+    "model": "mlp",
     "dtype": "float32",
     "precision": "float32",
     "hidden": (256, 128),
@@ -33,8 +45,13 @@ COMMON: dict[str, Any] = {
     "schedule": "constant",
     "seed": 0,
     "validation": 0.0,
+    "patience": 20,
 }
 """The defaults for data of the user's own."""
+
+TABLES = (".csv", ".tsv", ".txt", ".parquet")
+HELD_OUT, ENOUGH = 0.15, 200
+"""The part of a table's training rows that is held out where none is named, and the rows from which on it is."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     # small, because a BLAS then multiplies on one thread; two on busy cores take ten times as long
@@ -47,13 +64,17 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "schedule": "cosine",
     },
     "mnist": {"epochs": 8, "batch_size": 128, "lr": 3e-3, "schedule": "cosine"},
+    "tables": {"hidden": (64, 32), "epochs": 100, "batch_size": 32, "validation": None},
 }
-"""The defaults for a named data set that differ from ``COMMON``."""
+"""The defaults for a named data set, and for files of tables, that differ from ``COMMON``."""
+
+OF_MODEL: dict[str, dict[str, Any]] = {"mlp": {}, "conv": {"hidden": (64,)}}
+"""The defaults for a kind of network that differ from those for the data."""
 
 OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd": {"lr": 0.05}}
 """The defaults for an optimizer that differ from those for the data."""
 
-MOVABLE = ("epochs", "data")
+MOVABLE = ("epochs", "data", "patience")
 """The settings that may change in a resumed run."""
 
 
@@ -80,6 +101,11 @@ class Config:
 
     data: str
     label: str | None
+    task: str
+    categorical: tuple[str, ...]
+    keep: tuple[str, ...]
+    class_weight: str
+    model: str
     dtype: str
     precision: str
     hidden: tuple[int, ...]
@@ -92,7 +118,9 @@ class Config:
     dropout: float
     schedule: str
     seed: int
-    validation: float
+    validation: float | None
+    """None until the data are known: then 0, or `HELD_OUT` of a table with `ENOUGH` rows."""
+    patience: int
 
     def __post_init__(self) -> None:
         text = isinstance(self.data, str) and self.data and "\0" not in self.data
@@ -102,6 +130,7 @@ class Config:
             *((name, getattr(self, name) in names, f"one of {', '.join(names)}") for name, names in CHOICES.items()),
             ("precision", narrow, "float32 with --dtype float64, whose products stay wide"),
             ("data", text, "a name or a file"),
+            *((name, _texts(getattr(self, name)), "names of columns, such as zip,code") for name in COLUMNS),
             ("label", self.label is None or isinstance(self.label, str), "a column's name or number"),
             ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
             ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
@@ -110,7 +139,8 @@ class Config:
             ("lr", _real(self.lr) and self.lr > 0, "a number above 0"),
             ("weight_decay", _real(self.weight_decay), "a number of 0 or more"),
             ("dropout", _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"),
-            ("validation", _real(self.validation) and self.validation < 1, "a number from 0 to below 1"),
+            ("validation", self.validation is None or _part(self.validation), "a number from 0 to below 1"),
+            ("patience", _whole(self.patience, 0, 2**31), "an integer of 0 or more"),
         ):
             if not good:
                 found = shown(getattr(self, name))[:80]
@@ -118,12 +148,22 @@ class Config:
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the settings as a JSON object."""
-        return {**asdict(self), "hidden": list(self.hidden)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def _whole(value: Any, low: int, end: int) -> bool:
     """Return True for an int from ``low`` to below ``end``."""
     return type(value) is int and low <= value < end
+
+
+def _texts(value: Any) -> bool:
+    """Return True for a tuple of texts."""
+    return isinstance(value, tuple) and all(isinstance(text, str) and text for text in value)
+
+
+def _part(value: Any) -> bool:
+    """Return True for a part of all."""
+    return _real(value) and value < 1
 
 
 def _real(value: Any) -> bool:
@@ -134,8 +174,23 @@ def _real(value: Any) -> bool:
 def resolve(given: Mapping[str, Any]) -> Config:
     """Return the settings of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
+    kind = "tables" if is_table(data) else data
     own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
-    return Config(**{**COMMON, **DEFAULTS.get(data, {}), **own, "data": data, **_settings(given)})
+    model = OF_MODEL.get(given.get("model") or COMMON["model"], {})
+    return Config(**{**COMMON, **DEFAULTS.get(kind, {}), **model, **own, "data": data, **_settings(given)})
+
+
+def is_table(data: str) -> bool:
+    """Return True for the name of a file that holds a table."""
+    return os.path.splitext(data)[1].lower() in TABLES
+
+
+def settled(config: Config, task: str, rows: int) -> Config:
+    """Return settings with nothing left open, for `rows` training examples."""
+    part = config.validation
+    if part is None:
+        part = HELD_OUT if rows >= ENOUGH else 0.0
+    return replace(config, task=task, validation=part)
 
 
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
@@ -147,12 +202,12 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
     given = _settings(given)
     for name, value in given.items():
         before = getattr(saved, name)
-        if name not in MOVABLE and value != before:
+        if name not in MOVABLE and value not in (before, "auto"):
             raise ConfigurationError(
                 f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
                 f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
             )
-    config = replace(saved, **given)
+    config = replace(saved, **{name: given[name] for name in MOVABLE if name in given})
     if config.epochs <= done:
         raise ConfigurationError(
             f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
@@ -164,10 +219,11 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
 def from_metadata(saved: Any, path: str) -> Config:
     """Return the settings of a model file. Raises ``DataError`` for any other content."""
     names = {field.name for field in fields(Config)}
-    if not isinstance(saved, dict) or set(saved) != names or not isinstance(saved["hidden"], list):
+    lists = ("hidden", *COLUMNS)
+    if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
         raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
     try:
-        return Config(**{**saved, "hidden": tuple(saved["hidden"])})
+        return Config(**{**saved, **{name: tuple(saved[name]) for name in lists}})
     except ConfigurationError as error:
         raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
 

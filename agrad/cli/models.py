@@ -14,33 +14,43 @@ import agrad
 from agrad import nn, optim, random
 from agrad.cli import config as configs
 from agrad.cli import sources
-from agrad.cli.config import Config
+from agrad.cli.config import Config, is_table
 from agrad.cli.selection import Place
-from agrad.cli.sources import Description, check_source
-from agrad.data import ClassificationData
+from agrad.cli.sources import Dataset, Description, check_settings, check_source
+from agrad.data import TableEncoder
 from agrad.data.classification import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 from agrad.train import progress as progresses
 from agrad.train.progress import Progress
 
-FORMAT = 1
+FORMAT = 2
 ACTIVATIONS: dict[str, Callable[[], Any]] = {
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
     "gelu": nn.GELU,
 }
+CHANNELS = (16, 32)
+"""The channels of the convolutions of ``--model conv``."""
+SMALLEST = 4
+"""The height and width of an image, of which two poolings leave one pixel."""
 MOMENTUM = 0.9
 OPTIMIZER = "optimizer."
 LOSS_SCALE = "loss_scale."
 MEAN, SCALE = "data.mean", "data.scale"
-BESIDE = (OPTIMIZER, LOSS_SCALE, "data.")
+TARGET_MEAN, TARGET_SCALE = "data.target_mean", "data.target_scale"
+EARLY, BEST = "early.", "early.values."
+"""The beginnings of names of the state of early stopping, and of the network's values after the best epoch in it."""
+BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 """The beginnings of names of tensors that are not the network's."""
 
 
-def build(config: Config, features: int, classes: int, place: Place) -> Any:
-    """Return a new network of the settings, with values drawn from the seed alone."""
+def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place) -> Any:
+    """Return a new network of the settings, with values drawn from the seed alone.
+
+    `shape` is that of an example, which the network takes flattened.
+    """
     rng = random.Generator(config.seed)
     made = {
         "rng": rng,
@@ -49,26 +59,70 @@ def build(config: Config, features: int, classes: int, place: Place) -> Any:
         "device": place.device,
     }
     layers: list[Any] = []
-    width = features
+    width = math.prod(shape)
     # arrays() has the names and shapes of their tensors
+    if config.model == "conv":
+        layers, width = _convolutions(config, shape, made)
     for hidden in config.hidden:
         layers += [nn.Linear(width, hidden, **made), ACTIVATIONS[config.activation]()]
         if config.dropout:
             layers.append(nn.Dropout(config.dropout, rng=rng))
         width = hidden
-    layers.append(nn.Linear(width, classes, **made))
+    layers.append(nn.Linear(width, outputs, **made))
     return nn.Sequential(*layers)
 
 
-def arrays(config: Config, features: int, classes: int) -> dict[str, tuple[tuple[int, ...], str]]:
+class Image(nn.Module):
+    """Examples (n, d) as images (n, channels, height, width)."""
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+
+    def forward(self, x: Any) -> Any:
+        """Return x with the axes of images."""
+        return agrad.reshape(x, (x.shape[0], *self.shape))
+
+
+def _convolutions(config: Config, shape: tuple[int, ...], made: dict[str, Any]) -> tuple[list[Any], int]:
+    """Return the layers in front of the linear ones, and the number of their results."""
+    image = image_shape(shape)
+    channels, *size = image
+    layers: list[Any] = [Image(image)]
+    for width in CHANNELS:
+        layers += [nn.Conv2d(channels, width, 3, padding=1, **made), ACTIVATIONS[config.activation](), nn.MaxPool2d(2)]
+        channels, size = width, [n // 2 for n in size]
+    return [*layers, nn.Flatten()], channels * math.prod(size)
+
+
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return channels, height and width, or raise ``ConfigurationError``."""
+    found = (1, *shape) if len(shape) == 2 else shape
+    if len(found) != 3 or min(found[1:]) < SMALLEST:
+        raise ConfigurationError(
+            f"--model conv: expected images of shape (height, width) or (channels, height, width), of {SMALLEST} by "
+            f"{SMALLEST} or more, found examples of shape {shape}; use --model mlp"
+        )
+    return found[0], found[1], found[2]
+
+
+def arrays(config: Config, shape: tuple[int, ...], outputs: int) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the names, shapes and dtypes of a network of the settings, without it."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
+    features, first = math.prod(shape), 0
+    if config.model == "conv":
+        (channels, *size) = image_shape(shape)
+        for number, width in enumerate(CHANNELS):
+            found[f"{3 * number + 1}.weight"] = (width, channels, 3, 3), config.dtype
+            found[f"{3 * number + 1}.bias"] = (width,), config.dtype
+            channels, size = width, [n // 2 for n in size]
+        features, first = channels * math.prod(size), 3 * len(CHANNELS) + 2
     layers = 3 if config.dropout else 2
-    for number, shape in enumerate(pairwise((features, *config.hidden, classes))):
-        found[f"{number * layers}.weight"] = shape, config.dtype
-        found[f"{number * layers}.bias"] = shape[1:], config.dtype
+    for number, widths in enumerate(pairwise((features, *config.hidden, outputs))):
+        place = first + number * layers
+        found[f"{place}.weight"] = widths, config.dtype
+        found[f"{place}.bias"] = widths[1:], config.dtype
         if config.dropout and number < len(config.hidden):
-            found |= {f"{number * layers + 2}.{name}": ((), "int64") for name in ("seed", "calls")}
+            found |= {f"{place + 2}.{name}": ((), "int64") for name in ("seed", "calls")}
     return found
 
 
@@ -110,21 +164,29 @@ class Saved:
     """The folder to which a relative path of the data belongs, else None."""
     tensors: dict[str, np.ndarray]
 
-    def changed(self, dataset: ClassificationData) -> str:
+    def changed(self, dataset: Dataset) -> str:
         """Return the difference of ``dataset`` to the data trained on; "" for none."""
         return sources.changed(dataset, self.description, self.fingerprint)
 
-    def model(self, place: Place) -> Any:
-        """Return the network on a backend with its saved values. Raises ``DataError``."""
-        description = self.description
-        model = build(self.config, description.n_features, len(description.class_names), place)
+    @property
+    def best(self) -> dict[str, np.ndarray]:
+        """The network's values after the best epoch; empty without validation."""
+        return {name.removeprefix(BEST): value for name, value in self.tensors.items() if name.startswith(BEST)}
+
+    def model(self, place: Place, best: bool = True) -> Any:
+        """Return the network with its best values, or its last. Raises ``DataError``."""
+        model = build(self.config, self.description.feature_shape, self.description.n_outputs, place)
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
-        self._fill(model, values, "model")
+        self._fill(model, (best and self.best) or values, "model")
         return model
 
-    def fill(self, optimizer: Any, scale: Any) -> None:
-        """Load the saved state into an optimizer and a loss scale. Raises ``DataError``."""
-        for target, prefix, what in ((optimizer, OPTIMIZER, "optimizer's state"), (scale, LOSS_SCALE, "loss scale")):
+    def fill(self, optimizer: Any, scale: Any, early: Any) -> None:
+        """Load the saved state of the run into its parts. Raises ``DataError``."""
+        for target, prefix, what in (
+            (optimizer, OPTIMIZER, "optimizer's state"),
+            (scale, LOSS_SCALE, "loss scale"),
+            (early, EARLY, "state of early stopping"),
+        ):
             if target is not None:
                 state = {name.removeprefix(prefix): v for name, v in self.tensors.items() if name.startswith(prefix)}
                 self._fill(target, state, what)
@@ -132,7 +194,7 @@ class Saved:
     def _fill(self, target: Any, values: dict[str, np.ndarray], what: str) -> None:
         try:
             target.load_state_dict(values)
-        except AgradError as error:
+        except (AgradError, KeyError) as error:
             raise DataError(f"{self.path!r} does not hold the {what} that its header describes: {error}") from error
 
 
@@ -147,13 +209,18 @@ def save(
     data_dir: str | None,
     fingerprint: str,
     folder: str | None,
+    early: Any,
 ) -> None:
     """Write everything to the file ``path``, or nothing. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
+    if early is not None:
+        tensors |= {EARLY + name: value for name, value in early.state_dict().items()}
     tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
     if scale is not None:
         tensors |= {LOSS_SCALE + name: value for name, value in scale.state_dict().items()}
     tensors |= {MEAN: description.mean, SCALE: description.scale}
+    if description.task == "regression":
+        tensors |= {TARGET_MEAN: description.target_mean, TARGET_SCALE: description.target_scale}
     metadata = {
         "format": FORMAT,
         "agrad": agrad.__version__,
@@ -162,6 +229,9 @@ def save(
             "feature_shape": list(description.feature_shape),
             "feature_names": list(description.feature_names),
             "class_names": list(description.class_names),
+            "target_names": list(description.target_names),
+            "labels": list(description.labels),
+            **({} if description.encoder is None else {"encoder": description.encoder.as_metadata()}),
             "data_dir": data_dir,
             "fingerprint": fingerprint,
             **({} if folder is None else {"folder": folder}),
@@ -180,53 +250,93 @@ def load(path: str) -> Saved:
             f"found format {str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
+    if config.task == "auto" or config.validation is None:
+        raise DataError(f"{path!r}: the settings in the header leave the task or the validation open")
     known = metadata.get("data")
     if not isinstance(known, dict):
         raise DataError(f"{path!r}: expected a description of the data in the header, found none")
-    names = {key: _texts(known.get(key), key, path) for key in ("class_names", "feature_names")}
     shape = known.get("feature_shape")
-    if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
+    if not isinstance(shape, list) or not shape or not all(type(n) is int and n > 0 for n in shape):
         raise DataError(f"{path!r}: expected the shape of an example in the header, found {str(shape)[:80]}")
     data_dir, fingerprint, folder = known.get("data_dir", 0), known.get("fingerprint"), known.get("folder")
     if not isinstance(fingerprint, str) or not all(isinstance(place, str | None) for place in (data_dir, folder)):
         raise DataError(f"{path!r}: expected the fingerprint and the place of the data in the header, found others")
     try:
         check_source(config.data, data_dir, config.label)
+        check_settings(config)
     except ConfigurationError as error:
         raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
-    for name in (MEAN, SCALE):
-        found = tensors.get(name)
-        if found is None or found.shape != (math.prod(shape),) or found.dtype != np.float64:
-            raise DataError(f"{path!r}: expected {name}, float64 of shape {(math.prod(shape),)}, found no such array")
-    if len(names["class_names"]) < 2 or len(names["feature_names"]) not in (0, math.prod(shape)):
-        raise DataError(f"{path!r}: the names of classes or features in the header do not fit the model")
-    _check_tensors(tensors, config, len(names["class_names"]), path)
-    description = Description(
-        tuple(shape),
-        names["feature_names"],
-        names["class_names"],
-        config.label,
-        tensors[MEAN],
-        tensors[SCALE],
-        config.dtype,
-    )
+    description = _description(known, config, tuple(shape), tensors, path)
+    _check_tensors(tensors, config, description, path)
     progress = progresses.from_metadata(metadata.get("progress"), path)
     return Saved(path, config, description, progress, data_dir, fingerprint, folder, tensors)
 
 
-def _check_tensors(tensors: dict[str, np.ndarray], config: Config, classes: int, path: str) -> None:
+def _description(
+    known: dict[str, Any], config: Config, shape: tuple[int, ...], tensors: dict[str, np.ndarray], path: str
+) -> Description:
+    """Return the description of the data in a header and in tensors. Raises ``DataError``."""
+    names = {k: _texts(known.get(k), k, path) for k in ("class_names", "feature_names", "target_names", "labels")}
+    features = math.prod(shape)
+    scaling = [_vector(tensors, name, features, path) for name in (MEAN, SCALE)]
+    classes, targets = len(names["class_names"]), len(names["target_names"])
+    counts = (classes >= 2, targets == 0) if config.task == "classification" else (classes == 0, targets >= 1)
+    if not all(counts) or len(names["feature_names"]) not in (0, features):
+        raise DataError(f"{path!r}: the names of classes, targets or features in the header do not fit the model")
+    of_targets = [np.zeros(0), np.ones(0)]
+    if config.task == "regression":
+        of_targets = [_vector(tensors, name, targets, path) for name in (TARGET_MEAN, TARGET_SCALE)]
+    encoder = None
+    if is_table(config.data):
+        try:
+            encoder = TableEncoder.from_metadata(known.get("encoder"), *scaling)
+        except DataError as error:
+            raise DataError(f"{path!r}: {error}") from error
+        if encoder.names != names["feature_names"] or not names["labels"]:
+            raise DataError(f"{path!r}: the names of the features in the header are not those of the columns")
+    return Description(
+        config.task,
+        shape,
+        names["feature_names"],
+        names["class_names"],
+        names["target_names"],
+        names["labels"],
+        *scaling,
+        *of_targets,
+        config.dtype,
+        encoder,
+    )
+
+
+def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> np.ndarray:
+    """Return finite numbers of a shape, those of a scale above 0. Raises ``DataError``."""
+    found = tensors.get(name)
+    if found is None or found.shape != (size,) or found.dtype != np.float64:
+        raise DataError(f"{path!r}: expected {name}, float64 of shape {(size,)}, found no such array")
+    if name in (SCALE, TARGET_SCALE) and not (found > 0).all():
+        raise DataError(f"{path!r}: expected numbers above 0 in {name}, found others")
+    return found
+
+
+def _check_tensors(tensors: dict[str, np.ndarray], config: Config, description: Description, path: str) -> None:
     """Raise ``DataError`` unless the tensors fit the network and are finite."""
     held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
     # counted first, because a header may name more layers than fit in memory
     found = sum(name.endswith(".weight") for name in held)
-    if found != len(config.hidden) + 1:
-        raise DataError(f"{path!r}: expected the weights of {len(config.hidden) + 1} layers, found {found}")
-    checkpoint.check_tensors(path, held, arrays(config, tensors[MEAN].shape[0], classes))
+    layers = len(config.hidden) + 1 + (len(CHANNELS) if config.model == "conv" else 0)
+    if found != layers:
+        raise DataError(f"{path!r}: expected the weights of {layers} layers, found {found}")
+    try:
+        expected = arrays(config, description.feature_shape, description.n_outputs)
+    except ConfigurationError as error:
+        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+    checkpoint.check_tensors(path, held, expected)
+    best = {name.removeprefix(BEST): value for name, value in tensors.items() if name.startswith(BEST)}
+    if best:
+        checkpoint.check_tensors(path, best, expected)
     for name, value in tensors.items():
         if not np.isfinite(value).all():
             raise DataError(f"{path!r}: expected finite numbers, found others in {name}")
-    if not (tensors[SCALE] > 0).all():
-        raise DataError(f"{path!r}: expected numbers above 0 in {SCALE}, found others")
 
 
 def _texts(value: Any, key: str, path: str) -> tuple[str, ...]:

@@ -23,12 +23,14 @@ def on_terminal(quiet: bool) -> Callback:
 
 def describe_start(record: Record) -> str:
     """Return the first lines about a run."""
-    layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
+    layers = "-".join(map(str, (record["features"], *record["hidden"], record["outputs"])))
+    layers = f"convolutions, {layers}" if record["model"] == "conv" else layers
+    kinds = f"{record['outputs']} {'classes' if record['task'] == 'classification' else 'to learn'}"
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:
         parts += f", {record['validation_examples']:,} for validation"
     lines = (
-        f"{record['dataset']}: {parts}, {record['classes']} classes\n"
+        f"{record['dataset']}: {parts}, {kinds}\n"
         f"{layers} {record['activation']}, {record['parameters']:,} parameters, {record['dtype']}, "
         f"on {record['backend']} ({record['device']})"
     )

@@ -13,7 +13,8 @@ EPILOG = """examples:
   agrad train --save digits.safetensors             keep the model; Ctrl-C saves too, and then
   agrad train --resume digits.safetensors           goes on where it stopped, to the same result
   agrad train --data mnist --data-dir DIR           MNIST's four IDX files, gzipped or not
-  agrad train --data flowers.csv --label species    data of your own
+  agrad train --data flowers.csv --label species    a table of your own; numbers are learned as quantities
+  agrad train --data homes.csv --label price --report homes.html
   AGRAD_BACKEND=cupy agrad train --data mnist       wholly on an NVIDIA GPU
 
 settings that depend on the data, where no option is given:
@@ -61,7 +62,8 @@ def _train(commands: Any) -> None:
         commands,
         "train",
         help="train a network",
-        description="Train a multi-layer perceptron to tell classes apart; by default, handwritten digits.",
+        description="Train a network to tell classes apart or to predict quantities, from tables or images; by\n"
+        "default, handwritten digits.",
         epilog=EPILOG + _table(),
     )
     _training_data(train.add_argument_group("data"))
@@ -80,25 +82,49 @@ def _training_data(data: Any) -> None:
     data.add_argument(
         "--data",
         metavar="NAME|FILE",
-        help="digits, mnist, FILE.npz (arrays X and y), or FILE.csv with --label (default: digits)",
+        help="digits, mnist, FILE.npz (arrays X and y), or a table with --label: FILE.csv, FILE.tsv (text in columns, "
+        "whose separator is found), FILE.parquet (default: digits)",
     )
     data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
     data.add_argument(
         "--label",
-        metavar="COLUMN",
-        help="the column of FILE.csv that holds the classes: text, or integers, of which at most 20 different ones or "
-        "5 rows or more of each; other numbers are quantities, which are refused (there is no regression)",
+        metavar="COLUMN,COLUMN",
+        help="the column of a table to learn, or several of numbers. Missing values, words and dates in the others are "
+        "taken care of",
+    )
+    data.add_argument(
+        "--task",
+        metavar="NAME",
+        help=_choice("task", "auto")
+        + ". auto: regression for several columns, for fractions, and for more than 20 different numbers of which one "
+        "has fewer than 5 rows",
+    )
+    data.add_argument(
+        "--categorical",
+        type=_columns,
+        metavar="COLUMN,COLUMN",
+        help="columns of numbers, such as codes, to take as words",
+    )
+    data.add_argument(
+        "--keep", type=_columns, metavar="COLUMN,COLUMN", help="columns to keep that look like ids, which are left out"
     )
     data.add_argument(
         "--validation",
         type=float,
         metavar="PART",
-        help="hold out this part of the training examples and report on it each epoch (default: 0)",
+        help="hold out this part of the training examples, report on it each epoch, stop when its loss falls no more, "
+        "and keep the best epoch's values (default: 0; of tables with 200 training rows or more, "
+        f"{config.HELD_OUT:g})",
     )
 
 
 def _network(network: Any) -> None:
     """Add the options of the network."""
+    network.add_argument(
+        "--model",
+        metavar="NAME",
+        help="mlp: a multilayer perceptron; conv, for images: one behind two convolutions with pooling (default: mlp)",
+    )
     network.add_argument(
         "--hidden",
         type=_widths,
@@ -133,6 +159,17 @@ def _training(training: Any) -> None:
         "first twentieth, then as cosine)",
     )
     training.add_argument(
+        "--patience",
+        type=int,
+        metavar="N",
+        help="stop after N epochs without a lower validation loss; 0 for never (default: 20)",
+    )
+    training.add_argument(
+        "--class-weight",
+        metavar="NAME",
+        help="none; balanced: examples of rare classes count more, so that all classes count the same (default: none)",
+    )
+    training.add_argument(
         "--seed",
         type=int,
         metavar="N",
@@ -155,6 +192,11 @@ def _output(output: Any) -> None:
     )
     output.add_argument("--log", metavar="FILE.jsonl", help="write one JSON record an epoch, and a last one")
     output.add_argument("--plot", metavar="FILE.png", help="draw the curves (.png, .svg or .pdf)")
+    output.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page with settings, curves, confusions or residuals, and the importance of columns",
+    )
     output.add_argument("--quiet", action="store_true", help="print the result only")
 
 
@@ -164,7 +206,7 @@ def _evaluate(commands: Any) -> None:
         commands,
         "evaluate",
         help="measure a saved model",
-        description="Print a saved model's accuracy and loss, in all and for each class.",
+        description="Print a saved model's scores, in all and for each class or target.",
         epilog="Without --data, or with the data it was trained on, the model is measured on their test "
         "part, which it has not seen.\n"
         "Any other file is used whole, or its X_test and y_test where it has them.",
@@ -173,11 +215,11 @@ def _evaluate(commands: Any) -> None:
     _examples(evaluate, required=False, needed="X and y")
     evaluate.add_argument_group("data").add_argument(
         "--label",
-        metavar="COLUMN",
-        help="the column of FILE.csv that holds the classes (default: as in training)",
+        metavar="COLUMN,COLUMN",
+        help="the columns of a table to compare with (default: as in training)",
     )
     _where(evaluate)
-    evaluate.add_argument("--quiet", action="store_true", help="print the accuracy and the loss only")
+    evaluate.add_argument("--quiet", action="store_true", help="print the last line only")
 
 
 def _predict(commands: Any) -> None:
@@ -185,11 +227,13 @@ def _predict(commands: Any) -> None:
     predict = _command(
         commands,
         "predict",
-        help="let a saved model name the class of examples",
-        description="Write a saved model's answer for each example: its number, class and probability.",
+        help="let a saved model name classes or quantities",
+        description="Write a saved model's answer for each example: its number, and class and probability, or the "
+        "quantities.",
     )
     _model(predict)
     _examples(predict, required=True, needed="X")
+    predict.add_argument("--proba", action="store_true", help="write the probability of each class")
     predict.add_argument("--output", metavar="FILE.csv", help="where to write (default: the standard output)")
     _where(predict)
 
@@ -206,8 +250,8 @@ def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> 
         "--data",
         metavar="NAME|FILE",
         required=required,
-        help=f"FILE.npz (arrays {needed}), FILE.csv (the columns of the training data), or the test part of "
-        "digits or mnist",
+        help=f"FILE.npz (arrays {needed}), a table (FILE.csv, FILE.tsv, FILE.parquet, with the columns of the training "
+        "data), or the test part of digits or mnist",
     )
     group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: as in training)")
 
@@ -232,6 +276,11 @@ def _widths(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none; found {text!r}") from None
 
 
+def _columns(text: str) -> tuple[str, ...]:
+    """Return the names in a text such as zip,code."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def _choice(setting: str, default: str) -> str:
     """Return the help of a setting that is one of a few names."""
     return f"{', '.join(config.CHOICES[setting])} (default: {default})"
@@ -240,7 +289,7 @@ def _choice(setting: str, default: str) -> str:
 def _table() -> str:
     """Return the table of defaults for each data set."""
     names = ("hidden", "epochs", "batch_size", "lr", "dropout", "schedule")
-    columns = {data: {**config.COMMON, **own} for data, own in (*config.DEFAULTS.items(), ("your own", {}))}
+    columns = {data: {**config.COMMON, **own} for data, own in (*config.DEFAULTS.items(), ("FILE.npz", {}))}
     lines = ["  " + " " * 14 + "".join(f"{data:>10}" for data in columns)]
     for name in names:
         row = "".join(f"{config.shown(settings[name]):>10}" for settings in columns.values())

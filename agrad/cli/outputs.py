@@ -8,14 +8,16 @@ from collections.abc import Callable
 from agrad.data.files import check_writable, open_file
 from agrad.errors import SaveError
 
-PREDICTIONS = ("example", "class", "probability")
+REPORT = b'<!doctype html>\n<html lang="en">\n<!-- a report of agrad train -->'
+"""The beginning of a report."""
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 
 KINDS: dict[str, tuple[str, Callable[[str, bytes], bool]]] = {
     "--save": ("a model of agrad", lambda path, content: content[8:].startswith(b'{"__metadata__":{"agrad":')),
     "--log": ("a log of agrad", lambda path, content: content.startswith(b'{"event": "start"')),
     "--plot": ("a picture that Matplotlib drew", lambda path, content: _drawn(path, content)),
-    "--output": ("predictions of agrad", lambda path, content: content.startswith(",".join(PREDICTIONS).encode())),
+    "--report": ("a report of agrad", lambda path, content: content.startswith(REPORT)),
+    "--output": ("predictions of agrad", lambda path, content: content.startswith(b"example,")),
 }
 """The output of each option, and a test of a file's name and first bytes."""
 

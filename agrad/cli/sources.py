@@ -4,72 +4,101 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agrad import data
+from agrad.cli.config import ENOUGH, HELD_OUT, TABLES, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
+from agrad.data.encodings import words_of
+from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
-KINDS = (".npz", ".csv")
+KINDS = (".npz", *TABLES)
 SAMPLE = 4096
 """The number of examples of each part that a fingerprint reads, about."""
+
+
+Dataset = data.ClassificationData | data.RegressionData
+"""A data set for either task."""
 
 
 @dataclass(frozen=True)
 class Description:
     """A description of training data, to use a model on other data."""
 
+    task: str
     feature_shape: tuple[int, ...]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
-    label: str | None
+    target_names: tuple[str, ...]
+    labels: tuple[str, ...]
+    """The columns of a table that were to be learned."""
     mean: np.ndarray
     scale: np.ndarray
+    target_mean: np.ndarray
+    target_scale: np.ndarray
     dtype: str
+    encoder: data.TableEncoder | None = None
 
     @property
     def n_features(self) -> int:
         """The number of features of an example."""
         return int(self.mean.shape[0])
 
+    @property
+    def n_outputs(self) -> int:
+        """The number of numbers that the network gives for an example."""
+        return len(self.class_names if self.task == "classification" else self.target_names)
+
 
 @dataclass(frozen=True)
 class Examples:
-    """Scaled examples (n, d), class numbers (n,) or None, and a description."""
+    """Scaled examples (n, d), labels (n,) or targets (n, k), and a description."""
 
     X: np.ndarray
     y: np.ndarray | None
     what: str
 
 
+Report = Callable[[str], None]
+
+
 def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
     """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
     kind = os.path.splitext(source)[1].lower()
     if source not in NAMED and kind not in KINDS:
-        raise ConfigurationError(f"--data: expected digits, mnist, FILE.npz or FILE.csv, found {source!r}")
+        raise ConfigurationError(
+            f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
+        )
     if data_dir is not None and source != "mnist":
         raise ConfigurationError(f"--data-dir goes with --data mnist, not with --data {source}")
-    if source in NAMED or kind != ".csv":
+    if not is_table(source):
         if label is not None:
             raise ConfigurationError(f"--label goes with --data FILE.csv, not with --data {source}")
     elif label is None and needs_label:
         if not os.path.exists(source):
-            raise ConfigurationError(f"--data {source}: there is no such file; name one, and its classes with --label")
-        raise ConfigurationError(f"--data {source}: name the column that holds the classes with --label")
+            raise ConfigurationError(
+                f"--data {source}: there is no such file; name one, and the column to learn with --label"
+            )
+        raise ConfigurationError(f"--data {source}: name the column to learn with --label (of numbers also several)")
+
+
+def check_settings(config: Config) -> None:
+    """Raise ``ConfigurationError`` for settings that do not fit the kind of data."""
+    if config.data in NAMED and config.task == "regression":
+        raise ConfigurationError(f"--task regression: {config.data} has classes; leave it out")
+    for name in ("categorical", "keep"):
+        if getattr(config, name) and not is_table(config.data):
+            raise ConfigurationError(f"{option(name)} is for the columns of a table, not for --data {config.data}")
 
 
 def load(
-    source: str,
-    *,
-    data_dir: str | None,
-    label: str | None,
-    dtype: str,
-    report: Callable[[str], None] | None = None,
-) -> data.ClassificationData:
+    source: str, config: Config, *, data_dir: str | None, label: str | None, report: Report | None = None
+) -> Dataset:
     """Return the data set of ``--data``, split into train and test part.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
@@ -77,12 +106,20 @@ def load(
     """
     check_source(source, data_dir, label)
     if source == "digits":
-        return data.load_digits(dtype=dtype)
+        return data.load_digits(dtype=config.dtype)
     if source == "mnist":
-        return data.load_mnist(data_dir, dtype=dtype, report=report)
+        return data.load_mnist(data_dir, dtype=config.dtype, report=report)
     if label is None:
-        return data.load_npz(source, dtype=dtype)
-    return data.load_csv(source, label, dtype=dtype, report=report)
+        return data.load_npz(source, task=config.task, dtype=config.dtype)
+    return data.load_table(
+        source,
+        label,
+        task=config.task,
+        dtype=config.dtype,
+        categorical=config.categorical,
+        keep=config.keep,
+        report=report,
+    )
 
 
 def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
@@ -108,7 +145,7 @@ def _found(path: str, folder: str | None) -> str:
     return there
 
 
-def fingerprint(dataset: data.ClassificationData) -> str:
+def fingerprint(dataset: Dataset) -> str:
     """Return a text that is equal for equal data only, independent of their place."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
@@ -116,85 +153,127 @@ def fingerprint(dataset: data.ClassificationData) -> str:
         # of a large set a few thousand examples are enough
         digest.update(np.ascontiguousarray(part[:: -(-part.shape[0] // SAMPLE)], dtype=np.float32).tobytes())
     # sets that differ by their scale alone are equal once scaled, but have another mean and scale
-    for array in (dataset.y_train, dataset.y_test, dataset.mean, dataset.scale):
+    arrays = [dataset.y_train, dataset.y_test, dataset.mean, dataset.scale]
+    if isinstance(dataset, data.RegressionData):
+        arrays += [dataset.target_mean, dataset.target_scale]
+    for array in arrays:
         digest.update(array.tobytes())
     digest.update(repr(dataset.class_names).encode())
     return digest.hexdigest()
 
 
-def changed(dataset: data.ClassificationData, description: Description, known: str) -> str:
+def changed(dataset: Dataset, description: Description, known: str) -> str:
     """Return the difference of ``dataset`` to the described data; "" for none."""
     # an npz file has no names of columns
+    now = describe(dataset)
     parts = []
-    for what, now, before in (
-        ("columns", dataset.feature_names, description.feature_names),
-        ("classes", dataset.class_names, description.class_names),
+    if now.task != description.task:
+        parts.append(f"expected data for {description.task}, found some for {now.task}")
+    for what, new, before in (
+        ("columns", now.feature_names, description.feature_names),
+        ("columns to learn", now.labels, description.labels),
+        ("classes", now.class_names, description.class_names),
+        ("targets", now.target_names, description.target_names),
     ):
-        if now and before and now != before:
+        if new and before and new != before:
             parts.append(
-                f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(now, 6) or '(no names)'}"
+                f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(new, 6) or '(no names)'}"
             )
     if not parts and fingerprint(dataset) != known:
         parts.append("the numbers, or the order of the examples, are others")
     return "; ".join(parts)
 
 
-def describe(dataset: data.ClassificationData, label: str | None) -> Description:
+def about(dataset: Dataset, config: Config, n: int) -> list[str]:
+    """Return lines on what was found in the data, with `n` training rows."""
+    lines = [f"{dataset.name}: {line}" for line in dataset.about]
+    if config.task == "auto" and dataset.about and "task:" in dataset.about[-1]:
+        other = "classification" if dataset.task == "regression" else "regression"
+        lines[-1] += f" (else --task {other})"
+    if config.validation is None and n >= ENOUGH:
+        lines.append(
+            f"{HELD_OUT:.0%} of the training rows are held out, to stop {config.patience} epochs after their lowest "
+            "loss (--validation 0 turns it off)"
+        )
+    return lines
+
+
+def describe(dataset: Dataset) -> Description:
     """Return the description of ``dataset`` for a model trained on it."""
+    quantities = isinstance(dataset, data.RegressionData)
     return Description(
+        dataset.task,
         dataset.feature_shape,
         dataset.feature_names,
         dataset.class_names,
-        label,
+        dataset.target_names if quantities else (),
+        dataset.labels,
         dataset.mean,
         dataset.scale,
+        dataset.target_mean if quantities else np.zeros(0),
+        dataset.target_scale if quantities else np.ones(0),
         dataset.X_train.dtype.name,
+        dataset.encoder,
     )
 
 
-def to_evaluate(source: str, description: Description, data_dir: str | None, label: str | None) -> Examples:
+def to_evaluate(
+    source: str, description: Description, data_dir: str | None, label: str | None, report: Report
+) -> Examples:
     """Return the labelled examples of ``source``, as the described model takes them."""
-    check_source(source, data_dir, label, needs_label=description.label is None)
+    check_source(source, data_dir, label, needs_label=not description.labels)
+    quantities = description.task == "regression"
     if source in NAMED:
-        dataset = load(source, data_dir=data_dir, label=None, dtype=description.dtype)
-        X, names = _test_part(dataset), np.array(dataset.class_names)[dataset.y_test]
+        if quantities:
+            raise DataError(f"{source}: expected quantities, as the model learned them; found classes")
+        X, y = _named(source, description, data_dir)
         what = f"the test part of {source}"
-    elif source.lower().endswith(".csv"):
-        X, names = _csv(source, description, label or description.label)
+    elif is_table(source):
+        X, y = _table(source, description, description.labels if label is None else label, report)
         what = f"all of {source}"
     else:
         arrays = data.read_npz(source, required=("X", "y"), optional=("X_test", "y_test"))
         if ("X_test" in arrays) != ("y_test" in arrays):
             raise DataError(f"{source!r}: expected both X_test and y_test or neither, found one of them")
         part = "_test" if "X_test" in arrays else ""
-        X, names = arrays[f"X{part}"], plain_labels(arrays[f"y{part}"], f"{source!r}, y{part}").astype(str)
+        X, y = arrays[f"X{part}"], arrays[f"y{part}"]
+        if not quantities:
+            y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"
-    assert names is not None
+    assert y is not None
     X = _scaled(X, description, source)
-    if names.shape[0] != X.shape[0]:
-        raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}")
-    numbers = known_numbers(names.tolist(), description.class_names, repr(source), "the classes of the model")
+    if y.shape[0] != X.shape[0]:
+        raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]}")
+    if quantities:
+        targets = data.scaled(y, description.target_mean, description.target_scale, description.dtype, repr(source))
+        return Examples(X, targets, what)
+    numbers = known_numbers(y.tolist(), description.class_names, repr(source), "the classes of the model")
     return Examples(X, numbers, what)
 
 
-def to_predict(source: str, description: Description, data_dir: str | None) -> Examples:
+def to_predict(source: str, description: Description, data_dir: str | None, report: Report) -> Examples:
     """Return the examples of ``source``, as the described model takes them.
 
     They may have labels.
     """
     check_source(source, data_dir, None, needs_label=False)
     if source in NAMED:
-        X = _test_part(load(source, data_dir=data_dir, label=None, dtype=description.dtype))
-    elif source.lower().endswith(".csv"):
-        X, _ = _csv(source, description, None)
+        X, _ = _named(source, description, data_dir)
+    elif is_table(source):
+        X, _ = _table(source, description, None, report)
     else:
         X = data.read_npz(source, required=("X",), optional=())["X"]
     return Examples(_scaled(X, description, source), None, source)
 
 
-def _test_part(dataset: data.ClassificationData) -> np.ndarray:
-    """Return the unscaled test part, because the model may have another scale."""
-    return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
+def _named(source: str, description: Description, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unscaled test part, because the model may have another scale, and its labels as text."""
+    if source == "digits":
+        dataset = data.load_digits(dtype=description.dtype)
+    else:
+        dataset = data.load_mnist(data_dir, dtype=description.dtype)
+    raw = dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean
+    return np.asarray(raw), np.array(dataset.class_names)[dataset.y_test]
 
 
 def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
@@ -202,27 +281,36 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
 
 
-def _csv(source: str, description: Description, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the model's columns of a CSV file in its order, and labels as text.
+def _table(
+    source: str, description: Description, label: str | tuple[str, ...] | None, report: Report
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the model's numbers of a table, and labels as text or quantities.
 
-    Columns are found by name. Besides them only the column of labels may exist.
+    Columns are found by name.
     """
-    table = data.read_csv(source, words=[] if label is None else [label])
-    skipped = label
-    if skipped is None and description.label is not None and len(table.names) > description.n_features:
-        skipped = description.label
-    target = None if skipped is None else table[skipped].name
-    features = [name for name in table.names if name != target]
-    names = description.feature_names
-    if names:
-        missing = [name for name in names if name not in features]
-        extra = [name for name in features if name not in names]
-        if missing or extra:
-            raise DataError(
-                f"{source!r}: expected the columns of the training data ({listed(list(names))})"
-                + (f"; missing: {listed(missing)}" if missing else "")
-                + (f"; not expected: {listed(extra)}" if extra else "")
-            )
-        features = list(names)
-    X = table.numbers(features)
-    return X, None if label is None else table.labels(label).astype(str)
+    encoder = description.encoder
+
+    def words(names: Sequence[str]) -> list[str]:
+        wanted = [] if label is None else [*targets_in(names, label, repr(source))]
+        return [*wanted, *(name for name in (encoder.words if encoder is not None else ()) if name in names)]
+
+    table = data.read_table(source, words=words)
+    targets = () if label is None else targets_in(table.names, label, table.name)
+    if targets:
+        table = labelled(table, targets, lambda line: report(f"warning: {line}"))
+    left = {*targets, *description.labels}
+    features = table.select([name for name in table.names if name not in left])
+    if encoder is None:
+        names = description.feature_names
+        X = features.numbers(names or None)
+    else:
+        encoder.report = lambda line: report(f"warning: {line}")
+        X = encoder.encode(features)
+    if not targets:
+        return X, None
+    expected = max(len(description.target_names), 1)
+    if len(targets) != expected:
+        raise ConfigurationError(f"--label: expected {expected} to compare the model with, found {len(targets)}")
+    if description.task == "regression":
+        return X, table.numbers(targets)
+    return X, class_labels(words_of(table[targets[0]])).astype(str)

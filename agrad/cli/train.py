@@ -5,23 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 
-import numpy as np
-
-from agrad import data, nn
 from agrad.cli import config as configs
-from agrad.cli import models, sources
+from agrad.cli import models, report, sources
 from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
-from agrad.cli.scores import measure
+from agrad.cli.scores import details, summary
 from agrad.cli.selection import Place, chosen
+from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
-from agrad.train import Callback, Trainer
+from agrad.train import Callback, EarlyStopping, Trainer
+from agrad.train.examples import split
 from agrad.train.history import Record
 from agrad.train.interrupts import Interrupts
 from agrad.train.progress import Progress
 from agrad.train.step import check_precision
+
+NEVER = 2**31
+"""The patience that never ends."""
 
 
 class Run:
@@ -29,6 +31,8 @@ class Run:
 
     end: Record
     """The last record of the run."""
+    scores: Scores
+    """The scores of the test part."""
 
     def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Callback, ...] = ()) -> None:
         self.place = place
@@ -41,13 +45,16 @@ class Run:
         if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
             data_dir = self.saved.data_dir
         sources.check_source(self.config.data, data_dir, self.config.label)
+        sources.check_settings(self.config)
         self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
+        # the first of all, so that the others see the best epoch's values at the end
+        self.early = EarlyStopping(patience=self.config.patience or NEVER)
         self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
-        self.quiet = args.quiet
+        self.quiet, self.report_path = args.quiet, args.report
         self.jit = args.jit
         check_precision(self.config.precision, self.jit, place, "--precision", "--no-jit")
         # another backend rounds differently: the command to resume names this one
@@ -77,10 +84,15 @@ class Run:
                     "--save needs the package safetensors, which is not installed; install it with: "
                     "pip install 'agrad[train]'"
                 )
+        if args.report is not None:
+            if not args.report.lower().endswith((".html", ".htm")):
+                raise ConfigurationError(f"--report: expected a file named .html, found {args.report!r}")
+            check_output("--report", args.report)
         named = [
             ("--save", self.save_path),
             ("--log", args.log),
             ("--plot", args.plot),
+            ("--report", args.report),
             ("--data", self.source),
         ]
         places: dict[str, str] = {}
@@ -94,44 +106,45 @@ class Run:
     def _load(self) -> None:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
-        dataset = sources.load(
-            self.source,
-            data_dir=self.source_dir,
-            label=config.label,
-            dtype=config.dtype,
-            report=complain,
-        )
+        dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
         self.dataset = dataset
+        n = int(dataset.y_train.shape[0])
+        self.about = sources.about(dataset, config, n)
+        config = self.config = configs.settled(config, dataset.task, n)
         self.fingerprint = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
                 f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on: {changed}; "
                 "name the same data with --data or --data-dir"
             )
-        self.description = sources.describe(dataset, config.label)
-        rows, held = np.arange(dataset.y_train.shape[0]), np.arange(0)
-        if config.validation:
-            rows, held = data.stratified_split(dataset.y_train, config.validation, config.seed)
-        self.rows, self.held = rows, held
+        self.description = sources.describe(dataset)
+        self.rows, self.held = split(dataset.y_train, config.validation, n, config.seed)
+        if config.class_weight != "none" and dataset.task != "classification":
+            raise ConfigurationError("--class-weight balanced is for classes, and these are quantities; leave it out")
         if self.saved is not None:
-            self.model = self.saved.model(place)
+            self.model = self.saved.model(place, best=False)
         else:
-            self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
-        self.batches = -(-rows.shape[0] // config.batch_size)
+            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
+        self._make_trainer()
+
+    def _make_trainer(self) -> None:
+        """Make the trainer, at the position of the saved run if there is one."""
+        config, place = self.config, self.place
+        self.batches = -(-self.rows.shape[0] // config.batch_size)
         optimizer = models.optimizer_for(config, self.model, self.batches)
         self.trainer = Trainer(
             self.model,
-            nn.CrossEntropyLoss(),
+            loss_of(config.task),
             optimizer,
-            metrics=("accuracy",),
-            callbacks=self.callbacks,
+            metrics=metrics_of(config.task),
+            callbacks=[self.early, *self.callbacks] if self.held.size else self.callbacks,
             jit=self.jit,
             precision=config.precision,
             seed=config.seed,
         )
         self.trainer.place, self.trainer.rate_name = place, "--lr"
         if self.saved is not None:
-            self.saved.fill(optimizer, self.trainer.scale)
+            self.saved.fill(optimizer, self.trainer.scale, self.early if self.held.size else None)
             progress = self.trainer.progress = self.saved.progress
             if not progress.fits(self.batches, config.batch_size) or optimizer.steps != progress.step:
                 raise DataError(
@@ -148,6 +161,8 @@ class Run:
         """Train and return the exit code. Raises ``AnomalyError`` and ``SaveError``."""
         config, dataset = self.config, self.dataset
         interrupts = self.trainer.interrupts = Interrupts()
+        for line in [] if self.quiet else self.about:
+            say(line)
         try:
             history = self.trainer.fit(
                 dataset.X_train,
@@ -155,6 +170,7 @@ class Run:
                 epochs=config.epochs,
                 batch_size=config.batch_size,
                 validation=config.validation,
+                class_weight=None if config.class_weight == "none" else config.class_weight,
                 progress=False,
                 resume=self.saved is not None,
             )
@@ -162,14 +178,25 @@ class Run:
             raise AnomalyError(f"{error}; {self._kept()}") from error
         if history.interrupted:
             return self._interrupted(interrupts)
-        end = self.end
-        say(
-            f"test accuracy {end['test_accuracy']:.2%}, loss {end['test_loss']:.4f}, in {end['seconds']:.1f} s "
-            f"({end['samples_per_second']:,.0f} samples/s)"
-        )
+        end, scores = self.end, self.scores
+        if not self.quiet:
+            self._tell_end()
+        say(f"test {summary(scores)}, in {end['seconds']:.1f} s ({end['samples_per_second']:,.0f} samples/s)")
+        if self.report_path is not None:
+            report.write(self.report_path, self)
         if self.save_path is not None and not self.quiet:
             say(f"saved to {self.save_path}")
         return 0
+
+    def _tell_end(self) -> None:
+        """Print which epoch was the best, and the scores in detail."""
+        if self.held.size:
+            line = f"epoch {self.early.best_epoch} of {self.progress.epoch} had the lowest validation loss"
+            if self.progress.epoch < self.config.epochs:
+                line += f", and none of the next {self.early.waited} a lower one"
+            say(f"{line}; its values are used")
+        for line in details(self.scores, self.dataset.y_test, self.description):
+            say(line)
 
     def save(self) -> None:
         """Save the run, if a file is named."""
@@ -185,6 +212,7 @@ class Run:
                 self.data_dir,
                 self.fingerprint,
                 self.folder,
+                self.early if self.held.size else None,
             )
 
     def _kept(self) -> str:
@@ -208,7 +236,7 @@ class Run:
 
 
 class About(Callback):
-    """Adds to the first record what the run is, and to the last one the scores of the test part."""
+    """Adds the settings to the first record, and the test scores to the last one."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -219,7 +247,7 @@ class About(Callback):
             **run.config.as_metadata(),
             "dataset": dataset.name,
             "features": dataset.n_features,
-            "classes": dataset.n_classes,
+            "outputs": dataset.n_outputs,
             "train_examples": int(run.rows.shape[0]),
             "validation_examples": int(run.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),
@@ -228,8 +256,9 @@ class About(Callback):
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
         run, dataset = self.run, self.run.dataset
         if record["event"] == "end":
-            scores = measure(run.model, dataset.X_test, dataset.y_test, run.place)
-            record |= {"test_accuracy": scores.accuracy, "test_loss": scores.loss}
+            scores = run.scores = measure(run.model, dataset.X_test, dataset.y_test, run.place, run.description)
+            record |= {f"test_{name}": value for name, value in scores.numbers.items()}
+            record["test_loss"] = scores.loss
         run.end = record
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, listed
+
+if TYPE_CHECKING:
+    from agrad.data.encoder import TableEncoder
 
 FLOATS = ("float32", "float64")
 BLOCK = 256
@@ -48,6 +52,12 @@ class ClassificationData:
         The label of each class in the file.
     feature_names : tuple of str
         The names of columns if the file has any, else empty.
+    encoder : TableEncoder or None
+        The encoder that made X of a table, else None.
+    labels : tuple of str
+        The column of a table that had the labels.
+    about : tuple of str
+        Lines about the file: how it was read, and why these are classes.
 
     Raises
     ------
@@ -67,6 +77,11 @@ class ClassificationData:
     scale: np.ndarray
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...] = ()
+    encoder: TableEncoder | None = None
+    labels: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+    task = "classification"
 
     def __post_init__(self) -> None:
         check_part(f"{self.name}, train part", self.X_train, self.y_train, self.n_classes)
@@ -93,6 +108,11 @@ class ClassificationData:
     def n_features(self) -> int:
         """The number of features of an example."""
         return int(self.X_train.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of numbers that a network has to give for an example."""
+        return self.n_classes
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
         """Return raw examples, scaled as the train part was.
@@ -238,6 +258,9 @@ def scaled_dataset(
     dtype: str,
     class_names: tuple[str, ...],
     feature_names: tuple[str, ...] = (),
+    encoder: TableEncoder | None = None,
+    labels: tuple[str, ...] = (),
+    about: tuple[str, ...] = (),
 ) -> ClassificationData:
     """Return a data set of raw examples and class numbers; errors name `where`."""
     return ClassificationData(
@@ -252,6 +275,9 @@ def scaled_dataset(
         scale=scale,
         class_names=class_names,
         feature_names=feature_names,
+        encoder=encoder,
+        labels=labels,
+        about=about,
     )
 
 
@@ -315,34 +341,40 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
 def no_classes(y: np.ndarray) -> str:
     """Return the error text for labels (n,) that are quantities."""
     return (
-        f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows), and only classes can "
-        "be told apart (there is no regression): make classes of them, such as ranges, or, where the numbers are "
+        f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows): learn them by "
+        "regression (agrad train --task regression), make classes of them, such as ranges, or, where the numbers are "
         "names, write them as text (c7 for 7)"
     )
 
 
 def check_classes(y: np.ndarray, name: str) -> None:
-    """Raise `DataError` if labels (n,), integers or text, look like quantities.
+    """Raise `DataError` if labels (n,), integers or text, look like quantities."""
+    if found := quantities(y):
+        raise DataError(f"{name}: expected {found}; {no_classes(y)}")
 
-    They do if most are numbers, and one of these is fractional, or there are more than `MANY` different labels and one
-    of them has fewer than `FEW` examples.
+
+def quantities(y: np.ndarray) -> str:
+    """Return why labels (n,) look like quantities; "" if they do not.
+
+    Labels are integers or text. They do if most are numbers, and one of these is fractional, or there are more than
+    `MANY` different labels and one of them has fewer than `FEW` examples.
     """
     values, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "U":
         numbers = [number_in(value) for value in values.tolist()]
         known = np.array([number is not None for number in numbers])
         if 2 * int(np.sum(counts[known])) <= y.shape[0]:
-            return
+            return ""
         fractional = [i for i, number in enumerate(numbers) if number is not None and not number.is_integer()]
         if fractional:
-            found = str(values[fractional[0]])
-            raise DataError(f"{name}: expected classes, found the number {found!r} among others; {no_classes(y)}")
+            return f"classes, found the number {str(values[fractional[0]])!r} among others"
     if values.size > MANY and int(np.min(counts)) < FEW:
         found = str(values[np.argmin(counts)])
-        raise DataError(
-            f"{name}: expected at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
-            f"{int(np.min(counts))} of {found!r}; {no_classes(y)}"
+        return (
+            f"at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
+            f"{int(np.min(counts))} of {found!r}"
         )
+    return ""
 
 
 def encodes(text: str) -> bool:

@@ -168,7 +168,8 @@ class DataLoader:
             set_epoch(numbers, epoch)
             work, tasks = self._load, islice(iter(numbers), start, None)
         if not self.num_workers:
-            results = map(work, tasks)
+            # a generator makes a StopIteration of the data set's own an error, where map would end the epoch
+            results: Iterator[Any] = (work(task) for task in tasks)
         else:
             threads = 1 if self._stream else self.num_workers
             results = ahead(work, tasks, threads, self._depth)

@@ -17,31 +17,43 @@ from agrad.data.classification import (
     class_numbers,
     float_name,
     match_classes,
+    quantities,
     scaled_dataset,
     standardisation,
     stratified_split,
 )
 from agrad.data.files import StrPath
+from agrad.data.regression import RegressionData, random_parts, regression_dataset
 from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
+TASKS = ("classification", "auto", "regression")
 SCALINGS = ("auto", "standard", "bytes", "none")
 
 
 def load_npz(
-    path: StrPath, *, test_fraction: float = 0.2, seed: int = 0, scaling: str = "auto", dtype: str = "float32"
-) -> ClassificationData:
+    path: StrPath,
+    *,
+    task: str = "classification",
+    test_fraction: float = 0.2,
+    seed: int = 0,
+    scaling: str = "auto",
+    dtype: str = "float32",
+) -> ClassificationData | RegressionData:
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
-    X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,) and holds integers or text; the
-    distinct labels, sorted, become the classes 0, 1, ... Labels are refused as quantities if most are numbers, and one
-    is fractional, or there are more than 20 different ones and one of them has fewer than 5 examples.
+    X has shape (n, ...) and any real dtype; each example is flattened. For classification y has shape (n,) and holds
+    integers or text; the distinct labels, sorted, become the classes 0, 1, ... Labels are refused as quantities if most
+    are numbers, and one is fractional, or there are more than 20 different ones and one of them has fewer than 5
+    examples. For regression y holds numbers, of shape (n,) or (n, k).
 
     Parameters
     ----------
     path : str or path
         The file.
+    task : {"classification", "auto", "regression"}
+        What y is; "auto" takes quantities, and y of two axes, for regression.
     test_fraction : float
         The share of every class that is held out for the test part if the file has none, between 0 and 1.
     seed : int
@@ -54,7 +66,7 @@ def load_npz(
 
     Returns
     -------
-    ClassificationData
+    ClassificationData or RegressionData
         The examples.
 
     Raises
@@ -70,6 +82,9 @@ def load_npz(
     if ("X_test" in arrays) != ("y_test" in arrays):
         raise DataError(f"{name}: expected both X_test and y_test or neither, found one of them")
     test = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
+    task, about = _task_of(task, arrays["y"])
+    if task == "regression":
+        return _regression(path, arrays["X"], arrays["y"], test, about, test_fraction, seed, scaling, dtype)
     return _dataset(path, arrays["X"], arrays["y"], test, (), test_fraction, seed, scaling, dtype)
 
 
@@ -134,6 +149,65 @@ def load_csv(
     return _dataset(path, X, y, None, features, test_fraction, seed, scaling, dtype)
 
 
+def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
+    """Return the task for the labels of an archive, and a line that says why if it was to be found."""
+    if task not in TASKS:
+        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+    if task != "auto":
+        return task, ()
+    if y.ndim == 2:
+        return "regression", (f"task: regression, because y has {y.shape[1]} columns",)
+    kind = y.dtype.kind
+    fractional = kind == "f" and bool(np.any(np.trunc(y) != y))
+    if fractional or (y.ndim == 1 and kind in "iuf" and quantities(y)):
+        return "regression", (f"task: regression, because y has {np.unique(y).size:,} different numbers",)
+    return "classification", ()
+
+
+def _regression(
+    path: StrPath,
+    X: np.ndarray,
+    y: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray] | None,
+    about: tuple[str, ...],
+    test_fraction: float,
+    seed: int,
+    scaling: str,
+    dtype: str,
+) -> RegressionData:
+    """Return the data set of arrays of a file whose y are quantities, split and scaled."""
+    dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
+    pairs = []
+    for part, (examples, targets) in (("", (X, y)), *([("_test", test)] if test is not None else [])):
+        if targets.dtype.kind not in "biuf" or targets.ndim not in (1, 2) or targets.size == 0:
+            raise DataError(
+                f"{name}, y{part}: expected numbers of shape (n,) or (n, k) for regression, found {targets.dtype} of "
+                f"shape {targets.shape}"
+            )
+        targets = targets.reshape(targets.shape[0], -1).astype(np.float64)
+        check_finite(f"{name}, y{part}", targets)
+        _check_pair(examples, targets[:, 0], f"{name}, X{part} and y{part}")
+        pairs.append((examples, targets))
+    if test is None:
+        most, few = random_parts(X.shape[0], test_fraction, seed, name)
+        pairs = [(X[part], pairs[0][1][part]) for part in (most, few)]
+    elif pairs[0][0].shape[1:] != pairs[1][0].shape[1:] or pairs[0][1].shape[1] != pairs[1][1].shape[1]:
+        raise DataError(f"{name}: expected examples and targets of one shape in X, y and X_test, y_test; found others")
+    count = pairs[0][1].shape[1]
+    names = ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))
+    mean, scale = _scaling(scaling, pairs[0][0], name)
+    base = os.path.basename(os.fspath(path))
+    return regression_dataset(base, name, pairs[0], pairs[1], mean, scale, dtype, names, about=about)
+
+
+def _checked(scaling: str, dtype: str) -> str:
+    """Return the name of the dtype; raise ``ConfigurationError`` unless both are known."""
+    dtype = float_name(dtype)
+    if scaling not in SCALINGS:
+        raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
+    return dtype
+
+
 def _dataset(
     path: StrPath,
     X: np.ndarray,
@@ -146,10 +220,7 @@ def _dataset(
     dtype: str,
 ) -> ClassificationData:
     """Return the data set of arrays of a file, split and scaled."""
-    dtype = float_name(dtype)
-    if scaling not in SCALINGS:
-        raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
-    name = repr(os.fspath(path))
+    dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
     _check_pair(X, y, f"{name}, X and y")
     numbers, values = class_numbers(y, f"{name}, y")
     check_classes(values[numbers], f"{name}, y")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from agrad.data.classification import number_in
 from agrad.data.files import StrPath, read_file
-from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, word_column
+from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, with_points, word_column
 from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -26,7 +26,8 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
 
     Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
     its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. Where the package pyarrow is installed, it reads rows without quotes.
+    NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the delimiter,
+    unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without quotes.
 
     Parameters
     ----------
@@ -56,13 +57,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
     name, content = repr(os.fspath(path)), read_file(path)
     try:
         found = delimiter or _guessed(content)
-        line, names = next(_rows(content, found), (0, []))
-        names = _checked_names(name, names)
-        if all(number_in(cell) is not None for cell in names):
-            raise DataError(
-                f"{name}: expected a header row with the columns' names, found only numbers ({listed(names)}); "
-                "add a first line with names"
-            )
+        line, names = _header(name, content, found)
         kept = {column_number(name, names, word) for word in words}
         columns = _by_pyarrow(content, found, line, names, kept)
         if columns is None:
@@ -74,7 +69,10 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
         there = next(islice(_rows(read_file(path), found), row + 1, None), None)
         return None if there is None or column >= len(there[1]) else (f"line {there[0]}", there[1][column])
 
-    return Table(name, tuple(columns), found, cell)
+    pointed = [None if found == "," else with_points(c, place in kept) for place, c in enumerate(columns)]
+    decimal = "," if any(column is not None for column in pointed) else "."
+    columns = [old if new is None else new for old, new in zip(columns, pointed, strict=True)]
+    return Table(name, tuple(columns), found, cell, decimal)
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -82,6 +80,18 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
     rows = csv.reader(text, delimiter=delimiter, strict=True)
     return ((rows.line_num, row) for row in rows if row)
+
+
+def _header(name: str, content: bytes, delimiter: str) -> tuple[int, list[str]]:
+    """Return the last line of the header and its names, or raise `DataError`."""
+    line, names = next(_rows(content, delimiter), (0, []))
+    names = _checked_names(name, names)
+    if all(number_in(cell) is not None for cell in names):
+        raise DataError(
+            f"{name}: expected a header row with the columns' names, found only numbers ({listed(names)}); "
+            "add a first line with names"
+        )
+    return line, names
 
 
 def _guessed(content: bytes) -> str:
@@ -182,6 +192,33 @@ def _by_pyarrow(
     return (
         None if any(is_number and c.missing.all() for c, is_number in zip(columns, numeric, strict=True)) else columns
     )
+
+
+def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]] | None = None) -> Table:
+    """Read a table: Parquet if the name ends in .parquet, else text.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; see `read_csv` and `read_parquet`.
+    words : function, optional
+        A function from the names of all columns to those of columns to keep as words.
+
+    Returns
+    -------
+    Table
+        The columns.
+    """
+    if os.fspath(path).lower().endswith(".parquet"):
+        return read_parquet(path)
+    if words is None:
+        return read_csv(path)
+    name, content = repr(os.fspath(path)), read_file(path)
+    try:
+        _, names = _header(name, content, _guessed(content))
+    except (UnicodeDecodeError, csv.Error):
+        names = []  # reading all of it tells what is wrong
+    return read_csv(path, words=words(names))
 
 
 def read_parquet(path: StrPath) -> Table:

@@ -16,6 +16,9 @@ MARKS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "No
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
 
+COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+"""A number with a decimal comma."""
+
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
 
@@ -60,12 +63,15 @@ class Table:
     cell : function, optional
         A function from the numbers of a row and a column to the place of that cell in the file and its text, for
         messages.
+    decimal : str
+        The character between whole numbers and fractions: a point or a comma.
     """
 
     name: str
     columns: tuple[Column, ...]
     delimiter: str | None = None
     cell: Callable[[int, int], tuple[str, str] | None] | None = None
+    decimal: str = "."
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +125,7 @@ class Table:
             wrong = np.argwhere(~np.isfinite(result))
             if wrong.size:
                 row, at = (int(k) for k in wrong[0])
-                raise DataError(self._message(row, places[at], "a finite number"))
+                raise DataError(self.message(row, places[at], "a finite number"))
         return result
 
     def labels(self, name: str | int) -> np.ndarray:
@@ -138,33 +144,100 @@ class Table:
         Raises
         ------
         DataError
-            If there is no such column, a label is missing, or all are numbers and one is fractional or above 2**53.
+            If there is no such column, a label is missing, or all are numbers and one is fractional or 2**53 or more.
         """
         place = column_number(self.name, self.names, name)
         column = self.columns[place]
         if column.missing.any():
-            raise DataError(self._message(int(np.argmax(column.missing)), place, "a label"))
+            raise DataError(self.message(int(np.argmax(column.missing)), place, "a label"))
         texts = [str(value) for value in column.values]
         numbers = [number_in(text) for text in texts]
         if any(number is None for number in numbers):
             return np.array(texts)
         for row, (text, number) in enumerate(zip(texts, numbers, strict=True), 1):
-            if number is None or not number.is_integer() or abs(number) > WHOLE:
+            if number is None or not number.is_integer() or abs(number) >= WHOLE:
                 raise DataError(
-                    f"{self.name}: column {column.name!r}: expected classes as text or as integers of at most 2**53, "
+                    f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
                     f"found the number {text[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
                 )
         return np.array(numbers).astype(np.int64)
 
-    def _message(self, row: int, place: int, expected: str) -> str:
-        """Return the message for a cell that is not as expected."""
-        column = self.columns[place]
-        found = None if self.cell is None else self.cell(row, place)
-        if found is None:
-            found = f"row {row + 1} of the data", "" if column.missing[row] else str(column.values[row])
-        where, text = found
+    def select(self, names: Sequence[str | int] | None = None, rows: np.ndarray | None = None) -> Table:
+        """Return a table of some columns and rows.
+
+        Parameters
+        ----------
+        names : sequence of str or int, optional
+            The columns, in the order of the result; by default all.
+        rows : numpy.ndarray, optional
+            The numbers of the rows, int64; by default all.
+
+        Returns
+        -------
+        Table
+            The part, whose messages have the places in the file.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or no column is left.
+        """
+        places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
+        if not places:
+            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+        columns = [self.columns[place] for place in places]
+        if rows is not None:
+            columns = [Column(c.name, c.kind, c.values[rows], c.missing[rows]) for c in columns]
+        whole = self.cell
+
+        def cell(row: int, column: int) -> tuple[str, str] | None:
+            assert whole is not None
+            return whole(row if rows is None else int(rows[row]), places[column])
+
+        return Table(self.name, tuple(columns), self.delimiter, None if whole is None else cell, self.decimal)
+
+    def message(self, row: int, column: str | int, expected: str) -> str:
+        """Return the message for a cell that is not as expected.
+
+        Parameters
+        ----------
+        row : int
+            The number of the row, from 0.
+        column : str or int
+            The column.
+        expected : str
+            What was expected there.
+
+        Returns
+        -------
+        str
+            A text with the file, the place and the cell.
+        """
+        where, text = self.place(row, column)
         shown = repr(text[:40]) if text.strip() else "nothing"
-        return f"{self.name}: {where}, column {column.name!r}: expected {expected}, found {shown}"
+        return f"{self.name}: {where}, column {self[column].name!r}: expected {expected}, found {shown}"
+
+    def place(self, row: int, column: str | int) -> tuple[str, str]:
+        """Return the place of a cell, such as line 7, and its text.
+
+        Parameters
+        ----------
+        row : int
+            The number of the row, from 0.
+        column : str or int
+            The column.
+
+        Returns
+        -------
+        tuple of str
+            The place in the file if it is known, else the row of the data, from 1; and the text.
+        """
+        place = column_number(self.name, self.names, column)
+        found = None if self.cell is None else self.cell(row, place)
+        if found is not None:
+            return found
+        there = self.columns[place]
+        return f"row {row + 1} of the data", "" if there.missing[row] else str(there.values[row])
 
 
 def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column:
@@ -177,6 +250,19 @@ def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column
     if dates is not None:
         return Column(name, "date", dates, np.isnat(dates))
     return word_column(name, texts)
+
+
+def with_points(column: Column, as_words: bool) -> Column | None:
+    """Return a column of words whose numbers have decimal commas with points, or None.
+
+    Three digits behind each comma may be thousands: such columns stay as they are.
+    """
+    texts = column.values.tolist() if column.kind == "word" else []
+    given = [text for text in texts if text not in MARKS]
+    behind = {len(text.partition(",")[2]) for text in given if "," in text}
+    if not behind or behind == {3} or not all(COMMA.fullmatch(text) for text in given):
+        return None
+    return column_of(column.name, [text.replace(",", ".") for text in texts], as_words)
 
 
 def word_column(name: str, texts: Sequence[str]) -> Column:

@@ -284,7 +284,7 @@ def _device_guarded(pull: Pull) -> Pull:
 def _detour(guarded: bool) -> Pull:
     def pull(node: Node, g: Any) -> tuple[Any, ...]:
         plan = node.plan
-        guards = guarded and plan.primitive.elementwise
+        guards = guarded and plan.primitive.elementwise and not plan.primitive.finite_slopes
         lifts = not plan.lifted and _holds_tensor(g)
         if not (guards or lifts) or not plan.names:
             return plan.pullback(node, g)
@@ -448,7 +448,7 @@ def _recorded_pullback(level: Any, guarded: bool) -> Pull:
             values.append(value)
         linked = Node()
         linked.saved = tuple(values)
-        if guarded and primitive.elementwise:
+        if guarded and primitive.elementwise and not primitive.finite_slopes:
             with np.errstate(all="ignore"):
                 return primitive.variant(plan, lifted=True, guarded=True).pullback(linked, g)
         return primitive.variant(plan, lifted=True).pullback(linked, g)

@@ -17,8 +17,8 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "decompose", "is_view", "kind", "matrices", "may_alias", "no_alias", "operator", "product_rules",
-        "rule_traits", "takes_traced_numbers",
+        "commutative", "decompose", "finite_slopes", "is_view", "kind", "matrices", "may_alias", "no_alias", "operator",
+        "product_rules", "rule_traits", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -93,6 +93,8 @@ class Operation:
     """
     product_rules = False
     """True if each rule is the product of the cotangent and the one other value that it names."""
+    finite_slopes = False
+    """True if the derivative is finite at every argument, NaN and infinities too: 0 times it is 0."""
     by_layout = False
     """True if the argument's layout decides if the result is a view or a copy."""
     sum_slices: Function | None = None

@@ -182,7 +182,7 @@ def _of_one_value(function: Any, needs_xp: bool, places: list[int]) -> Part:
 def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     """Return a rule as ``_call`` does, with less work for broadcast arguments, or guarded."""
     found = _call(primitive, plan, rule)
-    if guarded:
+    if guarded and rule.names != ("g",):
         return lambda saved, g: guard(g, found(saved, g))
     if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found

@@ -28,7 +28,7 @@ from agrad.interop import (  # noqa: F401 - they register handlers
     statistics,
     ufuncs,
 )
-from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, tensor
+from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, rejects, tensor
 from agrad.interop.beside import values_of_labelled
 from agrad.interop.creation import LIKE, like_array
 from agrad.interop.methods import METHODS, choose_where
@@ -149,6 +149,8 @@ def _copy(x: Tensor, order: Any = "C") -> Tensor:
 
 
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
+    if isinstance(order, int):
+        raise rejects("ndarray.flatten", f"takes an order, not the axis {order}", "write x.reshape(x.shape[0], -1)")
     return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
 

@@ -121,6 +121,7 @@ from agrad.nn.pooling import (
 )
 from agrad.nn.recurrent import GRU, LSTM, RNN
 from agrad.nn.seeding import generator, manual_seed
+from agrad.nn.stateless import functional_call
 from agrad.nn.torch_state import load_torch_state_dict, torch_state_dict
 from agrad.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from agrad.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
@@ -265,6 +266,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "functional",
+    "functional_call",
     "generator",
     "init",
     "load_torch_state_dict",

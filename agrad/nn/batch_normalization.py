@@ -58,6 +58,22 @@ class _RunningNorm(Module):
     def load_host_state(self, state: Mapping[str, int]) -> None:
         self.num_batches_tracked = state["num_batches_tracked"]
 
+    def note_running(self) -> None:
+        """Save the running values and their count for a checkpoint.
+
+        Its recomputation finds them as they were, and leaves them as they are.
+        """
+        agrad.note_state(self, self._running, self._load_running)
+
+    def _running(self) -> tuple[int, list[tuple[agrad.Tensor, Any]]]:
+        tensors = [t for t in (self.running_mean, self.running_var) if isinstance(t, agrad.Tensor)]
+        return self.num_batches_tracked, [(tensor, tensor.data) for tensor in tensors]
+
+    def _load_running(self, state: tuple[int, list[tuple[agrad.Tensor, Any]]]) -> None:
+        self.num_batches_tracked, values = state
+        for tensor, data in values:
+            tensor.assign(data)
+
     def torch_counts(self) -> dict[str, int]:
         return self.host_state()
 
@@ -104,7 +120,7 @@ class _BatchNorm(_RunningNorm):
         if not self.training or self.running_mean is None:
             return functional.batch_norm(*arrays, self.running_mean is None, eps=self.eps)
         mark_state_used(self)
-        agrad.note_state(self, self.host_state, self.load_host_state)
+        self.note_running()
         count = self.num_batches_tracked + 1
         momentum = 1.0 / count if self.momentum is None else self.momentum
         result = functional.batch_norm(*arrays, True, momentum, self.eps)
@@ -150,6 +166,8 @@ class _InstanceNorm(_RunningNorm):
         """
         single = len(x.shape) == self.ndims[0]
         self.check(x, 0 if single else 1)
+        if self.training and self.running_mean is not None:
+            self.note_running()
         result = functional.instance_norm(
             agrad.expand_dims(x, axis=0) if single else x,
             self.running_mean,

@@ -9,7 +9,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import init
-from agrad.nn.dropout import Dropout
+from agrad.nn.dropout import RandomModule
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
@@ -18,14 +18,14 @@ from agrad.nn.transformer_layers import Activation, TransformerDecoderLayer, Tra
 
 
 def _copies(layer: Module, count: int, rng: Rng) -> list[Module]:
-    """Return copies of a layer, with the same values and other seeds of dropout."""
+    """Return copies of a layer, with the same values and other seeds."""
     if not isinstance(layer, Module):
         raise ConfigurationError(f"a transformer is made of a layer, a Module, not {type(layer).__name__}")
     (count,) = numbers("a transformer", "num_layers", count, 1, 1)
     made = [copy.deepcopy(layer) for _ in range(count)]
     for one in made:
         for _, module in one.named_modules():
-            if isinstance(module, Dropout):
+            if isinstance(module, RandomModule):
                 module.seed = draw_seed(rng)
     return made
 

@@ -39,6 +39,7 @@ relu = elementwise(
     lambda xp, g, y: xp.where(y > 0, g, xp.zeros_like(g)),
     forward=_relu,
     no_alias=True,
+    finite_slopes=True,
     rule_traits={"vjp:x": {"no_alias": True}},
     doc="Return the positive part of each element; its derivative at 0 is 0.",
 )

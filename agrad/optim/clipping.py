@@ -8,6 +8,8 @@ import agrad
 from agrad.errors import AnomalyError, ConfigurationError
 from agrad.optim.checks import leaves, number
 
+NARROW = ("float16", "bfloat16")
+
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
     """Return the parameters that have a gradient, each with it."""
@@ -16,7 +18,8 @@ def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Ten
 
 
 def _norm(gradients: list[agrad.Tensor], norm_type: float) -> agrad.Tensor:
-    """Return the norm of all gradients together."""
+    """Return the norm of all gradients together, of narrow ones in float32, as their sums overflow."""
+    gradients = [agrad.astype(g, agrad.float32) if g.dtype.name in NARROW else g for g in gradients]
     if norm_type != 2:
         norms = [agrad.linalg.vector_norm(g, ord=norm_type) for g in gradients]
         return agrad.linalg.vector_norm(agrad.stack(norms), ord=norm_type)

@@ -4,12 +4,28 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import agrad
-from agrad.engine.scalars import mark_state_used
+from agrad.engine.scalars import mark_state_used, refuse_trace
 from agrad.errors import ConfigurationError, OperandError
 from agrad.optim.checks import leaves
 
 if TYPE_CHECKING:
     from agrad.optim.optimizer import Optimizer
+
+
+class Choice:
+    """The options that are no numbers.
+
+    A function made by ``agrad.jit`` is traced again where they differ.
+    """
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Choice) and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash(self.values)
 
 
 class Part:
@@ -26,6 +42,10 @@ class Part:
         self.slots: tuple[str, ...] = ()
         self.extra = extra
         """Keys of the user's and of schedulers."""
+
+    def choice(self) -> Choice:
+        """Return the schedule and the options that are no numbers."""
+        return Choice((self.schedule, *[v for v in self.options.values() if not isinstance(v, (float, tuple))]))
 
 
 def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
@@ -65,7 +85,8 @@ class Group(MutableMapping[str, Any]):
 
     It has ``params``, ``lr``, the other options, ``param_names`` if there are names, and what else is put into it. A
     changed number holds from the next step on. A function made by ``agrad.jit`` is not traced again for a changed
-    rate; for another number it is the first time that it is set.
+    rate; for another number it is the first time that it is set, and for a truth value or a schedule each time that it
+    is new.
 
     optimizer: the one that it belongs to. place: the number of the group.
     """
@@ -107,6 +128,8 @@ class Group(MutableMapping[str, Any]):
         if slots != part.slots and slots and any(optimizer.arrays[i] for i in optimizer.indices(self._place)):
             raise ConfigurationError(f"{what}: {name}={value!r} takes other state than before; make a new optimizer")
         value = new[name]
+        if callable(value) or isinstance(value, bool):
+            refuse_trace(f"{what}: {name}={value!r} set", "Set it outside; numbers may be set in it.")
         if name == "lr":
             part.schedule = value if callable(value) else None
             numbers[0] = 0.0 if callable(value) else value
@@ -119,6 +142,7 @@ class Group(MutableMapping[str, Any]):
         else:
             part.options[name] = value
         part.slots = slots
+        optimizer.choices[self._place] = part.choice()
 
     def __delitem__(self, name: str) -> None:
         if name not in self._part.extra:

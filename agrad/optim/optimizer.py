@@ -66,7 +66,7 @@ class Optimizer:
     flags: ClassVar[tuple[str, ...]] = ("maximize",)
     """The options that are True or False."""
 
-    traced_attributes = ("steps", "numbers", "_counts", "arrays", "_taken")
+    traced_attributes = ("steps", "numbers", "choices", "_counts", "arrays", "_taken")
     """The attributes that functions made by ``agrad.jit`` read and write at each call."""
 
     def __init_subclass__(cls) -> None:
@@ -81,6 +81,8 @@ class Optimizer:
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
         """The numbers of each group that may change, by its names."""
+        self.choices: list[Any] = []
+        """The other options of each group."""
         self.places: list[int] = []
         """The number of the group of each parameter."""
         self._complex: list[bool] = []
@@ -267,6 +269,7 @@ class Optimizer:
         part.schedule = rate if callable(rate) else None
         part.slots = self.slots_of(options)
         self.numbers = [*self.numbers, [0.0 if callable(rate) else rate]]
+        self.choices = [*self.choices, part.choice()]
         self.parts = [*self.parts, part]
         self.parameters += tensors
         self.places += [len(self.parts) - 1] * len(tensors)
@@ -331,7 +334,8 @@ class Optimizer:
         for k, part in enumerate(self.parts):
             options = self.settings(k)
             for i in self.indices(k):
-                if not self.arrays[i]:
+                # that of a parameter without a step so far is made anew: its options may have changed since
+                if not self.arrays[i] or not self._counts[i]:
                     self.arrays[i] = self.initial(self.parameters[i].data, part.slots, options)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

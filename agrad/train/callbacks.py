@@ -1,4 +1,4 @@
-"""Callbacks of a `Trainer`: they see the records of a run, and may end it, save it or change its rates."""
+"""Callbacks of a `Trainer`, which see the records of a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from agrad.data.files import StrPath, check_writable
-from agrad.errors import ConfigurationError, DataError, OperandError, SaveError, printable
+from agrad.errors import ConfigurationError, OperandError, SaveError, printable
 from agrad.train.display import ProgressBar
-from agrad.train.hooks import Callback, Record
-from agrad.train.history import draw, entry, figure_class
+from agrad.train.history import Record, draw, entry, figure_class
+from agrad.train.hooks import Callback
 
 if TYPE_CHECKING:
     from agrad.train.trainer import Trainer
@@ -303,7 +303,7 @@ class LearningCurves(Callback):
 
 
 def _epochs_of(record: Record) -> float:
-    """Return the place of a run in epochs, with the part of the epoch that is not finished."""
+    """Return the place of a run in epochs, the unfinished one in part."""
     return record["epoch"] + (record["batch"] / record["batches"] if record["batches"] else 0.0)
 
 

@@ -1,11 +1,12 @@
-"""What a run prints: a progress bar on a terminal, else a line for each epoch."""
+"""The output of a run: a progress bar on a terminal, else a line for each epoch."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
 SHARES = ("accuracy", "acc", "top_k_accuracy", "precision", "recall", "f1")
 """Metrics that are shown in percent."""
 
+REFRESH = 0.25
+"""Seconds between two changes of the bar within an epoch."""
+
 Heading = Callable[[Record], str]
 
 
-def write(text: str, stream: IO[str]) -> None:
+def write(text: str, stream: TextIO) -> None:
     """Write text, with escapes for characters that cannot be shown.
 
     These are control characters, and those that the stream cannot encode.
@@ -85,6 +89,13 @@ class Bar(Callback):
         total = None if batches is None else self._epochs * batches
         self._task = self._bar.add_task(self._title(record), total=total, completed=done, numbers="")
         self._bar.start()
+        self._done, self._shown = done, time.perf_counter()
+
+    def on_step_end(self, trainer: Trainer) -> None:
+        self._done += 1
+        if (now := time.perf_counter()) - self._shown > REFRESH:
+            self._shown = now
+            self._bar.update(self._task, completed=self._done)
 
     def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
         names = ["loss", *metrics_of({key: value for key, value in record.items() if key != "batch"})]
@@ -98,6 +109,7 @@ class Bar(Callback):
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         self._print(describe_epoch(record, self._epochs))
+        self._bar.update(self._task, description=self._title(record))
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
         self._bar.stop()
@@ -129,6 +141,9 @@ class ProgressBar(Callback):
         self._display = display()
         self._display.on_fit_begin(trainer, record)
 
+    def on_step_end(self, trainer: Trainer) -> None:
+        self._display.on_step_end(trainer)
+
     def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
         self._display.on_losses(trainer, losses, record)
 
@@ -154,7 +169,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 
 
 def describe_end(record: Record) -> str:
-    """Return a line about a run that did not go through all epochs, else an empty text."""
+    """Return a line about a run that ended before its last epoch, else ""."""
     event, epoch = record["event"], record["epoch"]
     line = ""
     if event == "interrupted":

@@ -20,14 +20,14 @@ FLOATING = "real floating"
 
 
 def is_examples(value: Any) -> bool:
-    """Return True for an array or a container of arrays, False for batches to iterate over."""
+    """Return True for an array or a container of arrays, False for batches."""
     if isinstance(value, dict) or hasattr(value, "shape") or hasattr(value, "__array__"):
         return True
-    return isinstance(value, list | tuple) and not any(isinstance(entry, tuple) for entry in value)
+    return isinstance(value, list | tuple) and bool(value) and not any(isinstance(entry, tuple) for entry in value)
 
 
 def checked(value: Any, name: str, dtype: Any) -> Any:
-    """Return examples as a container of raw arrays (n, ...), the floating ones in a dtype.
+    """Return examples as raw arrays (n, ...), the floating ones in a dtype.
 
     Raises an error that names the argument.
     """
@@ -65,11 +65,11 @@ def cast(leaf: Any, dtype: Any) -> Any:
     like = agrad.asarray(leaf)
     if not agrad.isdtype(like.dtype, FLOATING) or like.dtype.name == dtype:
         return leaf
-    return like.astype(getattr(agrad, dtype)).raw
+    return agrad.astype(like, getattr(agrad, dtype)).raw
 
 
 def length(value: Any, name: str) -> int:
-    """Return the number of examples. Raises an error if there are none, or arrays disagree."""
+    """Return the number of examples. Raises an error for none, or unequal lengths."""
     counts = [int(leaf.shape[0]) for leaf in tree.leaves(value)]
     if len(set(counts)) > 1:
         raise ShapeError(f"{name}: expected arrays of one length, found {', '.join(map(str, counts))} examples")
@@ -79,7 +79,7 @@ def length(value: Any, name: str) -> int:
 
 
 def pair(X: Any, y: Any, dtype: Any, names: tuple[str, str] = ("X", "y")) -> tuple[Any, Any]:
-    """Return examples and targets, checked to be of one length, and targets without NaN."""
+    """Return examples and targets, checked: equal lengths, no NaN among the targets."""
     if y is None:
         raise OperandError(f"{names[1]}: expected the targets of {names[0]}, found None; give both, or batches (x, y)")
     X, y = checked(X, names[0], dtype), checked(y, names[1], dtype)
@@ -110,10 +110,10 @@ def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndar
         )
     if not fraction:
         return np.arange(n), np.arange(0)
-    labels = agrad.asarray(y).numpy() if hasattr(y, "shape") else None
-    if labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu" and labels.min() >= 0:
-        if np.bincount(labels).max() > 1:
-            return data.stratified_split(labels, float(fraction), seed)
+    labels = agrad.asarray(y).numpy() if hasattr(y, "shape") else np.zeros((0, 0))
+    numbers = labels.ndim == 1 and labels.dtype.kind in "iu" and labels.min() >= 0
+    if numbers and np.bincount(labels).max() > 1:
+        return data.stratified_split(labels, float(fraction), seed)
     held = min(max(int(n * fraction + 0.5), 1), n - 1)
     if not held:
         raise DataError(f"validation: {n} example is too few to hold one out; give more, or leave validation out")
@@ -122,7 +122,10 @@ def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 class Arrays:
-    """The batches of arrays: `rows` of a feed of (X, y), in an order fixed by the seed and the epoch."""
+    """The batches of arrays: `rows` of a feed of (X, y).
+
+    The order is a function of the seed and the epoch.
+    """
 
     def __init__(self, feed: Feed, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool) -> None:
         self.feed, self.rows, self.batch_size, self.seed, self.shuffle = feed, rows, batch_size, seed, shuffle
@@ -141,7 +144,7 @@ class Arrays:
 
 
 class Batches:
-    """The batches (x, y) of a `DataLoader`, or of another object that can be iterated over anew each epoch."""
+    """The batches (x, y) of a `DataLoader`, or of what can be iterated over anew."""
 
     def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X") -> None:
         if not hasattr(loader, "__iter__"):

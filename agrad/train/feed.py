@@ -72,7 +72,9 @@ class Feed:
         backend, device = place.backend, place.device
         arrays, self._structure = tree.flatten(examples)
         self.n = int(arrays[0].shape[0])
-        self._move: Callable[[Any], Any] = lambda x: agrad.asarray(x, backend=backend.name, device=device, copy=True).raw
+        self._move: Callable[[Any], Any] = lambda x: (
+            agrad.asarray(x, backend=backend.name, device=device, copy=True).raw
+        )
         self._xp = backend.xp
         free = free_bytes(backend, device)
         size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))

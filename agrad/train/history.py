@@ -21,7 +21,7 @@ VALIDATION = "validation_"
 
 
 def entry(name: str) -> str:
-    """Return the name of an entry of a record; Keras's `val_loss` is `validation_loss`."""
+    """Return the name of an entry of a record: `validation_loss` for `val_loss`."""
     return VALIDATION + name.removeprefix("val_") if name.startswith("val_") else name
 
 
@@ -30,6 +30,11 @@ class History(list[Record]):
 
     A record has `epoch` from 1, `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and
     `validation_loss` and the like where there are validation examples.
+
+    Parameters
+    ----------
+    iterable : iterable of dict
+        The records.
 
     Attributes
     ----------
@@ -102,7 +107,7 @@ def metrics_of(record: Record) -> list[str]:
 
 
 def figure_class(path: StrPath, what: str = "the plot") -> Any:
-    """Return Matplotlib's class of figures. Raises for another kind of picture, or without Matplotlib."""
+    """Return Matplotlib's class of figures. Raises if it cannot draw such a file."""
     if os.path.splitext(path)[1].lower() not in PICTURES:
         raise ConfigurationError(f"{what}: expected a file named {', '.join(PICTURES)}, found {os.fspath(path)!r}")
     try:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Base class of callbacks, whose methods a `Trainer` calls; each does nothing here.
+    """Base class of callbacks, whose methods a `Trainer` calls.
 
-    A record is a dictionary. What a callback adds to it, those after it see, and the history keeps. Callbacks with
-    `saves = True` come last.
+    The methods do nothing here. A record is a dictionary. What a callback adds to it, those after it see, and the
+    history keeps. Callbacks with `saves = True` come last, and first at the end of the training.
     """
 
     saves = False

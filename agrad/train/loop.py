@@ -20,18 +20,18 @@ from agrad.train.threads import Choice
 if TYPE_CHECKING:
     from agrad.train.examples import Arrays, Batches
     from agrad.train.feed import Place
-    from agrad.train.metrics import Metric
+    from agrad.train.streaming import Metric
     from agrad.train.trainer import Trainer
 
 INTERVAL = 50
 """The number of steps whose losses are read from the device at once."""
 
-SECONDS = 5.0
+SECONDS = 10.0
 """The time after which they are read although there are fewer."""
 
 
 class Sums:
-    """Losses and parts of metrics of some steps, which are read from the device together."""
+    """Losses and parts of metrics of some steps, to be read together."""
 
     def __init__(self, metrics: dict[str, Metric], place: Place) -> None:
         self._metrics, self._place = metrics, place
@@ -46,7 +46,10 @@ class Sums:
         self.parts.append([raw(part) for part in parts])
 
     def read(self, totals: dict[str, list[Any]]) -> tuple[np.ndarray, list[int]]:
-        """Return the losses (k,) and sizes, add the parts to the totals by metric, and keep nothing."""
+        """Return the losses (k,) and sizes, and forget them.
+
+        The parts of metrics are added to the totals.
+        """
         sizes = self.sizes
         losses = np.asarray(self._host(self.losses)).reshape(-1)
         columns = iter([np.asarray(self._host(column), np.float64) for column in zip(*self.parts, strict=True)])
@@ -243,7 +246,10 @@ class Loop:
 
 @contextlib.contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Have a model evaluate in a `with` block, without a record; afterwards each module is as it was."""
+    """Have a model evaluate in a `with` block, without a record.
+
+    Afterwards each module has its mode again.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

@@ -71,7 +71,7 @@ def from_metadata(saved: Any, path: str) -> Progress:
 
 
 def _are_sums(value: Any) -> bool:
-    """Return True for a list of numbers, or of nested lists that are arrays of finite numbers."""
+    """Return True for a list of finite numbers, or of arrays of them as lists."""
     try:
         return isinstance(value, list) and all(np.isfinite(np.asarray(x, np.float64)).all() for x in value)
     except (TypeError, ValueError):

@@ -44,10 +44,15 @@ def save(trainer: Trainer, path: StrPath, more: dict[str, Any]) -> None:
 
 
 def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
-    """Load a file of `save` into a trainer, and return its metadata. Raises ``DataError``; then nothing is changed."""
+    """Load a file of `save` into a trainer, and return its metadata.
+
+    Raises ``DataError``; then nothing is changed.
+    """
     tensors, metadata = checkpoint.load(path)
     if metadata.get("format") != FORMAT:
-        raise DataError(f"{str(path)!r}: expected a run that Trainer.save wrote, found format {metadata.get('format')!r}")
+        raise DataError(
+            f"{str(path)!r}: expected a run that Trainer.save wrote, found format {metadata.get('format')!r}"
+        )
     progress = progresses.from_metadata(metadata.get("progress"), str(path))
     targets = places(trainer)
     states: dict[str, dict[str, np.ndarray]] = {prefix: {} for prefix in targets}

@@ -1,4 +1,4 @@
-"""One training step: a function of arrays, traced and replayed where that is faster."""
+"""The training step: a function of arrays, traced where that is faster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import agrad
 from agrad import nn
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
 from agrad.train.feed import Place
-from agrad.train.metrics import Metric
+from agrad.train.streaming import Metric
 
 JITTED = ("numpy", "jax", "torch", "cupy")
 """Backends on which a step is traced and replayed by default."""
@@ -29,7 +29,10 @@ def raw(value: Any) -> Any:
 
 
 def called(model: Any, x: Any) -> Any:
-    """Return the output of a model: of several inputs in a tuple, list or dict, each is an argument."""
+    """Return the output of a model.
+
+    Of several inputs in a tuple, list or dict, each is an argument.
+    """
     if isinstance(x, tuple | list):
         return model(*x)
     return model(**x) if isinstance(x, dict) else model(x)
@@ -146,7 +149,7 @@ def check_precision(
         raise ConfigurationError(f"{option}: {error}") from error
 
 
-def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place) -> Callable[..., Any]:
+def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place, dtype: str) -> Callable[..., Any]:
     """Return a loss in which each example counts as much as its class.
 
     It is the mean of the losses of the examples with these weights. Raises ``ConfigurationError`` for a loss without
@@ -156,13 +159,14 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
         single: Callable[..., Any] = copy.copy(loss)
         single.reduction = "none"  # type: ignore[attr-defined]
     elif "reduction" in _parameters(loss):
+
         def single(output: Any, y: Any) -> Any:
             return loss(output, y, reduction="none")
     else:
         raise ConfigurationError(
             "class_weight: the loss has no option reduction, so it gives no loss for each example; weigh them in it"
         )
-    table = np.zeros(max(weights) + 1, np.float32)
+    table = np.zeros(max(weights) + 1, dtype)
     table[list(weights)] = list(weights.values())
     there = agrad.asarray(table, backend=place.backend.name, device=place.device)
 
@@ -184,7 +188,7 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def threshold_of(loss: Callable[..., Any]) -> float | None:
-    """Return the score that separates class 1 from 0, for a loss of two classes; None for others."""
+    """Return the score that separates class 1 from 0, for a loss of two classes."""
     name = getattr(loss, "__name__", type(loss).__name__)
     if name in ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
         return 0.0

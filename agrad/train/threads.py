@@ -161,7 +161,7 @@ class Choice:
 
 
 def _libraries(threads: Any) -> list[Any]:
-    """Return the controllers of the BLAS libraries in use, with threads to choose; [] where there is no choice."""
+    """Return the controllers of the BLAS libraries in use; [] without a choice."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

@@ -21,9 +21,10 @@ from agrad.train.history import History, Record
 from agrad.train.hooks import Callback
 from agrad.train.interrupts import Interrupts
 from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
-from agrad.train.metrics import Metric, named, streaming
+from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
 from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
 
 Loss = Callable[[Any, Any], Any]
@@ -48,7 +49,7 @@ class Trainer:
         `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
         `evaluate`.
     callbacks : sequence of Callback
-        Callbacks of each `fit`, called in this order; those that save come last.
+        Callbacks of each `fit`, called in this order; those that save come last, at the end first.
     jit : bool or None
         Whether to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
         traced runs as it is, with a warning.
@@ -100,7 +101,7 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype = first.dtype.name
+        self.dtype = _real(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
@@ -187,12 +188,13 @@ class Trainer:
         _whole(epochs, "epochs")
         _whole(batch_size, "batch_size")
         source, held = self._source(X, y, batch_size, validation, shuffle)
-        loss = self._weighted(class_weight, y)
+        weights = _weights(class_weight, y)
+        loss = self.loss if weights is None else weighted(self.loss, weights, self.place, self.dtype)
         if resume not in (None, False, True):
             self.load(resume)  # type: ignore[arg-type]
         self._check_position(source, batch_size, bool(resume))
         self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
-        key = repr(class_weight)
+        key = repr(weights)
         if key not in self._steps:
             made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
             self._steps = {key: Step(made, self.place, self.jit, self.precision)}
@@ -225,8 +227,8 @@ class Trainer:
             begin: list[Callback] = []
             try:
                 for callback in loop.callbacks:
-                    begin.append(callback)
                     callback.on_fit_begin(self, start)
+                    begin.append(callback)
                 record["event"] = "end" if loop.run(stopped) else "interrupted"
             except AnomalyError as error:
                 record |= {"event": "diverged", "error": str(error)}
@@ -238,7 +240,7 @@ class Trainer:
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
                 record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
-                _end(self, begin, record)
+                _end(self, sorted(begin, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
@@ -275,30 +277,8 @@ class Trainer:
             return source, (feed, np.arange(feed.n))
         return source, examples.Batches(validation, self.place, self.dtype, "validation")
 
-    def _weighted(self, class_weight: Any, y: Any) -> Loss:
-        """Return the loss with the weights of classes."""
-        if class_weight is None:
-            return self.loss
-        labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
-        if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
-            raise DtypeError("class_weight is for class numbers from 0 on as targets y")
-        if class_weight == "balanced":
-            if labels is None:
-                raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
-            counts = np.bincount(labels.astype(np.int64))
-            there = np.count_nonzero(counts)
-            class_weight = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
-        if not isinstance(class_weight, Mapping) or not class_weight:
-            raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {class_weight!r}")
-        if any(type(c) is not int or c < 0 or not w >= 0 for c, w in class_weight.items()):
-            raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more: {class_weight!r}")
-        missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(class_weight)
-        if missing:
-            raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
-        return weighted(self.loss, class_weight, self.place)
-
     def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
-        """Begin the epoch anew, unless the run goes on in the middle of it with the same batches."""
+        """Begin the epoch anew, unless the run goes on in the middle of it."""
         now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         if not resumed:
             self.progress.begin_epoch()
@@ -334,9 +314,11 @@ class Trainer:
     def _measure(self, held: Any, batch_size: int = 1024) -> dict[str, float]:
         """Return loss and metrics of batches, or of rows of a feed."""
         if isinstance(held, tuple):
-            held = examples.Arrays(*held, batch_size, 0, False)
+            feed, rows = held
+            held = examples.Arrays(feed, rows, batch_size, 0, False)
         whole = [name for name in self.metrics if name not in self.streaming]
-        sums, totals = Sums(self.streaming, self.place), {}
+        sums = Sums(self.streaming, self.place)
+        totals: dict[str, list[Any]] = {}
         loss, count = 0.0, 0
         outputs: list[Any] = []
         targets: list[Any] = []
@@ -447,6 +429,38 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
         )
 
 
+def _weights(given: Any, y: Any) -> dict[int, float] | None:
+    """Return the weights of classes by number. Raises an error for others, or for targets that are no classes."""
+    if given is None:
+        return None
+    labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
+    if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
+        raise DtypeError("class_weight is for class numbers from 0 on as targets y")
+    if isinstance(given, str) and given == "balanced":
+        if labels is None:
+            raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
+        counts = np.bincount(labels.astype(np.int64))
+        there = np.count_nonzero(counts)
+        given = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {given!r}")
+    if any(not isinstance(c, int | np.integer) or c < 0 or not w >= 0 for c, w in given.items()):
+        raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more, found {given!r}")
+    missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(given)
+    if missing:
+        raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
+    return {int(c): float(w) for c, w in given.items()}
+
+
+def _real(name: str) -> str:
+    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
+    if name == "bfloat16":
+        raise ConfigurationError(
+            "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
+        )
+    return {"complex64": "float32", "complex128": "float64"}.get(name, name)
+
+
 def _whole(value: Any, name: str) -> None:
     """Raise ``ConfigurationError`` unless a value is an integer of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -454,7 +468,7 @@ def _whole(value: Any, name: str) -> None:
 
 
 def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:
-    """Tell all callbacks the end, and then raise the first error that one of them raised."""
+    """Tell all callbacks the end, then raise the first error of one of them."""
     failed: AgradError | None = None
     for callback in callbacks:
         try:

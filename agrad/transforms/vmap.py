@@ -185,8 +185,8 @@ def _results(
     if written := level.undo_writes(lambda: flatten_all(args)[0]):
         raise TracedValueError(
             f"{name}: a value that each of the {level.members} members has for itself was written into a Tensor from "
-            f"outside of the map, {written[0].dtype}{written[0].shape}, which has room for one; return the value, or "
-            "write to a Tensor that is an argument or is made inside"
+            f"outside of the map, or kept there, {written[0].dtype}{written[0].shape}, which has room for one; return "
+            "the value, or write to a Tensor that is an argument, or is made inside and not kept"
         )
     return found
 

@@ -69,8 +69,10 @@ def test_lines_are_plain_where_the_output_is_no_terminal(run, folder):
     assert lines[0].startswith("blobs.npz: 72 training and 18 test examples, 3 classes")
     assert lines[1].startswith("3-6-3 relu, 45 parameters, float32, on ")
     assert lines[2].startswith("epoch 1/2  loss ")
-    assert lines[4].startswith("test accuracy ")
-    assert len(lines) == 5
+    assert lines[4].split()[-3:] == ["5", "6", "7"]
+    assert [line.split()[:2] for line in lines[5:8]] == [[name, "6"] for name in "567"]
+    assert lines[8].startswith("test accuracy ")
+    assert len(lines) == 9
     assert "\x1b" not in out
 
 
@@ -278,10 +280,10 @@ def test_version_help_and_no_command(run):
 
 def test_help_gives_the_defaults_of_each_data_set(run):
     lines = [line.split() for line in run("train", "--help")[1].splitlines()]
-    assert ["digits", "mnist", "your", "own"] in lines
-    assert ["--epochs", "60", "8", "20"] in lines
-    assert ["--hidden", "128,64", "256,128", "256,128"] in lines
-    assert ["--batch-size", "32", "128", "64"] in lines
+    assert ["digits", "mnist", "tables", "FILE.npz"] in lines
+    assert ["--epochs", "60", "8", "100", "20"] in lines
+    assert ["--hidden", "128,64", "256,128", "64,32", "256,128"] in lines
+    assert ["--batch-size", "32", "128", "32", "64"] in lines
 
 
 def test_a_bug_is_no_user_error(monkeypatch):

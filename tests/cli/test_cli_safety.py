@@ -15,8 +15,9 @@ from agrad import nn
 from agrad.cli import config, models, terminal
 from agrad.cli import train as trains
 from agrad.cli.outputs import check_output
-from agrad.cli.selection import chosen, has_tensor_float
+from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
+from agrad.train.step import has_tensor_float
 
 pytest_plugins = ["cli_fixtures"]
 pytestmark = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
@@ -67,8 +68,8 @@ def test_an_index_column_is_warned_of(run, folder, tmp_path, name):
     table(tmp_path / "x.csv", [name, "a", "b", "c", "kind"], [[i, *row] for i, row in enumerate(rows)])
     code, _, err = run("train", "--data", tmp_path / "x.csv", "--label", "kind", *FAST)
     assert code == 0
-    assert f"warning: {str(tmp_path / 'x.csv')!r}: the column {name!r} numbers the rows" in err
-    assert "to_csv(..., index=False)" in err
+    assert f"warning: {str(tmp_path / 'x.csv')!r}: left out {name!r}: an integer or word of its own in every row" in err
+    assert "--keep" in err
     assert run("train", "--data", folder / "flowers.csv", "--label", "kind", *FAST)[2] == ""
 
 
@@ -102,8 +103,8 @@ def test_a_header_that_claims_a_large_network_builds_nothing(run, model, folder,
 def test_the_arrays_of_a_network_are_known_without_it(hidden, dropout):
     settings = config.resolve({"hidden": hidden, "dropout": dropout, "dtype": "float64"})
     with chosen("numpy", None) as place:
-        state = models.build(settings, 7, 3, place).state_dict()
-    assert models.arrays(settings, 7, 3) == {name: (value.shape, value.dtype.name) for name, value in state.items()}
+        state = models.build(settings, (7,), 3, place).state_dict()
+    assert models.arrays(settings, (7,), 3) == {name: (value.shape, value.dtype.name) for name, value in state.items()}
 
 
 def test_deep_metadata_is_refused_before_it_is_walked(run, model, tmp_path):

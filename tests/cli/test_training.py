@@ -12,7 +12,7 @@ import agrad
 from agrad import data
 from agrad.backends import selected
 from agrad.cli import config as configs
-from agrad.cli import models, options, scores, sources
+from agrad.cli import models, options, sources, tasks
 from agrad.cli import train as trains
 from agrad.cli.selection import Place
 from agrad.errors import AnomalyError, ConfigurationError, DataError
@@ -161,10 +161,10 @@ def test_an_epoch_is_the_mean_over_its_examples(blobs):
     words = ("--data", blobs, "--hidden", "5", "--batch-size", "7", "--dtype", "float64", "--quiet")
     run, _, seen = trained(*words, "--lr", "1e-300", "--optimizer", "sgd", "--epochs", "2")
     X, y = run.dataset.X_train, run.dataset.y_train
-    found = scores.measure(run.model, X, y, run.place)
+    found = tasks.measure(run.model, X, y, run.place, run.description)
     assert [record["loss"] for record in seen.epochs()] == pytest.approx([found.loss] * 2, rel=1e-12)
-    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([found.accuracy] * 2)
-    logits = agrad.asarray(scores.predict(run.model, X, run.place))
+    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([found.numbers["accuracy"]] * 2)
+    logits = agrad.asarray(tasks.predict(run.model, X, run.place))
     assert found.loss == pytest.approx(float(agrad.cross_entropy(logits, run.dataset.y_train)), rel=1e-12)
 
 
@@ -177,6 +177,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
         return here.backend.to_host(array)
 
     monkeypatch.setattr(loop, "INTERVAL", 4)
+    monkeypatch.setattr(loop, "SECONDS", 1e9)
     place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
     run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = loop.Loop._step, []
@@ -197,9 +198,10 @@ def test_the_validation_part_is_held_out_of_training(blobs):
     run, _, seen = trained("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.25")
     assert sorted([*run.rows, *run.held]) == list(range(66))
     assert np.bincount(run.dataset.y_train[run.held]).tolist() == [6, 6, 6]
-    held = scores.measure(run.model, run.dataset.X_train[run.held], run.dataset.y_train[run.held], run.place)
+    X, y = run.dataset.X_train[run.held], run.dataset.y_train[run.held]
+    held = tasks.measure(run.model, X, y, run.place, run.description)
     assert seen.epochs()[-1]["validation_loss"] == pytest.approx(held.loss, rel=1e-6)
-    assert seen.epochs()[-1]["validation_accuracy"] == held.accuracy
+    assert seen.epochs()[-1]["validation_accuracy"] == held.numbers["accuracy"]
     assert run.model.training
 
 

@@ -269,6 +269,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
         ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
+        ("a,k\n1,9007199254740992\n2,9007199254740993\n", "k", "integers below 2.*found the number '9007199254740992'"),
         ("a,k\n1,x\n2,x\n", "k", "found only the label 'x'"),
         ("a,k\n1,x\n2,y\n", "k", "2 examples or more"),
         ('a,k\n1,"x\n2,y\n', "k", "damaged"),
@@ -343,7 +344,7 @@ def test_a_data_set_is_whole_or_refused(change, message):
 def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):
     there = tmp_path / "table.csv"
     there.write_text("a,class\n1,2\n")
-    with pytest.raises(ConfigurationError, match="name the column that holds the classes"):
+    with pytest.raises(ConfigurationError, match="name the column to learn"):
         check_source(str(there), None, None)
     with pytest.raises(ConfigurationError, match=r"nothing\.csv: there is no such file"):
         check_source(str(tmp_path / "nothing.csv"), None, None)

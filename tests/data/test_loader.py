@@ -306,6 +306,18 @@ def test_an_error_names_the_example_and_the_data_set(workers):
     wait_for_threads()
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_data_set_that_raises_stop_iteration_ends_no_epoch(workers):
+    class Ended(Pictures):
+        def __getitem__(self, index):
+            return next(iter(())) if index == 9 else super().__getitem__(index)
+
+    with pytest.raises(RuntimeError) as caught:
+        list(data.DataLoader(Ended(), 4, num_workers=workers))
+    assert caught.value.__cause__.__notes__ == ["DataLoader: raised by example 9 of the data set Ended"]
+    wait_for_threads()
+
+
 def map_of_zeros():
     class Zeros:
         def __iter__(self):

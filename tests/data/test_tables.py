@@ -259,3 +259,16 @@ def test_images_that_cannot_be_used_are_named(folder):
         data.ImageFolder(root / "dogs" / "more")
     with pytest.raises(DataError, match="none' cannot be read: No such file"):
         data.ImageFolder(root / "none")
+
+
+def test_decimal_commas_are_read_where_they_can_be_nothing_else(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("price;size;code\n1,5;3;1,234\n;-2,25;5,678\n-7;;9,000\n")
+    table = data.read_csv(path)
+    assert [column.kind for column in table.columns] == ["number", "number", "word"]
+    assert table.decimal == ","
+    np.testing.assert_array_equal(table["price"].values, [1.5, np.nan, -7.0])
+    np.testing.assert_array_equal(table["size"].values, [3.0, -2.25, np.nan])
+    assert data.read_csv(path, words=["price"])["price"].values.tolist() == ["1.5", "", "-7"]
+    path.write_text("a\tb\n1.5\t2\n")
+    assert data.read_csv(path).decimal == "."

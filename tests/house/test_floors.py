@@ -80,7 +80,7 @@ EXCEPTIONS = {
 the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
 array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
 containers, and at the kernels filed."""
-OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL"}
+OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 
 

@@ -35,7 +35,7 @@ BUDGETS = {
     "sklearn": 1050,
     "solvers": 1270,
     "testing": 880,
-    "train": 1400,
+    "train": 1790,
     "transforms": 1770,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

@@ -299,3 +299,28 @@ def test_stacks_in_loops_do_not_share_memory() -> None:
     same(first(y), second)
     same(first(y), second)
     assert y.tolist() == [1.0, 2.0]
+
+
+def test_complex_numbers_beside_elements() -> None:
+    def f(x: Any) -> tuple[Any, ...]:
+        a, b = x[0], x[1]
+        return 1j * a, a * 1j, 1j - a, 1j / b, (1j + a) * b
+
+    x = np.array([2.0, 0.0])
+    with np.errstate(all="ignore"):
+        got, expected = agrad.jit(f)(x), f(agrad.asarray(x))
+    assert {type(a) for a in got} == {np.complex128}
+    np.testing.assert_array_equal(got, [b.numpy() for b in expected])
+
+
+def test_zeros_of_both_signs_in_programs() -> None:
+    x = np.array([-0.0, 0.0, -1.0, 1.0])
+    for zero in (0.0, -0.0):
+        np.testing.assert_array_equal(agrad.jit(lambda x: agrad.atan2(x, zero))(x), np.arctan2(x, zero))  # noqa: B023
+
+
+@pytest.mark.filterwarnings("error")
+def test_broadcasts_without_elements_do_not_warn() -> None:
+    program = agrad.jit(lambda x, y: agrad.log(agrad.broadcast_to(x, (0, 2))) + y)
+    x, y = np.array([-1.0, 1.0]), np.ones((0, 2))
+    assert program(x, y).shape == program(x[0], y).shape == (0, 2)

@@ -8,7 +8,7 @@ from torch_parity import Call, check_call, here, host
 
 import agrad
 from agrad import nn
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 
 F = nn.functional
 RNG = np.random.default_rng(3)
@@ -183,5 +183,43 @@ def test_errors_name_the_remedy(backend: str) -> None:
             getattr(F, name)(x, x, **options)
     with pytest.raises(ConfigurationError, match="label_smoothing"):
         F.cross_entropy(x, here(LABELS), label_smoothing=2)
+    with pytest.raises(ShapeError, match=r"cross_entropy: weight has .* the shape \(3,\), not \(4,\)"):
+        F.cross_entropy(x, here(LABELS), weight=here(np.ones(4)))
+    with pytest.raises(ShapeError, match=r"nll_loss: weight has .* the shape \(3,\), not \(2,\)"):
+        F.nll_loss(x, here(LABELS * 0), weight=here(np.ones(2)))
     with pytest.raises(DtypeError, match="mse_loss takes real numbers"):
         F.mse_loss(here(X + 1j), here(Y + 0j))
+
+
+def test_numbers_that_are_no_labels_or_probabilities() -> None:
+    wrong = np.array([0, 2, -1, 1])
+    for call in (
+        lambda **options: F.nll_loss(X, wrong, **options),
+        lambda **options: F.cross_entropy(X, wrong, weight=FREQUENCY, **options),
+        lambda **options: F.cross_entropy(X, wrong, label_smoothing=0.1, **options),
+    ):
+        with pytest.raises(
+            IndexRangeError, match=r"label -1 is out of range for 3 classes \(0 to 2\); ignore_index=-1"
+        ):
+            call()
+        assert np.isfinite(call(ignore_index=-1))
+    for name in ("cross_entropy", "nll_loss"):
+        with pytest.raises(OperandError, match=f"{name}: labels are an array of class numbers, not a list"):
+            getattr(F, name)(X, [0, 1, 2, 0])
+    with pytest.raises(OperandError, match=r"probabilities from 0 to 1, .* to 1\.5; .*_with_logits"):
+        F.binary_cross_entropy(P * 0 + np.array([0.5, 1.5, 0.5]), T)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x: F.triplet_margin_loss(x, here(Y), here(P)),
+        lambda x: F.cosine_embedding_loss(x, here(Y), here(-np.ones(4))),
+        lambda x: F.margin_ranking_loss(x, here(Y), here(np.ones((4, 3)))),
+        lambda x: F.hinge_embedding_loss(x, here(-np.ones((4, 3)))),
+    ],
+)
+def test_nan_does_not_count_as_no_loss(backend: str, loss: Any) -> None:
+    x = X.copy()
+    x[0, 0] = np.nan
+    assert np.isnan(host(loss(here(x))))

@@ -1,5 +1,6 @@
 """Normalizations against PyTorch's: values, derivatives in every mode, running values, and the modules."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,3 +187,15 @@ def test_refusals(backend: str) -> None:
         agrad.vmap(nn.InstanceNorm1d(4, track_running_stats=True, dtype="float64"))(here(draw(2, 3, 4, 5)))
     with pytest.raises(ShapeError, match="local_response_norm"):
         F.local_response_norm(here(draw(2, 3)), 2)
+
+
+@pytest.mark.parametrize("make", [nn.BatchNorm1d, partial(nn.InstanceNorm1d, track_running_stats=True)])
+def test_a_recomputation_changes_no_running_values(backend: str, make: Any) -> None:
+    layers = [make(3, momentum=0.5, dtype="float64") for _ in range(2)]
+    x = here(draw(2, 3, 4))
+    for f in (agrad.checkpoint(layers[0]), layers[1]):
+        gradient = agrad.grad(lambda x, f=f: agrad.sum(f(x) ** 3))
+        gradient(x)
+        agrad.jit(gradient)(x)
+    for name, value in layers[1].state_dict().items():
+        np.testing.assert_allclose(layers[0].state_dict()[name], value, rtol=1e-12, err_msg=name)

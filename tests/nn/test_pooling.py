@@ -1,5 +1,6 @@
 """Pooling against PyTorch's: values, derivatives in every mode, equal elements, and the modules."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from torch_parity import Call, check_call, here, host
 
 import agrad
 from agrad import nn
+from agrad.backends.numpy import pooling
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.shapes import window_places
 
 F = nn.functional
 RNG = np.random.default_rng(12)
@@ -19,6 +22,8 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("max_pool2d", IMAGE, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}),
     ("max_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
     ("max_pool2d", IMAGE, {"kernel_size": 2, "stride": 3, "ceil_mode": True}),
+    ("max_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
+    ("avg_pool2d", IMAGE[..., :2], {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
     ("max_pool3d", VOLUME, {"kernel_size": 2}),
     ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 2}),
     ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1}),
@@ -120,6 +125,29 @@ def test_average_lengths() -> None:
                 np.testing.assert_allclose(host(F.avg_pool1d(x, *how)), theirs.numpy(), err_msg=f"{n}: {how}")
 
 
+@pytest.mark.parametrize("block", [1, 1200])
+def test_windows_in_blocks_on_threads(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    x = np.random.default_rng(1).integers(0, 3, size=(5, 3, 9, 8)).astype(float)
+
+    def both(name: str) -> list[Any]:
+        y, pull = agrad.vjp(lambda x: getattr(F, name)(x, (3, 2), stride=(2, 1)), x)
+        return [y, pull(np.cos(np.arange(y.size)).reshape(y.shape))[0]]
+
+    whole = [both(name) for name in ("max_pool2d", "avg_pool2d")]
+    monkeypatch.setattr(pooling, "BLOCK_BYTES", block)
+    np.testing.assert_equal([both(name) for name in ("max_pool2d", "avg_pool2d")], whole)
+
+
+def test_windows_that_cover_an_axis_once() -> None:
+    """What they do not cover would be memory as it was found."""
+    for n, *how in itertools.product(range(1, 10), (1, 2, 3), (1, 2, 3), (1, 2)):
+        met = np.zeros(n, int)
+        for place in window_places((n,), 0, *how) if (how[0] - 1) * how[2] < n else ():
+            met[place] += 1
+        assert np.all(met == 1) or not pooling._tiles(n, *how)
+    assert pooling._tiles(9, 3, 3, 1)
+
+
 def test_norms_of_zeros(backend: str) -> None:
     slope = agrad.grad(lambda x: agrad.sum(F.lp_pool1d(x, 2.0, 2)))(here(np.array([[0.0, 0.0, 3.0, 4.0]])))
     np.testing.assert_allclose(host(slope), [[0.0, 0.0, 0.6, 0.8]])
@@ -130,6 +158,8 @@ def test_norms_of_zeros(backend: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="padding"):
         F.max_pool2d(IMAGE, 2, padding=2)
+    with pytest.raises(ConfigurationError, match="divisor_override is not 0"):
+        F.avg_pool2d(IMAGE, 2, divisor_override=0)
     with pytest.raises(ShapeError, match="do not fit"):
         F.avg_pool2d(IMAGE, 9)
     with pytest.raises(ShapeError, match="spatial axes"):

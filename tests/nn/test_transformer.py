@@ -93,6 +93,8 @@ def test_copies_of_a_layer_drop_other_elements(backend: str) -> None:
     seeds = [m.seed for _, m in encoder.named_modules() if isinstance(m, nn.Dropout)]
     assert len(set(seeds)) == len(seeds) == 12
     np.testing.assert_array_equal(host(encoder.layers[0].linear1.weight), host(encoder.layers[2].linear1.weight))
+    random = nn.TransformerEncoder(nn.Sequential(nn.AlphaDropout(0.3), nn.RReLU()), 2)
+    assert len({m.seed for m in random.modules() if isinstance(m, (nn.AlphaDropout, nn.RReLU))}) == 4
     x = here(SRC)
     assert not np.array_equal(host(encoder(x)), host(encoder(x)))
     step = agrad.jit(encoder)

@@ -7,7 +7,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.errors import ConfigurationError, DataError, OperandError
+from agrad.errors import ConfigurationError, DataError, OperandError, TracedValueError
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -129,6 +129,25 @@ def test_an_option_that_changes_after_a_trace_traces_once(backend: str) -> None:
     assert counts == [1, 1, 2, 2, 2, 2]
 
 
+def test_state_of_a_later_first_step_has_the_options_of_that_step(backend: str) -> None:
+    # the sizes of Rprop begin as the rate
+    for jitted in (False, True):
+        w, late = leaf(np.ones(2)), leaf(np.ones(2))
+        optimizer = optim.Rprop([w, late], lr=0.1)
+        late.requires_grad = False
+
+        def step(w: Any = w, late: Any = late, optimizer: Any = optimizer) -> None:
+            agrad.sum(w**2 + late**2).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        run = agrad.jit(step) if jitted else step
+        run()
+        optimizer.lr, late.requires_grad = 0.01, True
+        run()
+        np.testing.assert_allclose(host(late), [0.99, 0.99])
+
+
 def test_a_traced_function_may_set_the_rate() -> None:
     w = leaf(np.ones(2))
     optimizer = optim.SGD([w], lr=0.1)
@@ -147,6 +166,49 @@ def test_a_traced_function_may_set_the_rate() -> None:
     np.testing.assert_allclose(host(w), [0.2, 0.2])
     with pytest.raises(ConfigurationError, match="lr is a finite number of 0 or more, not -2"):
         step(-1.0)
+
+
+def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
+    found = []
+    for jitted in (False, True):
+        w = leaf(np.ones(3))
+        optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> None:
+            agrad.sum(w**2).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        run = agrad.jit(step) if jitted else step
+        for name, value in (
+            ("lr", optim.Step(0.2, 2, 0.5)),
+            ("lr", optim.Step(0.3, 3, 0.5)),
+            ("lr", 0.05),
+            ("nesterov", True),
+            ("maximize", True),
+            ("maximize", False),
+        ):
+            run()
+            run()
+            optimizer.param_groups[0][name] = value
+        run()
+        found.append(host(w))
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_a_traced_function_may_not_set_truth_values() -> None:
+    w = leaf(np.ones(2))
+    optimizer = optim.SGD([w], lr=0.1)
+
+    @agrad.jit
+    def step() -> None:
+        agrad.sum(w).backward()
+        optimizer.maximize = True
+        optimizer.step()
+
+    with pytest.raises(TracedValueError, match="SGD: maximize=True set inside step"):
+        step()
+    assert not optimizer.maximize
 
 
 def test_what_a_group_has() -> None:

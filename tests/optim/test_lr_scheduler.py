@@ -211,6 +211,8 @@ def test_a_run_goes_on_from_a_number_of_steps() -> None:
     second = lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=3)
     np.testing.assert_allclose(second.get_last_lr(), first.get_last_lr())
     assert second.last_epoch == 4
+    cycle = lr_scheduler.CyclicLR(optimizer_of(), 0.01, 0.05, 4, last_epoch=1)  # it takes its first rate as given
+    np.testing.assert_allclose(cycle.get_last_lr(), 0.03)
 
 
 S = lr_scheduler
@@ -257,6 +259,14 @@ def test_wrong_use_later_is_an_error() -> None:
         cycle.step()
     with pytest.raises(ConfigurationError, match="step 4 is more than total_steps=3"):
         cycle.step()
+    more = optimizer_of()
+    grown = [S.StepLR(more, 1), S.ReduceLROnPlateau(more)]
+    groups = len(more.param_groups)
+    more.add_param_group({"params": parameters()})
+    for late, arguments in zip(grown, ((), (1.0,)), strict=True):
+        with pytest.raises(ConfigurationError, match=f"was made for {groups} groups, the optimizer has {groups + 1}"):
+            late.step(*arguments)
+        assert late.last_epoch == 0
     scheduler = S.StepLR(optimizer_of(), 2)
 
     @agrad.jit

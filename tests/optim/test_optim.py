@@ -299,6 +299,14 @@ def test_clip_grad_norm(backend: str) -> None:
     assert optim.clip_grad_norm([idle], 1.0).item() == 0.0
 
 
+def test_clip_grad_norm_of_narrow_gradients_does_not_overflow() -> None:
+    w = agrad.asarray(np.zeros(4, np.float16), requires_grad=True)
+    w.grad = agrad.asarray(np.full(4, 300.0, np.float16))
+    assert optim.clip_grad_norm([w], 1.0).item() == 600.0
+    np.testing.assert_allclose(host(w.grad), np.full(4, 0.5), rtol=1e-3)
+    assert w.grad.dtype == np.float16
+
+
 def test_float32_stays_float32(backend: str) -> None:
     for kind, options in EVERY:
         w = leaf(np.ones(3, np.float32))

@@ -1,5 +1,7 @@
 """Small data and trainers for the tests of agrad.train."""
 
+import signal
+
 import numpy as np
 
 import agrad
@@ -55,4 +57,4 @@ class Stop(train.Callback):
     def on_step_end(self, trainer):
         self.at -= 1
         if self.at == 0:
-            trainer.interrupts.received = 2
+            signal.raise_signal(signal.SIGINT)

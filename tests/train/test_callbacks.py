@@ -165,7 +165,7 @@ def test_files_that_do_not_fit_change_nothing(tmp_path):
     with pytest.raises(DataError, match="the state of the callback EarlyStopping, which this trainer has not"):
         trainer.load(path)
     nn.checkpoint.save(other, {}, {"format": 3})
-    with pytest.raises(DataError, match="expected a run that Trainer.save wrote, found format 3"):
+    with pytest.raises(DataError, match=r"expected a run that Trainer.save wrote, found format 3"):
         trainer.load(other)
     regressor().save(other)
     with pytest.raises(DataError, match="does not fit this trainer"):
@@ -228,11 +228,15 @@ def test_the_curves_are_a_picture(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     history.plot(tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text().startswith("<?xml")
+    with pytest.raises(SaveError, match="nowhere"):
+        regressor(callbacks=[LearningCurves(tmp_path / "nowhere" / "x.png")]).fit(X, y, progress=False)
     with pytest.raises(ConfigurationError, match=r"expected a file named .png, .svg, .pdf"):
         history.plot(tmp_path / "curves.txt")
 
 
-@pytest.mark.parametrize(("every", "rates"), [("epoch", [0.02, 0.01, 0.005]), ("step", [0.02 * 0.5**5, 0.02 * 0.5**11])])
+@pytest.mark.parametrize(
+    ("every", "rates"), [("epoch", [0.02, 0.01, 0.005]), ("step", [0.02 * 0.5**5, 0.02 * 0.5**11])]
+)
 def test_a_scheduler_is_stepped(every, rates):
     X, y = blobs()
     trainer = classifier()

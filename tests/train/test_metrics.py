@@ -57,7 +57,7 @@ def test_sums_over_batches_give_the_same_on_every_backend(backend, case):
     expected = function(true, told)
     metric, totals, sizes = metrics.streaming(function, None), [], []
     for start, stop in ((0, 40), (40, 41), (41, 90)):
-        here = [agrad.asarray(x[start:stop], backend=backend.name) for x in (true, told)]
+        here = [agrad.asarray(x[start:stop], backend=backend) for x in (true, told)]
         parts = [np.asarray(part.numpy(), np.float64)[None] for part in metric.update(*here)]
         assert len(parts) == metric.parts
         totals.append(metric.total(parts, np.array([stop - start], np.float64)))

@@ -31,7 +31,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
             continue
         if instruction.operation.kind == "broadcast":
             (x,), (out,) = instruction.operands, instruction.outputs
-            if out is not None and out.shape and _may_stay_narrow(x, singles_only):
+            if out is not None and out.size and out.shape and _may_stay_narrow(x, singles_only):
                 narrow[out] = narrow.get(x, x)
         elif works_by_element(instruction):
             (out,) = instruction.results

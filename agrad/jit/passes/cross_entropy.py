@@ -11,6 +11,7 @@ import numpy as np
 
 from agrad.backends.numpy.fused import SHORT, unsigned
 from agrad.engine.operation import Operation
+from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.program import Instruction, Program, Variable, is_rule
 from agrad.registry import PRIMITIVES
 
@@ -51,6 +52,8 @@ def with_entropies(program: Program) -> Program:
     read = [v for instruction in program.instructions for v in instruction.reads()]
     uses = Counter([*read, *(v for v in program.outputs if isinstance(v, Variable))])
     kept: list[Instruction | None] = list(program.instructions)
+    early: dict[int, list[int]] = {}
+    """For an instruction the numbers of those behind it that must come before it."""
     for i, instruction in enumerate(program.instructions):
         if not is_rule(instruction, FORWARD, "vjp:x"):
             continue
@@ -58,14 +61,49 @@ def with_entropies(program: Program) -> Program:
         at = made.get(lse) if isinstance(lse, Variable) else None
         if of_lse is not None or at is None or not _fits(program.instructions[at], g, x, labels):
             continue
-        if made.get(g, -1) >= at or kept[at] is not program.instructions[at]:
+        moved = _needed_for(g, at, program, made)
+        if moved is None or kept[at] is not program.instructions[at]:
             continue
+        early[at] = moved
         loss, _ = program.instructions[at].outputs
         kept_lse = lse if uses[lse] > 1 else None  # the rule was one of those who read it
         outputs = (loss, kept_lse, *instruction.outputs)
         kept[at] = Instruction(CrossEntropy(instruction.operation), (x, labels, g), {}, outputs)
         kept[i] = None
-    return program.with_instructions(i for i in kept if i is not None)
+    return program.with_instructions(_in_order(kept, early))
+
+
+def _in_order(kept: list[Instruction | None], early: dict[int, list[int]]) -> list[Instruction]:
+    """Return instructions, each behind those that ``early`` names for it."""
+    done: set[int] = set()
+    ordered: list[Instruction] = []
+
+    def write(number: int) -> None:
+        if number not in done:
+            done.add(number)
+            for needed in early.get(number, ()):
+                write(needed)
+            if (instruction := kept[number]) is not None:
+                ordered.append(instruction)
+
+    for number in range(len(kept)):
+        write(number)
+    return ordered
+
+
+def _needed_for(g: Variable, at: int, program: Program, made: dict[Variable, int]) -> list[int] | None:
+    """Return the instructions behind one that compute ``g``, by number; None if they need its result."""
+    found: set[int] = set()
+    waiting = [g]
+    while waiting:
+        number = made.get(waiting.pop(), -1)
+        if number < at or number in found:
+            continue
+        if number == at or overwritten(program.instructions[number]):
+            return None
+        found.add(number)
+        waiting.extend(program.instructions[number].reads())
+    return sorted(found)
 
 
 def _fits(forward: Instruction, g: Any, x: Any, labels: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import check_reduction
 from agrad.nn.functional.real import real_only
 
@@ -17,6 +17,8 @@ def _classes_last(x: Any) -> Any:
 
 def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
     """Raise an error unless the labels fit the shape (n, c, ...) or (c,) of predictions."""
+    if not hasattr(labels, "dtype"):
+        raise OperandError(f"{name}: labels are an array of class numbers, not a {type(labels).__name__}")
     expected = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
     if not shape or tuple(labels.shape) != expected:
         raise ShapeError(
@@ -29,13 +31,34 @@ def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
 
 def _kept(labels: Any, ignore_index: int) -> Any:
     """Return where labels are not ``ignore_index``, or None if NumPy's labels show that none are."""
+    traced = isinstance(labels, agrad.Tensor) and labels.level.name in ("trace", "body")
     raw = labels.data if isinstance(labels, agrad.Tensor) else labels
-    if isinstance(raw, np.ndarray) and not np.any(raw == ignore_index):
+    # a traced array has the values of this call alone
+    if isinstance(raw, np.ndarray) and not traced and not np.any(raw == ignore_index):
         return None
     limits = agrad.iinfo(labels.dtype)
     if not limits.min <= ignore_index <= limits.max:
         return None
     return agrad.not_equal(labels, ignore_index)
+
+
+def check_weight(name: str, weight: Any, classes: int) -> None:
+    """Raise ``ShapeError`` unless there is one weight for each class."""
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise ShapeError(
+            f"{name}: weight has one factor for each class, the shape ({classes},), not {tuple(weight.shape)}"
+        )
+
+
+def _in_range(name: str, labels: Any, classes: int) -> None:
+    """Raise ``IndexRangeError`` for NumPy's labels that are no classes, of which -1 would be the last."""
+    raw = labels.data if isinstance(labels, agrad.Tensor) else labels
+    if isinstance(raw, np.ndarray) and raw.size and not 0 <= raw.min() <= raw.max() < classes:
+        wrong = raw[(raw < 0) | (raw >= classes)].flat[0]
+        raise IndexRangeError(
+            f"{name}: label {wrong} is out of range for {classes} classes (0 to {classes - 1}); "
+            f"ignore_index={wrong} leaves such labels out"
+        )
 
 
 def _picked(x: Any, labels: Any) -> Any:
@@ -93,14 +116,19 @@ def nll_loss(
 
     Raises
     ------
-    ShapeError, DtypeError
-        If labels and probabilities do not fit.
+    OperandError, ShapeError, DtypeError
+        If labels, probabilities and weights do not fit.
+    IndexRangeError
+        If NumPy's labels are out of range.
     """
     check_reduction("nll_loss", reduction)
     _checked_labels("nll_loss", tuple(log_probability.shape), labels)
     kept = _kept(labels, ignore_index)
     labels = labels if kept is None else agrad.where(kept, labels, 0)
-    return _averaged(*_negative_log(_classes_last(log_probability), labels, kept, weight, 0.0), reduction)
+    log_probability = _classes_last(log_probability)
+    _in_range("nll_loss", labels, log_probability.shape[-1])
+    check_weight("nll_loss", weight, log_probability.shape[-1])
+    return _averaged(*_negative_log(log_probability, labels, kept, weight, 0.0), reduction)
 
 
 def cross_entropy(
@@ -139,8 +167,8 @@ def cross_entropy(
 
     Raises
     ------
-    ShapeError, DtypeError
-        If labels and logits do not fit.
+    OperandError, ShapeError, DtypeError
+        If labels, logits and weights do not fit.
     IndexRangeError
         If NumPy's labels are out of range.
     ConfigurationError
@@ -151,7 +179,8 @@ def cross_entropy(
         raise ConfigurationError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r}")
     shape = tuple(logits.shape)
     logits = _classes_last(logits)
-    if shape and tuple(target.shape) == shape and agrad.isdtype(target.dtype, "real floating"):
+    check_weight("cross_entropy", weight, logits.shape[-1] if shape else 0)
+    if shape and tuple(getattr(target, "shape", ())) == shape and agrad.isdtype(target.dtype, "real floating"):
         target = _classes_last(target)
         if label_smoothing:
             target = agrad.add(agrad.multiply(target, 1 - label_smoothing), label_smoothing / logits.shape[-1])
@@ -167,5 +196,6 @@ def cross_entropy(
         losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
         return _averaged(agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
     labels = target if kept is None else agrad.where(kept, target, 0)
+    _in_range("cross_entropy", labels, logits.shape[-1])
     log_p = agrad.log_softmax(logits)
     return _averaged(*_negative_log(log_p, labels, kept, weight, label_smoothing), reduction)

@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
+import numpy as np
+
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import real_only
 
@@ -32,6 +34,14 @@ def same_shape(name: str, prediction: Any, target: Any) -> None:
     shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
     if shapes[0] != shapes[1]:
         raise ShapeError(f"{name}: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
+
+
+def positive_part(x: Any) -> Any:
+    """Return numbers below 0 as 0, and others as they are.
+
+    NaN stays, and at 0 the derivative is that of the line, as in PyTorch.
+    """
+    return agrad.where(x < 0, 0.0, x)
 
 
 def _difference(name: str, prediction: Any, target: Any) -> Any:
@@ -191,6 +201,16 @@ _log_from_below: Any = agrad.elementwise(
 )
 
 
+def _check_probabilities(x: Any) -> None:
+    """Raise ``OperandError`` for numbers in NumPy's arrays, outside of a trace, that are no probabilities."""
+    raw = x.data if isinstance(x, agrad.Tensor) else x
+    if isinstance(raw, np.ndarray) and raw.size and (raw.min() < 0 or raw.max() > 1):
+        raise OperandError(
+            f"binary_cross_entropy takes probabilities from 0 to 1, and numbers are {raw.min():.6g} to "
+            f"{raw.max():.6g}; binary_cross_entropy_with_logits takes any"
+        )
+
+
 @real_only
 def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
     """Return the cross entropy of probabilities with targets from 0 to 1.
@@ -216,8 +236,11 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+    OperandError
+        If a number in NumPy's array of probabilities is none.
     """
     same_shape("binary_cross_entropy", probability, target)
+    _check_probabilities(probability)
     ones = agrad.multiply(target, _log_from_below(probability))
     zeros = agrad.multiply(1.0 - target, _log_from_below(1.0 - probability))
     return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
@@ -428,7 +451,7 @@ def triplet_margin_loss(
     if swap:
         far = agrad.minimum(far, pairwise_distance(positive, negative, p, eps))
     difference = agrad.subtract(near, far) + margin
-    return reduced("triplet_margin_loss", agrad.where(difference > 0, difference, 0.0), reduction)
+    return reduced("triplet_margin_loss", positive_part(difference), reduction)
 
 
 @real_only
@@ -457,6 +480,6 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
     product = agrad.sum(agrad.multiply(x1, x2), axis=-1)
     squares = [agrad.sum(agrad.square(x), axis=-1) + 1e-12 for x in (x1, x2)]
     cosine = product / agrad.sqrt(squares[0] * squares[1])
-    apart = agrad.where(cosine - margin > 0, cosine - margin, 0.0)
-    losses = agrad.where(target == 1, 1.0 - cosine, agrad.where(target == -1, apart, 0.0))
+    apart = agrad.where(target == -1, positive_part(cosine - margin), 0.0)
+    losses = agrad.where(target == 1, 1.0 - cosine, apart)
     return reduced("cosine_embedding_loss", losses, reduction)

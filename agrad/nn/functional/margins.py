@@ -7,13 +7,9 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
-from agrad.nn.functional.losses import check_reduction, reduced, same_shape
+from agrad.nn.functional.classification import check_weight
+from agrad.nn.functional.losses import check_reduction, positive_part, reduced, same_shape
 from agrad.nn.functional.real import check_numbers, real_only
-
-
-def _positive_part(x: Any) -> Any:
-    # at 0 the derivative is that of the line, as in PyTorch; where PyTorch has 0, relu is called
-    return agrad.where(x >= 0, x, 0.0)
 
 
 def _like(target: Any, x: Any) -> Any:
@@ -41,7 +37,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     array
         Array of shape (), or of the broadcast shape.
     """
-    losses = _positive_part(agrad.multiply(agrad.subtract(x2, x1), _like(target, x1)) + margin)
+    losses = positive_part(agrad.multiply(agrad.subtract(x2, x1), _like(target, x1)) + margin)
     return reduced("margin_ranking_loss", losses, reduction)
 
 
@@ -65,7 +61,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
     array
         Array of shape (), or of the broadcast shape.
     """
-    apart = agrad.where(target == 1, 0.0, _positive_part(margin - x))
+    apart = agrad.where(target == 1, 0.0, positive_part(margin - x))
     losses = agrad.add(apart, agrad.where(target == -1, 0.0, x))
     return reduced("hinge_embedding_loss", losses, reduction)
 
@@ -151,6 +147,7 @@ def multi_margin_loss(
     shape = tuple(labels.shape)
     x, labels = _rows("multi_margin_loss", x, labels, False)
     check_numbers("multi_margin_loss", "the classes", labels, 0, x.shape[1] - 1)
+    check_weight("multi_margin_loss", weight, x.shape[1])
     missing = agrad.relu(margin - agrad.take_along_axis(x, labels, axis=1) + x)
     if p == 2:
         missing = agrad.square(missing)
@@ -292,4 +289,4 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = agrad.minimum(far, distance(positive, negative))
-    return reduced(name, _positive_part(agrad.subtract(near, far) + margin), reduction)
+    return reduced(name, positive_part(agrad.subtract(near, far) + margin), reduction)

@@ -37,9 +37,9 @@ def _padded(
     around = []
     for n, k, s, p, d in zip(lengths, kernels, strides, pads, steps, strict=True):
         free = n + 2 * p - d * (k - 1) - 1
-        if free < 0:
-            raise ShapeError(f"{name}: windows of {kernels} do not fit into {lengths} with padding {pads}")
         out = (-(-free // s) if ceil else free // s) + 1
+        if out < 1:
+            raise ShapeError(f"{name}: windows of {kernels} do not fit into {lengths} with padding {pads}")
         if ceil and (out - 1) * s >= n + p:  # the last window would begin in the padding behind the array
             out -= 1
         around.append((p, max(p, (out - 1) * s + d * (k - 1) + 1 - n - p)))
@@ -58,6 +58,8 @@ def _max_pool(
 def _avg_pool(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, counted: bool, divisor: Any, spatial: int
 ) -> Any:
+    if divisor == 0:
+        raise ConfigurationError(f"{name}: divisor_override is not 0, by which it divides")
     padded_x, how = _padded(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0)
     kernels, strides = how["kernel"], how["strides"]
     total, pads = sum_pool(padded_x, kernel=kernels, strides=strides), numbers(name, "padding", padding, spatial, 0)

@@ -145,10 +145,22 @@ class LRScheduler:
         ------
         TracedValueError
             In a jitted function.
+        ConfigurationError
+            If the optimizer was given groups since the scheduler was made.
         """
         refuse_trace(f"{type(self).__name__}.step", "Call it after the jitted function, which reads the rate each time")
+        self._check_groups()
         self.last_epoch += 1
         self._set(self.get_lr())
+
+    def _check_groups(self) -> None:
+        """Raise ``ConfigurationError`` if the optimizer was given groups since."""
+        count = len(self.optimizer.parts)
+        if len(self._last_lr) != count:
+            raise ConfigurationError(
+                f"{type(self).__name__} was made for {len(self._last_lr)} groups, the optimizer has {count}; "
+                "make a new scheduler"
+            )
 
     def get_last_lr(self) -> list[float]:
         """Return the rates that were set last.

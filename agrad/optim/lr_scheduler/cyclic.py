@@ -256,9 +256,8 @@ class CyclicLR(_Cyclic):
         elif not callable(scale_fn):
             raise ConfigurationError(f"{what}: scale_fn is a function, not {scale_fn!r}")
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
-        if last_epoch < 0:
-            for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
-                group["initial_lr"] = lr
+        for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
+            group["initial_lr"] = lr
         super().__init__(optimizer, last_epoch)
 
     def rates_and_momentums(self, k: int) -> tuple[float, float]:

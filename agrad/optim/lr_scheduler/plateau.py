@@ -6,7 +6,6 @@ from typing import Any
 
 import agrad
 from agrad.engine.scalars import refuse_trace
-from agrad.errors import ConfigurationError
 from agrad.optim.checks import choice, integer, number
 from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, for_groups
 from agrad.optim.optimizer import Optimizer
@@ -86,11 +85,7 @@ class ReduceLROnPlateau(LRScheduler):
             In a jitted function.
         """
         refuse_trace("ReduceLROnPlateau.step", "Call it after the jitted function, with a value that it returned")
-        if len(self.min_lrs) != len(self.optimizer.parts):
-            raise ConfigurationError(
-                f"ReduceLROnPlateau was made for {len(self.min_lrs)} groups, the optimizer has "
-                f"{len(self.optimizer.parts)}; make a new scheduler"
-            )
+        self._check_groups()
         now = float(agrad.asarray(metrics).item())
         self.last_epoch += 1
         if self._is_better(now):

@@ -87,7 +87,9 @@ class Writer:
 
         A constant number becomes a 0-dimensional array. NumPy would convert it at each call.
         """
-        made = _numeral(value, np.dtype(like.dtype)) if type(value) is float else None
+        # the sign apart, as 0.0 and -0.0 are one key of a cache
+        sign = math.copysign(1.0, value) if type(value) is float else None
+        made = None if sign is None else _numeral(abs(value), sign, np.dtype(like.dtype))
         return self.text(value) if made is None else self.scope.hold(made, "number")
 
     def rate(self, value: Any, like: Variable) -> str:
@@ -235,7 +237,10 @@ class Writer:
             return False
         function = evaluation(instruction, self.program)
         symbol = SYMBOLS.get(function) if isinstance(function, np.ufunc) else None
-        if symbol is None or any(isinstance(v, Variable) and v.on_host for v in instruction.operands):
+        # Python itself computes a complex number with a float64, which is a float to it
+        if symbol is None or any(
+            v.on_host if isinstance(v, Variable) else type(v) is complex for v in instruction.operands
+        ):
             return False
         left, right = map(self.text, instruction.operands)
         self.line(f"{self.names[out]} = {left} {symbol} {right}")
@@ -305,11 +310,11 @@ class Writer:
 
 
 @functools.lru_cache(maxsize=256)
-def _numeral(value: float, dtype: np.dtype) -> np.ndarray | None:
-    """Return a number as a 0-dimensional array, or None if the dtype cannot hold it."""
-    if dtype.kind != "f" or not abs(value) <= np.finfo(dtype).max:
+def _numeral(size: float, sign: float, dtype: np.dtype) -> np.ndarray | None:
+    """Return ``size * sign`` as a 0-dimensional array, or None if the dtype cannot hold it."""
+    if dtype.kind != "f" or not size <= np.finfo(dtype).max:
         return None
-    made = np.array(value, dtype)
+    made = np.array(size * sign, dtype)
     made.flags.writeable = False
     return made
 

@@ -103,9 +103,9 @@ def test_a_number_is_held(machine: Any) -> None:
 
 
 def test_an_error_gives_the_number_back(machine: Any) -> None:
-    with pytest.raises(KeyError), Choice() as choice:
+    with pytest.raises(KeyError, match="mine"), Choice() as choice:
         machine.run(choice, lambda n: 0.01, 10)
-        raise KeyError
+        raise KeyError("mine")
     assert machine.library.number == 7
 
 

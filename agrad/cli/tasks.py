@@ -1,0 +1,90 @@
+"""The tasks of a network: loss and metrics in training, scores of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import nn
+from agrad.cli.selection import Place
+from agrad.cli.sources import Description
+from agrad.train import metrics
+from agrad.train.feed import Feed
+from agrad.train.loop import evaluating
+from agrad.train.step import raw
+
+AT_ONCE = 1024
+"""The number of examples that are measured at a time."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a model: mean `loss`, `numbers` by name, and what it told.
+
+    That are classes (n,), or quantities (n, k) in the units of the file.
+    """
+
+    loss: float
+    numbers: dict[str, float]
+    told: np.ndarray
+
+    @property
+    def main(self) -> str:
+        """The name of the score that says how good a model is."""
+        return "accuracy" if "accuracy" in self.numbers else "r2"
+
+
+def loss_of(task: str) -> Callable[[Any, Any], Any]:
+    """Return the loss of a task, of standardised quantities or of classes."""
+    return agrad.cross_entropy if task == "classification" else nn.MSELoss()
+
+
+def metrics_of(task: str) -> tuple[str, ...]:
+    """Return the metrics that are followed in training."""
+    return ("accuracy",) if task == "classification" else ("r2",)
+
+
+def units(standardised: np.ndarray, description: Description) -> np.ndarray:
+    """Return standardised quantities (n, k) in the units of the file."""
+    return np.asarray(standardised, dtype=np.float64) * description.target_scale + description.target_mean
+
+
+def predict(model: Any, X: np.ndarray, place: Place) -> np.ndarray:
+    """Return the outputs (n, k) of all examples, on the host."""
+    with evaluating(model):
+        parts = [raw(model(x)) for x in Feed(X, place).stretches(AT_ONCE)]
+    return np.asarray(place.backend.to_host(place.backend.xp.concat(parts, axis=0)))
+
+
+def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description: Description) -> Scores:
+    """Return the scores for class numbers (n,) or standardised targets (n, k)."""
+    output = predict(model, X, place).astype(np.float64)
+    if description.task == "classification":
+        losses = np.asarray(agrad.cross_entropy(output, y, reduction="none"), dtype=np.float64)
+        numbers = {"accuracy": metrics.accuracy(y, output)}
+        if output.shape[1] == 2 and 0 < np.mean(y) < 1:
+            numbers["auc"] = metrics.roc_auc(y, output[:, 1] - output[:, 0])
+        return Scores(float(np.mean(losses)), numbers, np.argmax(output, axis=1))
+    told, true = units(output, description), units(y, description)
+    numbers = {
+        "mse": metrics.mean_squared_error(true, told),
+        "mae": metrics.mean_absolute_error(true, told),
+        "r2": metrics.r2_score(true, told),
+    }
+    return Scores(metrics.mean_squared_error(y.astype(np.float64), output), numbers, told)
+
+
+def confusion(told: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
+    """Return the counts of true classes (rows) by predicted ones (columns)."""
+    return metrics.confusion_matrix(y, told, n_classes=classes)
+
+
+def by_class(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return precision, recall and F1 of each class; 0 instead of 0/0."""
+    right = np.diagonal(matrix).astype(np.float64)
+    told, true = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
+    return right / np.maximum(told, 1), right / np.maximum(true, 1), 2 * right / np.maximum(told + true, 1)

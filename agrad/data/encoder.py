@@ -1,0 +1,298 @@
+"""The encoder of tables, fitted to a training part and saved with a model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from agrad.data.classification import float_name, scaled, standardisation
+from agrad.data.encodings import KINDS, PARTS, Encoding, Notes, kind_of, plan
+from agrad.data.order import whole
+from agrad.data.tables import Table, column_number
+from agrad.errors import ConfigurationError, DataError, listed
+
+REASONS = {
+    "id": "an integer or word of its own in every row, which only names the row",
+    "constant": "the same in all rows",
+    "empty": "nothing but missing values",
+    "rare": "words of which none is frequent enough for a category",
+    "dates": "dates in another form than 2026-01-31",
+}
+"""Why a column is left out. Of ids, rare words and dates the user is warned."""
+
+
+class TableEncoder:
+    """Makes arrays of numbers of tables, as fitted to a training part.
+
+    Numbers, truth values (true and false, yes and no, ...) and dates are standardised by mean and standard deviation. A
+    missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
+    becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
+    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates
+    are taken as missing. Columns with one value are left out, and those whose integers or words differ in all of 20
+    rows or more.
+
+    Parameters
+    ----------
+    categorical : sequence of str or int
+        Columns of numbers, such as codes, to take as words.
+    keep : sequence of str or int
+        Columns to keep although they look like ids.
+    min_count : int, optional
+        The rows of training that make a word a category; by default one in a hundred, but from 2 to 10.
+    max_categories : int
+        The largest number of categories of a column: the most frequent ones.
+    report : function, optional
+        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+
+    Attributes
+    ----------
+    encodings : tuple of Encoding
+        The columns that are used.
+    left_out : dict
+        The columns that are not, with the reasons.
+    mean, scale : numpy.ndarray
+        The numbers of the standardisation, float64 of shape (d,); 0 and 1 for marks.
+
+    Examples
+    --------
+    >>> table = agrad.data.read_csv("people.csv")
+    >>> X = agrad.data.TableEncoder().fit(table).transform(table)
+    """
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str | int] = (),
+        keep: Sequence[str | int] = (),
+        min_count: int | None = None,
+        max_categories: int = 100,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        for name, value in (("min_count", min_count), ("max_categories", max_categories)):
+            if value is not None and whole(value, name) < 1:
+                raise ConfigurationError(f"{name}: expected 1 or more, found {value}")
+        self.categorical, self.keep = tuple(categorical), tuple(keep)
+        self.min_count, self.max_categories = min_count, max_categories
+        self.report = report
+        self.encodings: tuple[Encoding, ...] = ()
+        self.left_out: dict[str, str] = {}
+        self.mean = self.scale = np.zeros(0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers of the result."""
+        return tuple(name for encoding in self.encodings for name in encoding.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that are used."""
+        return tuple(encoding.column for encoding in self.encodings)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The names of the columns of words, for `read_csv`."""
+        return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word")
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """The places of each column's numbers in the result."""
+        ends = np.cumsum([len(encoding.names) for encoding in self.encodings]).tolist()
+        return {e.column: slice(end - len(e.names), end) for e, end in zip(self.encodings, ends, strict=True)}
+
+    def fit(self, table: Table) -> TableEncoder:
+        """Choose columns, categories, medians and scales by a training part.
+
+        Parameters
+        ----------
+        table : Table
+            The training part, without targets.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+
+        Raises
+        ------
+        DataError
+            If no column is left, a named column does not exist, or a number is infinite or too large.
+        """
+        categorical, keep = (
+            {column_number(table.name, table.names, name) for name in names} for names in (self.categorical, self.keep)
+        )
+        least = min(max(len(table) // 100, 2), 10) if self.min_count is None else self.min_count
+        found, left_out = [], {}
+        for place, column in enumerate(table.columns):
+            kind = "word" if place in categorical else kind_of(column)
+            encoding, reason = plan(table, column, kind, least, self.max_categories, place in keep)
+            if encoding is None:
+                left_out[column.name] = reason
+            else:
+                found.append(encoding)
+        if not found:
+            why = "; ".join(f"{name!r}: {REASONS[reason]}" for name, reason in list(left_out.items())[:5])
+            remedy = "; --keep (keep= in Python) uses ids" if "id" in left_out.values() else ""
+            raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why}){remedy}")
+        notes = Notes(training=True)
+        encoded = self._encoded(table, found, notes)
+        mean, scale = standardisation(encoded, table.name)
+        quantity = np.array([flag for encoding in found for flag in encoding.scaled])
+        self.encodings, self.left_out = tuple(found), left_out
+        self.mean, self.scale = np.where(quantity, mean, 0.0), np.where(quantity, scale, 1.0)
+        self._tell(table, [*self._left_out_lines(), *notes.all()])
+        return self
+
+    def _left_out_lines(self) -> list[str]:
+        """Return a line for each reason to leave columns out that the user should know."""
+        lines = []
+        for reason, remedy in (
+            ("id", "--keep (keep= in Python) uses such a column all the same"),
+            ("rare", "group them into categories"),
+            ("dates", "write them in that form"),
+        ):
+            names = [repr(name) for name, why in self.left_out.items() if why == reason]
+            if names:
+                lines.append(f"left out {listed(names)}: {REASONS[reason]}; {remedy}")
+        return lines
+
+    def encode(self, table: Table) -> np.ndarray:
+        """Return the columns of a table as numbers that are not standardised.
+
+        Columns are found by name, in any order; others are ignored, with a note.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+
+        Returns
+        -------
+        numpy.ndarray
+            Float64 of shape (n, d).
+
+        Raises
+        ------
+        DataError
+            If a column is missing, holds values of another kind than in training, or infinite ones; or if the encoder
+            is not fitted.
+        """
+        if not self.encodings:
+            raise DataError(f"{table.name}: the encoder is not fitted; call its method fit with the training part")
+        missing = [name for name in self.columns if name not in table.names]
+        extra = [name for name in table.names if name not in self.columns and name not in self.left_out]
+        if missing:
+            raise DataError(
+                f"{table.name}: expected the columns of the training data ({listed(self.columns)}); missing: "
+                + listed(missing)
+                + (f"; not expected: {listed(extra)}" if extra else "")
+            )
+        notes = Notes(training=False)
+        if extra:
+            notes.lines.append(f"ignored, because the training data did not have them: {listed(extra)}")
+        result = self._encoded(table, self.encodings, notes)
+        self._tell(table, notes.all())
+        return result
+
+    def transform(self, table: Table, dtype: str = "float32") -> np.ndarray:
+        """Return the columns of a table as standardised numbers.
+
+        Parameters
+        ----------
+        table : Table
+            The table; see `encode`.
+        dtype : str
+            float32 or float64.
+
+        Returns
+        -------
+        numpy.ndarray
+            Array of shape (n, d).
+
+        Raises
+        ------
+        DataError
+            As `encode`, and if a result is not finite.
+        ConfigurationError
+            If the dtype is another one.
+        """
+        return scaled(self.encode(table), self.mean, self.scale, float_name(dtype), table.name)
+
+    def _encoded(self, table: Table, encodings: Sequence[Encoding], notes: Notes) -> np.ndarray:
+        """Return the columns as numbers."""
+        return np.concatenate([encoding.encode(table, notes) for encoding in encodings], axis=1)
+
+    def _tell(self, table: Table, lines: Sequence[str]) -> None:
+        """Report lines about a table."""
+        for line in lines:
+            text = f"{table.name}: {line}"
+            warnings.warn(text, stacklevel=4) if self.report is None else self.report(text)
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return all but `mean` and `scale` as a JSON object.
+
+        Returns
+        -------
+        dict
+            The columns in use, and those left out.
+        """
+        return {"columns": [asdict(encoding) for encoding in self.encodings], "left_out": dict(self.left_out)}
+
+    @classmethod
+    def from_metadata(cls, saved: Any, mean: np.ndarray, scale: np.ndarray) -> TableEncoder:
+        """Return the encoder of a JSON object.
+
+        Parameters
+        ----------
+        saved : dict
+            The result of `as_metadata`, perhaps by way of a file.
+        mean, scale : numpy.ndarray
+            Its arrays, float64 of shape (d,).
+
+        Returns
+        -------
+        TableEncoder
+            An encoder that is fitted.
+
+        Raises
+        ------
+        DataError
+            If the object is another one, or the arrays do not fit it.
+        """
+        made = cls()
+        good = isinstance(saved, Mapping) and isinstance(saved.get("columns"), list) and _texts(saved.get("left_out"))
+        if not good or not saved["columns"] or not all(_is_encoding(entry) for entry in saved["columns"]):
+            raise DataError(f"expected the columns of a table as TableEncoder saves them, found {str(saved)[:80]}")
+        entries = [{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()} for entry in saved["columns"]]
+        made.encodings = tuple(Encoding(**entry) for entry in entries)
+        made.left_out = dict(saved["left_out"])
+        if len({*made.columns}) != len(made.columns) or not mean.shape == scale.shape == (len(made.names),):
+            raise DataError(
+                f"expected mean and scale of shape {(len(made.names),)} for the columns of a table, found "
+                f"{mean.shape} and {scale.shape}"
+            )
+        made.mean, made.scale = mean, scale
+        return made
+
+
+def _texts(value: Any) -> bool:
+    """Return True for a mapping of texts to reasons."""
+    return isinstance(value, Mapping) and all(isinstance(k, str) and v in REASONS for k, v in value.items())
+
+
+def _is_encoding(entry: Any) -> bool:
+    """Return True for the saved form of an `Encoding`."""
+    if not isinstance(entry, Mapping) or set(entry) != {field.name for field in fields(Encoding)}:
+        return False
+    kinds = {"bool": bool, "float": float, "str": str}
+    for field in fields(Encoding):
+        value = entry[field.name]
+        if field.type in kinds:
+            if type(value) is not kinds[field.type] or (field.type == "float" and not np.isfinite(value)):
+                return False
+        elif not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+            return False
+    return entry["kind"] in KINDS and set(entry["parts"]) <= set(PARTS)

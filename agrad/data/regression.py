@@ -1,0 +1,149 @@
+"""Regression data sets on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agrad.data.classification import check_finite, scaled, standardisation
+from agrad.data.order import SPLITS, permutation
+from agrad.errors import ConfigurationError, DataError
+
+if TYPE_CHECKING:
+    from agrad.data.encoder import TableEncoder
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionData:
+    """A regression data set as NumPy arrays, with a train part and a test part.
+
+    X and y are standardised by the train part; `targets` gives numbers in the units of the file.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data set, for messages.
+    X_train : numpy.ndarray
+        Scaled examples to train on, float32 or float64 of shape (n, d).
+    y_train : numpy.ndarray
+        Their standardised targets, of shape (n, k) and the same dtype.
+    X_test : numpy.ndarray
+        Scaled examples to test with, of shape (m, d).
+    y_test : numpy.ndarray
+        Their standardised targets, of shape (m, k).
+    feature_shape : tuple of int
+        The shape of one example before it was flattened to d numbers.
+    mean, scale : numpy.ndarray
+        The numbers of the scaling of X, float64 of shape (d,).
+    target_names : tuple of str
+        The names of the targets.
+    target_mean, target_scale : numpy.ndarray
+        The numbers of the scaling of y, float64 of shape (k,).
+    feature_names : tuple of str
+        The names of columns if the file has any, else empty.
+    encoder : TableEncoder or None
+        The encoder that made X of a table, else None.
+    labels : tuple of str
+        The columns of a table that had the targets.
+    about : tuple of str
+        Lines about the file: how it was read, and why these are quantities.
+    """
+
+    name: str
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    feature_shape: tuple[int, ...]
+    mean: np.ndarray
+    scale: np.ndarray
+    target_names: tuple[str, ...]
+    target_mean: np.ndarray
+    target_scale: np.ndarray
+    feature_names: tuple[str, ...] = ()
+    encoder: TableEncoder | None = None
+    labels: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+    task = "regression"
+    class_names = ()
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of an example."""
+        return int(self.X_train.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of numbers that a network has to give for an example."""
+        return len(self.target_names)
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """Return standardised targets in the units of the file.
+
+        Parameters
+        ----------
+        y : numpy.ndarray
+            Numbers of shape (n, k).
+
+        Returns
+        -------
+        numpy.ndarray
+            Float64 of shape (n, k).
+        """
+        return np.asarray(y, dtype=np.float64) * self.target_scale + self.target_mean
+
+
+def regression_dataset(
+    name: str,
+    where: str,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    mean: np.ndarray,
+    scale: np.ndarray,
+    dtype: str,
+    target_names: tuple[str, ...],
+    feature_names: tuple[str, ...] = (),
+    encoder: TableEncoder | None = None,
+    labels: tuple[str, ...] = (),
+    about: tuple[str, ...] = (),
+) -> RegressionData:
+    """Return a data set of raw examples and targets; errors name `where`."""
+    for part, y in (("train", train[1]), ("test", test[1])):
+        check_finite(f"{where}, targets of the {part} part", y)
+    target_mean, target_scale = standardisation(train[1], f"{where}, targets")
+    still = np.flatnonzero(np.ptp(train[1], axis=0) == 0)
+    if still.size:
+        raise DataError(
+            f"{where}: expected targets that vary, found only {train[1][0, still[0]]:g} in {target_names[still[0]]!r}"
+        )
+    return RegressionData(
+        name=name,
+        X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
+        y_train=scaled(train[1], target_mean, target_scale, dtype, f"{where}, targets"),
+        X_test=scaled(test[0], mean, scale, dtype, f"{where}, test part"),
+        y_test=scaled(test[1], target_mean, target_scale, dtype, f"{where}, targets"),
+        feature_shape=train[0].shape[1:] or (1,),
+        mean=mean,
+        scale=scale,
+        target_names=target_names,
+        target_mean=target_mean,
+        target_scale=target_scale,
+        feature_names=feature_names,
+        encoder=encoder,
+        labels=labels,
+        about=about,
+    )
+
+
+def random_parts(n: int, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Split range(n) at random into most and few, both sorted int64, neither empty."""
+    if not 0.0 < fraction < 1.0:
+        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
+    if n < 3:
+        raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
+    order = permutation(n, seed, SPLITS)
+    few = min(max(int(n * fraction + 0.5), 1), n - 2)
+    return np.sort(order[few:]), np.sort(order[:few])

@@ -1,0 +1,215 @@
+"""Data sets of tables: classes or quantities to learn."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.data.classification import (
+    FEW,
+    MANY,
+    WHOLE,
+    ClassificationData,
+    class_numbers,
+    float_name,
+    number_in,
+    quantities,
+    scaled_dataset,
+    stratified_split,
+)
+from agrad.data.encoder import TableEncoder
+from agrad.data.encodings import words_of
+from agrad.data.files import StrPath
+from agrad.data.regression import RegressionData, random_parts, regression_dataset
+from agrad.data.tablefiles import read_table
+from agrad.data.tables import MARKS, Table, column_number
+from agrad.errors import ConfigurationError, DataError, listed
+
+TASKS = ("auto", "classification", "regression")
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+def load_table(
+    path: StrPath,
+    label: str | int | Sequence[str | int],
+    *,
+    task: str = "auto",
+    test_fraction: float = 0.2,
+    seed: int = 0,
+    dtype: str = "float32",
+    categorical: Sequence[str | int] = (),
+    keep: Sequence[str | int] = (),
+    report: Callable[[str], None] | None = None,
+) -> ClassificationData | RegressionData:
+    """Return a data set of a table: columns to learn from, and what to learn.
+
+    A `TableEncoder` is fitted to the train part. Rows without a label are left out, with a warning.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: Parquet (.parquet), or text, see `read_csv`.
+    label : str, int or sequence of these
+        The column to learn, or several of numbers; a text may name several, separated by commas.
+    task : {"auto", "classification", "regression"}
+        "auto" is regression for several columns, and for numbers of which one is fractional, or of which there are more
+        than 20 different ones and one has fewer than 5 rows.
+    test_fraction : float
+        The share that is held out for the test part (of every class), between 0 and 1.
+    seed : int
+        The seed of the split, from 0 to 2**64 - 1.
+    dtype : str
+        The dtype of X, float32 or float64.
+    categorical, keep : sequence of str or int
+        Columns to take as words, and to keep although they look like ids; see `TableEncoder`.
+    report : function, optional
+        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+
+    Returns
+    -------
+    ClassificationData or RegressionData
+        The examples, with the encoder.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, there is no such column, nothing is left to learn from, or the labels do not fit the
+        task.
+    ConfigurationError
+        If an option is out of range.
+    """
+    dtype = float_name(dtype)
+    if task not in TASKS:
+        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+    table = read_table(path, words=lambda names: [*targets_in(names, label, repr(path)), *categorical])
+    targets = targets_in(table.names, label, table.name)
+    tell = _Once(report)
+    table = labelled(table, targets, tell)
+    features = table.select([name for name in table.names if name not in targets])
+    about, texts = [_described(features)], [words_of(table[name]) for name in targets]
+    if task == "auto":
+        task, why = task_of(texts, targets)
+        about.append(f"task: {task}, because {why}")
+    # by name, because the features have other numbers than the columns of the file
+    as_words, kept = (
+        [table.names[column_number(table.name, table.names, column)] for column in columns]
+        for columns in (categorical, keep)
+    )
+    if both := [name for name in targets if name in (*as_words, *kept)]:
+        raise ConfigurationError(f"{both[0]!r} is to be learned, and is no column to learn from")
+    encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
+    base, where = os.path.basename(os.fspath(path)), table.name
+    if task == "regression":
+        y = table.numbers(targets)
+        most, few = random_parts(len(table), test_fraction, seed, where)
+    else:
+        y, values = _classes(texts, where)
+        most, few = stratified_split(y, test_fraction, seed, where)
+    encoder.fit(features.select(rows=most))
+    X = encoder.encode(features)
+    parts = (X[most], y[most]), (X[few], y[few])
+    made: dict[str, Any] = {
+        "mean": encoder.mean,
+        "scale": encoder.scale,
+        "dtype": dtype,
+        "feature_names": encoder.names,
+        "encoder": encoder,
+        "labels": targets,
+        "about": tuple(about),
+    }
+    if task == "regression":
+        return regression_dataset(base, where, *parts, target_names=targets, **made)
+    return scaled_dataset(base, where, *parts, class_names=tuple(str(value) for value in values), **made)
+
+
+class _Once:
+    """A report that tells each line once: the parts of a table are encoded one after the other."""
+
+    def __init__(self, report: Callable[[str], None] | None) -> None:
+        self._report, self._told = report, set[str]()
+
+    def __call__(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            warnings.warn(line, stacklevel=6) if self._report is None else self._report(f"warning: {line}")
+
+
+def targets_in(names: Sequence[str], label: str | int | Sequence[str | int], name: str) -> tuple[str, ...]:
+    """Return the names of the columns to learn, in the order of `label`."""
+    if isinstance(label, str):
+        label = [label] if label.strip() in names or "," not in label else label.split(",")
+    wanted = [label] if isinstance(label, int) else list(label)
+    places = [column_number(name, names, column) for column in wanted]
+    if len({*places}) < len(places) or not places:
+        raise DataError(f"{name}: expected different columns to learn, found {listed([str(w) for w in wanted])}")
+    return tuple(names[place] for place in places)
+
+
+def task_of(texts: Sequence[np.ndarray], names: Sequence[str]) -> tuple[str, str]:
+    """Return the task for columns of labels as texts, and the reason."""
+    if len(texts) > 1:
+        return "regression", f"there are {len(texts)} columns to learn"
+    y = texts[0].astype(str)
+    different = np.unique(y).size
+    if found := quantities(y):
+        kind = "fractions" if "among" in found else "numbers"
+        return "regression", f"{names[0]!r} has {different:,} different {kind} in {y.size:,} rows"
+    kind = "words" if any(number_in(text) is None for text in set(y.tolist())) else "whole numbers"
+    few = f", {FEW} or more of each" if different > MANY else ""
+    return "classification", f"{names[0]!r} has {different:,} different {kind}{few}"
+
+
+def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) -> Table:
+    """Return the rows that have all labels."""
+    gaps = np.zeros(len(table), dtype=bool)
+    for name in targets:
+        column = table[name]
+        gaps |= column.missing
+        if column.kind == "word":
+            counts = Counter(column.values.tolist())
+            # a mark of a missing value among numbers; among words it may be one
+            if all(text in MARKS or number_in(text) is not None for text in counts):
+                gaps |= np.array([text in MARKS for text in column.values.tolist()])
+    if gaps.all():
+        raise DataError(f"{table.name}: expected labels in {listed(targets)}, found missing values only")
+    if not gaps.any():
+        return table
+    count = int(np.count_nonzero(gaps))
+    tell(f"{table.name}: {count:,} {'row' if count == 1 else 'rows'} without {listed(targets)} left out")
+    return table.select(rows=np.flatnonzero(~gaps))
+
+
+def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the class numbers (n,) of one column of labels, and the labels in order."""
+    if len(texts) > 1:
+        raise DataError(f"{where}: expected one column of classes, found {len(texts)}; several are for regression")
+    y = class_labels(texts[0])
+    found, values = class_numbers(y, f"{where}, labels")
+    if values.size < 2:
+        raise DataError(f"{where}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
+    return found, values
+
+
+def class_labels(texts: np.ndarray) -> np.ndarray:
+    """Return labels as int64 if all are whole numbers, else as text."""
+    y = texts.astype(str)
+    numbers = [number_in(text) for text in y.tolist()]
+    if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):
+        return np.array(numbers, dtype=np.float64).astype(np.int64)
+    return y
+
+
+def _described(table: Table) -> str:
+    """Return a line about the columns to learn from."""
+    kinds = Counter(column.kind for column in table.columns)
+    columns = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in kinds.most_common())
+    text = f"{len(table):,} rows, {len(table.columns)} columns to learn from ({columns})"
+    if table.delimiter is None:
+        return text
+    text += f", separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
+    return text + (", with decimal commas" if table.decimal == "," else "")

@@ -1,0 +1,207 @@
+"""``agrad train`` and a saved model on tables as people have them, on quantities, and on images."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from agrad.nn import checkpoint
+
+pytest_plugins = ["cli_fixtures"]
+pytestmark = pytest.mark.needs("safetensors")
+
+FAST = ("--hidden", "8", "--lr", "0.02")
+
+
+def homes(path, rows=300, sep=";", cities=("Rome", "Oslo", "Bern"), seed=0):
+    """Write a table with an id, missing values, words, dates, a price, and whether it is high."""
+    rng = np.random.default_rng(seed)
+    lines = [("id", "area", "city", "built", "garden", "price", "size", "high")]
+    for row in range(rows):
+        area, city, garden = float(np.round(rng.normal(90, 20), 1)), str(rng.choice(cities)), rng.random() < 0.5
+        year = int(rng.integers(1950, 2020))
+        price = 3 * area + {"Oslo": 80, "Bern": -60}.get(city, 0) + (year - 1980) + 40 * garden + rng.normal(0, 5)
+        gap = rng.random(2) < 0.05
+        lines.append(
+            (
+                *(5000 + row, "" if gap[0] else area, "" if gap[1] else city, f"{year}-0{1 + row % 9}-15"),
+                *("yes" if garden else "no", f"{price:.2f}", f"{area * 10:.1f}", "high" if price > 300 else "low"),
+            )
+        )
+    path.write_text("\n".join(sep.join(map(str, line)) for line in lines) + "\n")
+    return path
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def priced(place):
+    """Return a model of prices, with its log, report and what was printed."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import StringIO
+
+    from agrad.cli import main
+
+    data, out, err = homes(place / "homes.csv"), StringIO(), StringIO()
+    words = ["train", "--data", data, "--label", "price", *FAST, "--epochs", "40", "--patience", "4"]
+    outputs = ["--save", place / "m.st", "--log", place / "log.jsonl", "--report", place / "r.html"]
+    with redirect_stdout(out), redirect_stderr(err):
+        assert main([str(word) for word in (*words, *outputs)]) == 0
+    return place / "m.st", out.getvalue(), err.getvalue()
+
+
+def test_prices_are_learned_from_a_table_as_it_is(priced, place):
+    _, out, err = priced
+    first, *epochs, last = records(place / "log.jsonl")
+    assert (first["task"], first["validation"], first["outputs"]) == ("regression", 0.15, 1)
+    assert (first["train_examples"], first["validation_examples"], first["test_examples"]) == (204, 36, 60)
+    assert last["test_r2"] > 0.8
+    assert last["test_mse"] > last["test_mae"] > 1
+    best = min(epochs, key=lambda record: record["validation_loss"])["epoch"]
+    assert last["best_epoch"] == best
+    assert len(epochs) == min(best + 4, 40)
+    lines = out.splitlines()
+    assert "300 rows, 7 columns to learn from (3 numbers, 3 words, 1 date), separated by semicolons" in lines[0]
+    assert "task: regression, because 'price' has" in lines[1]
+    assert "--task classification" in lines[1]
+    assert "15% of the training rows are held out" in lines[2] and "--validation 0" in lines[2]
+    assert any(line.startswith("target ") and "95%" in line for line in lines)
+    assert lines[-2].startswith(f"test R2 {last['test_r2']:.4f}, MAE ")
+    assert "left out 'id'" in err and "--keep" in err
+
+
+def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend):
+    model, _, _ = priced
+    last = records(place / "log.jsonl")[-1]
+    code, out, _ = run("evaluate", model, "--quiet")
+    assert code == 0
+    assert out.startswith(f"R2 {last['test_r2']:.4f}, MAE ")
+    # columns in another order, one more, other words, tabs, and no price
+    homes(place / "new.csv", 12, ",", cities=("Rome", "Nice"), seed=1)
+    with open(place / "new.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = ["garden", "built", "extra", "area", "city", "size", "high"]
+    lines = ["\t".join(names), *("\t".join({**row, "extra": "1"}[name] for name in names) for row in rows)]
+    (place / "new.tsv").write_text("\n".join(lines) + "\n")
+    code, out, err = run("predict", model, "--data", place / "new.tsv")
+    assert code == 0
+    told = list(csv.DictReader(out.splitlines()))
+    assert list(told[0]) == ["example", "price"]
+    errors = [
+        abs(float(a["price"]) - float(b["price"])) for a, b in zip(told, rows, strict=True) if b["city"] == "Rome"
+    ]
+    assert np.median(errors) < 40
+    assert "ignored, because the training data did not have them: extra" in err
+    assert "taken as other: 'city' ('Nice')" in err
+    (place / "less.tsv").write_text("area\tcity\n90\tRome\n")
+    code, _, err = run("predict", model, "--data", place / "less.tsv")
+    assert (code, "missing: built, garden, size, high" in err) == (1, True)
+    assert run("predict", model, "--data", place / "new.tsv", "--proba")[0] == 2
+
+
+def test_a_stopped_run_goes_on_to_the_same_numbers(run, place, tmp_path):
+    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST)
+    assert run("train", *words, "--epochs", "6", "--save", tmp_path / "whole.st")[0] == 0
+    assert run("train", *words, "--epochs", "3", "--save", tmp_path / "part.st")[0] == 0
+    assert run("train", "--resume", tmp_path / "part.st", "--epochs", "6")[0] == 0
+    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
+    assert whole.keys() == part.keys()
+    assert all(np.array_equal(whole[name], part[name]) for name in whole)
+    assert any(name.startswith("early.values.") for name in whole)
+    code, _, err = run("train", "--resume", tmp_path / "part.st", "--task", "classification", "--epochs", "9")
+    assert code == 2 and "--task classification conflicts" in err
+
+
+def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
+    words = ("train", "--data", place / "homes.csv", "--label", "high", "--class-weight", "balanced", *FAST)
+    code, out, _ = run(*words, "--epochs", "8", "--save", tmp_path / "m.st", "--log", tmp_path / "log.jsonl")
+    assert code == 0
+    last = records(tmp_path / "log.jsonl")[-1]
+    assert last["test_auc"] >= last["test_accuracy"] > 0.8
+    lines = out.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("class "))
+    assert lines[at].split()[1:6] == ["examples", "precision", "recall", "F1", "taken"]
+    counts = np.array([[int(n) for n in line.split()[-2:]] for line in lines[at + 1 : at + 3]])
+    assert counts.sum() == 60
+    assert np.trace(counts) / 60 == pytest.approx(last["test_accuracy"])
+    assert f"AUC {last['test_auc']:.4f}" in lines[at + 3]
+    out = run("predict", tmp_path / "m.st", "--data", place / "homes.csv", "--proba")[1]
+    told = list(csv.DictReader(out.splitlines()))
+    assert list(told[0]) == ["example", "class", "high", "low"]
+    assert all(float(row["high"]) + float(row["low"]) == pytest.approx(1, abs=2e-6) for row in told)
+    assert {row["class"] for row in told if float(row["low"]) > 0.5} == {"low"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "phrase"),
+    [
+        (("--label", "price", "--task", "ranking"), 2, "--task: expected one of auto"),
+        (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced is for classes"),
+        (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
+        (("--label", "high,city"), 1, "expected a finite number"),
+        (("--label", "price", "--model", "conv"), 2, "--model conv: expected images"),
+        (("--label", "price", "--keep", "none"), 1, "expected a column 'none'"),
+        (("--label", "price", "--patience", "-1"), 2, "--patience: expected an integer of 0 or more"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
+    homes(place / "homes.csv")
+    found, _, err = run("train", "--data", place / "homes.csv", *words, *FAST, "--epochs", "1")
+    assert (found, phrase in err) == (code, True), err
+    assert run("train", "--task", "regression")[0] == run("train", "--keep", "a")[0] == 2
+
+
+@pytest.mark.usefixtures("priced")
+def test_the_report_is_one_page_with_charts(place):
+    page = (place / "r.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert not re.search(r"""(src|href)=|url\(|@import""", page)
+    assert page.count("<svg") == page.count("</svg>") == 4
+    for title in ("Learning curves", "Residuals", "Importance of columns", "Data", "Settings"):
+        assert f"<h2>{title}</h2>" in page
+    assert "prefers-color-scheme: dark" in page
+    bars = re.search(r'<table class="bars".*?</table>', page)[0]
+    shown = re.findall(r'<th scope="row">(\w+)</th>.*?<td class="number">(-?[\d.]+)</td>', bars)
+    falls = [float(value) for _, value in shown]
+    assert {name for name, _ in shown} == {"area", "city", "built", "garden", "size", "high"}
+    assert falls == sorted(falls, reverse=True) and falls[0] > 0.1
+    # the loss is drawn for each epoch
+    points = re.search(r'<polyline class="line0" points="([^"]+)"', page)[1].split()
+    assert len(points) == len(records(place / "log.jsonl")) - 2
+
+
+def test_a_report_shows_text_of_files_as_text(run, tmp_path):
+    rows = [f"{k},<b>{k % 2}</b>" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a<script>,y", *rows]) + "\n")
+    words = ("--data", tmp_path / "t.csv", "--label", "y", "--keep", "a<script>", *FAST, "--epochs", "1")
+    assert run("train", *words, "--report", tmp_path / "r.html")[0] == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "<script>" not in page and "<b>0</b>" not in page
+    assert "a&lt;script&gt;" in page and "&lt;b&gt;0&lt;/b&gt;" in page
+    assert run("train", *words, "--report", tmp_path / "r.csv")[0] == 2
+    (tmp_path / "other.html").write_text("<p>mine</p>")
+    assert run("train", *words, "--report", tmp_path / "other.html")[0] == 1
+    assert (tmp_path / "other.html").read_text() == "<p>mine</p>"
+
+
+def test_convolutions_are_saved_and_resumed(run, tmp_path):
+    X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
+    np.savez(tmp_path / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
+    words = ("--data", tmp_path / "images.npz", "--model", "conv", *FAST, "--dropout", "0.1")
+    assert run("train", *words, "--epochs", "4", "--save", tmp_path / "whole.st")[0] == 0
+    assert run("train", *words, "--epochs", "2", "--save", tmp_path / "part.st")[0] == 0
+    code, out, _ = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
+    assert code == 0 and "convolutions, 48-8-2 relu" in out
+    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
+    assert all(np.array_equal(whole[name], part[name]) for name in whole)
+    assert whole["1.weight"].shape == (16, 1, 3, 3)
+    assert run("evaluate", tmp_path / "part.st")[1].splitlines()[-1].startswith("accuracy 100.00%")

@@ -1,0 +1,186 @@
+"""Tables as numbers: what is fitted to a training part, and what becomes of further tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+from agrad.data import TableEncoder, read_csv, read_parquet
+from agrad.errors import ConfigurationError, DataError
+
+ROWS = 40
+
+
+def write(path, rows=ROWS, change=lambda row, cells: cells, names=None):
+    """Write a table with every kind of column; `change` makes other cells of a row."""
+    lines = [";".join(names or ("id", "height", "city", "born", "member", "one", "note"))]
+    for row in range(rows):
+        cells = {
+            "id": str(7000 + 3 * row),
+            "height": "" if row == 5 else f"{1.5 + row / 100:.2f}",
+            "city": ("Rome", "Oslo", "Bern")[row % 3] if row < ROWS - 2 else ("", "Nice")[row % 2],
+            "born": f"200{row % 10}-0{1 + row % 9}-1{row % 8}",
+            "member": ("yes", "no")[row % 2],
+            "one": "x",
+            "note": f"text {row}",
+        }
+        cells = change(row, cells)
+        lines.append(";".join(cells[name] for name in names or cells))
+    path.write_text("\n".join(lines) + "\n")
+    return read_csv(path)
+
+
+def fitted(table, **options):
+    told = []
+    encoder = TableEncoder(report=told.append, **options).fit(table)
+    return encoder, told
+
+
+def test_each_kind_of_column_becomes_numbers(tmp_path):
+    table = write(tmp_path / "t.csv")
+    encoder, told = fitted(table)
+    assert encoder.names == (
+        *("height", "height missing", "city=Bern", "city=Oslo", "city=Rome", "city=(other)", "city=(missing)"),
+        *("born year", "born month", "born weekday", "born time", "member"),
+    )
+    assert encoder.left_out == {"id": "id", "one": "constant", "note": "id"}
+    (line,) = told
+    assert "left out 'id', 'note'" in line and "--keep" in line
+    X = dict(zip(encoder.names, encoder.encode(table).T, strict=True))
+    heights = table["height"].values
+    assert X["height"][5] == np.nanmedian(heights)
+    assert np.flatnonzero(X["height missing"]).tolist() == [5]
+    marks = np.stack([X[name] for name in encoder.names if name.startswith("city=")])
+    assert marks.sum(axis=0).tolist() == [1.0] * ROWS
+    assert [X["city=(missing)"][ROWS - 2], X["city=(other)"][ROWS - 1], X["city=Rome"][0]] == [1, 1, 1]
+    days = table["born"].values.astype("datetime64[D]")
+    assert [X[f"born {part}"][3] for part in ("year", "month", "weekday")] == [2003, 4, days[3].item().weekday()]
+    assert X["born time"].min() == 0
+    assert X["born time"][3] == (days[3] - days.min()) / np.timedelta64(1, "s")
+    assert X["member"].tolist() == [1, 0] * (ROWS // 2)
+
+
+def test_quantities_are_standardised_and_marks_are_not(tmp_path):
+    table = write(tmp_path / "t.csv")
+    encoder, _ = fitted(table)
+    X = encoder.transform(table, "float64")
+    scaled = np.array([flag for encoding in encoder.encodings for flag in encoding.scaled])
+    np.testing.assert_allclose(X[:, scaled].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(X[:, scaled].std(axis=0), 1, rtol=1e-12)
+    assert set(np.unique(X[:, ~scaled])) == {0.0, 1.0}
+    assert encoder.transform(table).dtype == np.float32
+    places = encoder.parts
+    assert [encoder.names[places["born"]][0], encoder.names[places["member"]]] == ["born year", ("member",)]
+
+
+def test_an_encoder_comes_back_from_json(tmp_path):
+    table = write(tmp_path / "t.csv")
+    encoder, _ = fitted(table)
+    saved = json.loads(json.dumps(encoder.as_metadata()))
+    again = TableEncoder.from_metadata(saved, encoder.mean, encoder.scale)
+    again.report = [].append
+    assert np.array_equal(again.transform(table), encoder.transform(table))
+    for change in (
+        {},
+        {"columns": []},
+        {"left_out": {"id": "no reason"}},
+        {"columns": [{**saved["columns"][0], "kind": "image"}]},
+        {"columns": [{**saved["columns"][0], "fill": "1"}]},
+        {"columns": [saved["columns"][0]] * 2},
+        {"columns": saved["columns"][:-1]},
+    ):
+        with pytest.raises(DataError, match="expected"):
+            TableEncoder.from_metadata({**saved, **change} if change else {}, encoder.mean, encoder.scale)
+
+
+def test_further_tables_are_matched_by_name(tmp_path):
+    table = write(tmp_path / "t.csv")
+    encoder, told = fitted(table)
+    expected = encoder.transform(table)
+    names = ["member", "born", "more", "city", "height"]
+    other = write(tmp_path / "other.csv", change=lambda row, cells: {**cells, "more": "1"}, names=names)
+    told.clear()
+    assert np.array_equal(encoder.transform(other), expected)
+    assert "ignored, because the training data did not have them: more" in told[0]
+    fewer = write(tmp_path / "fewer.csv", names=["member", "height"])
+    with pytest.raises(DataError, match=r"missing: city, born"):
+        encoder.transform(fewer)
+    with pytest.raises(DataError, match="call its method fit"):
+        TableEncoder().transform(table)
+
+
+def test_what_training_did_not_have_is_told_once(tmp_path):
+    encoder, told = fitted(write(tmp_path / "t.csv"))
+    told.clear()
+    new = write(tmp_path / "new.csv", 6, lambda row, cells: {**cells, "city": f"Town {row % 2}", "member": ""})
+    X = dict(zip(encoder.names, encoder.encode(new).T, strict=True))
+    assert X["city=(other)"].tolist() == [1.0] * 6
+    assert X["member"].tolist() == [0.5] * 6
+    assert len(told) == 2
+    assert "'member': 6 missing values, of which training had none" in told[0]
+    assert "'city' ('Town 0', 'Town 1')" in told[1]
+    # without rare words in training, nothing stands for an unknown one
+    plain, _ = fitted(write(tmp_path / "plain.csv", ROWS - 2))
+    assert plain.encode(new)[:, plain.parts["city"]].sum() == 0
+
+
+def test_a_few_wrong_cells_are_missing_and_more_are_an_error(tmp_path):
+    def wrong(*rows):
+        return lambda row, cells: {**cells, "height": "tall" if row in rows else cells["height"]}
+
+    table = write(tmp_path / "t.csv", change=wrong(7))
+    encoder, told = fitted(table)
+    assert encoder.encodings[0].kind == "number"
+    assert np.flatnonzero(encoder.encode(table)[:, 1]).tolist() == [5, 7]
+    assert any("column 'height': expected a number, found 'tall' in line 9; taken as missing" in line for line in told)
+    with pytest.raises(DataError, match=r"line 3, column 'height': expected a number, found 'tall'"):
+        encoder.encode(write(tmp_path / "few.csv", 8, wrong(1)))
+    with pytest.raises(DataError, match="expected numbers as in training, found dates"):
+        encoder.encode(write(tmp_path / "dates.csv", 8, lambda row, cells: {**cells, "height": cells["born"]}))
+    with pytest.raises(DataError, match=r"line 4, column 'height': expected a finite number"):
+        encoder.encode(
+            write(tmp_path / "inf.csv", 8, lambda row, cells: {**cells, "height": "inf" if row == 2 else "1"})
+        )
+
+
+def test_ids_can_be_kept_and_codes_taken_as_words(tmp_path):
+    table = write(tmp_path / "t.csv", change=lambda row, cells: {**cells, "one": str(row % 3)})
+    assert fitted(table, keep=["id"])[0].columns[0] == "id"
+    encoder, _ = fitted(table, categorical=["one"])
+    assert encoder.names[-3:] == ("one=0", "one=1", "one=2")
+    assert encoder.words == ("city", "one")
+    assert fitted(table, max_categories=1)[0].encodings[1].categories == ("Oslo",)
+    assert "city" not in fitted(table, min_count=30)[0].columns
+    with pytest.raises(DataError, match="expected a column 'none'"):
+        fitted(table, keep=["none"])
+    with pytest.raises(ConfigurationError, match="min_count"):
+        TableEncoder(min_count=0)
+    with pytest.raises(DataError, match="found none to use"):
+        fitted(table.select(["id", "note"]))
+
+
+def test_dates_in_another_form_are_named(tmp_path):
+    table = write(
+        tmp_path / "t.csv", change=lambda row, cells: {**cells, "note": f"{1 + row % 28}/{1 + row // 28}/2024"}
+    )
+    encoder, told = fitted(table)
+    assert encoder.left_out["note"] == "dates"
+    assert any("'note'" in line and "2026-01-31" in line for line in told)
+
+
+@pytest.mark.needs("pyarrow")
+def test_parquet_is_encoded_as_text_is(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    table = write(tmp_path / "t.csv")
+    columns = {
+        c.name: pyarrow.array([None if gap else x for x, gap in zip(c.values.tolist(), c.missing, strict=True)])
+        for c in table.columns
+        if c.kind != "date"
+    }
+    columns["born"] = pyarrow.array(table["born"].values)
+    columns["member"] = pyarrow.array([word == "yes" for word in table["member"].values])
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    encoder, _ = fitted(table)
+    assert np.array_equal(encoder.transform(read_parquet(tmp_path / "t.parquet")), encoder.transform(table))

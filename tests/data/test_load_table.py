@@ -1,0 +1,101 @@
+"""Data sets of tables: classes or quantities, told apart by what the labels are."""
+
+import numpy as np
+import pytest
+
+from agrad.data import ClassificationData, RegressionData, load_npz, load_table
+from agrad.errors import ConfigurationError, DataError
+
+
+def write(path, target, rows=60, sep=","):
+    rng = np.random.default_rng(0)
+    lines = [sep.join(("a", "b", "y"))]
+    lines += [sep.join((f"{rng.normal():.4f}", "uv"[row % 2], str(target(row)))) for row in range(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "why"),
+    [
+        (lambda row: f"{row / 7:.3f}", "regression", "'y' has 60 different fractions in 60 rows"),
+        (lambda row: row * 3, "regression", "'y' has 60 different numbers in 60 rows"),
+        (lambda row: row % 12, "classification", "'y' has 12 different whole numbers"),
+        (lambda row: f"k{row % 3}", "classification", "'y' has 3 different words"),
+    ],
+)
+def test_the_task_is_found_by_the_labels(tmp_path, target, task, why):
+    found = load_table(write(tmp_path / "t.csv", target, sep=";"), "y")
+    assert found.task == task
+    assert found.about == (
+        "60 rows, 2 columns to learn from (1 number, 1 word), separated by semicolons",
+        f"task: {task}, because {why}",
+    )
+    assert isinstance(found, RegressionData if task == "regression" else ClassificationData)
+    assert found.feature_names == ("a", "b=u", "b=v")
+    assert found.labels == ("y",)
+
+
+def test_targets_are_standardised_by_the_train_part(tmp_path):
+    found = load_table(write(tmp_path / "t.tsv", lambda row: 1000 + 5 * row, sep="\t"), "y", dtype="float64")
+    assert (found.X_train.shape, found.X_test.shape, found.y_test.shape) == ((48, 3), (12, 3), (12, 1))
+    np.testing.assert_allclose([found.y_train.mean(), found.y_train.std()], [0, 1], atol=1e-12)
+    targets = np.concatenate([found.targets(found.y_train), found.targets(found.y_test)])
+    np.testing.assert_allclose(np.sort(targets[:, 0]), 1000 + 5 * np.arange(60))
+
+
+def test_several_columns_are_learned_together(tmp_path):
+    path = write(tmp_path / "t.csv", lambda row: row / 7)
+    found = load_table(path, "y,a")
+    assert (found.target_names, found.feature_names, found.n_outputs) == (("y", "a"), ("b=u", "b=v"), 2)
+    for label, error in ((["y", "y"], "different columns"), ("y,none", "a column 'none'"), ("y,b", "a finite number")):
+        with pytest.raises(DataError, match=error):
+            load_table(path, label)
+    with pytest.raises(DataError, match="one column of classes"):
+        load_table(path, "y,a", task="classification")
+
+
+def test_a_task_can_be_asked_for(tmp_path):
+    path = write(tmp_path / "t.csv", lambda row: row % 4)
+    assert load_table(path, "y", task="regression").target_names == ("y",)
+    assert load_table(path, "y").class_names == ("0", "1", "2", "3")
+    many = write(tmp_path / "many.csv", lambda row: row // 2)
+    assert load_table(many, "y", task="classification").n_classes == 30
+    with pytest.raises(ConfigurationError, match="task"):
+        load_table(path, "y", task="ranking")
+    with pytest.raises(DataError, match="targets that vary"):
+        load_table(write(tmp_path / "still.csv", lambda row: 1), "y", task="regression")
+    with pytest.raises(ConfigurationError, match="'y' is to be learned"):
+        load_table(path, "y", keep=["y"])
+    # columns have the numbers that they have in the file
+    path.write_text("y,code\n" + "".join(f"{row % 2},{row % 3}\n" for row in range(30)))
+    assert load_table(path, 0, categorical=[1]).feature_names == ("code=0", "code=1", "code=2")
+
+
+def test_rows_without_a_label_are_left_out(tmp_path):
+    path = write(tmp_path / "t.csv", lambda row: "" if row in (3, 4) else "NA" if row == 9 else row / 7)
+    with pytest.warns(UserWarning, match="3 rows without y left out"):
+        found = load_table(path, "y")
+    assert found.y_train.shape[0] + found.y_test.shape[0] == 57
+    with pytest.raises(DataError, match="missing values only"):
+        load_table(write(tmp_path / "none.csv", lambda row: ""), "y")
+
+
+def test_an_archive_may_hold_quantities(tmp_path):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    y = X @ np.array([1.0, -2.0, 0.5])
+    np.savez(tmp_path / "one.npz", X=X, y=y)
+    found = load_npz(tmp_path / "one.npz", task="auto")
+    assert (found.task, found.target_names, found.y_train.shape) == ("regression", ("y",), (40, 1))
+    with pytest.raises(DataError, match="regression"):
+        load_npz(tmp_path / "one.npz")
+    np.savez(tmp_path / "two.npz", X=X[:40], y=np.stack([y, -y], axis=1)[:40], X_test=X[40:], y_test=np.ones((10, 2)))
+    found = load_npz(tmp_path / "two.npz", task="auto")
+    assert (found.target_names, found.y_test.shape) == (("y0", "y1"), (10, 2))
+    np.savez(tmp_path / "bad.npz", X=X, y=np.where(np.arange(50) == 7, np.nan, y))
+    with pytest.raises(DataError, match=r"y: X?.*nan at example 7"):
+        load_npz(tmp_path / "bad.npz", task="regression")
+    np.savez(tmp_path / "words.npz", X=X, y=np.array(["a", "b"] * 25))
+    with pytest.raises(DataError, match="expected numbers of shape"):
+        load_npz(tmp_path / "words.npz", task="regression")
+    assert load_npz(tmp_path / "words.npz", task="auto").task == "classification"
