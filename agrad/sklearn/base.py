@@ -1,4 +1,4 @@
-"""What all estimators share: checks of data, the course of a fit, and its records."""
+"""The base of all estimators: checks of data, the course of a fit, its records."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ROWS = 4096
 def check_number(
     name: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False, above: bool = False
 ) -> None:
-    """Raise ``ConfigurationError`` unless a value is a number from ``low`` to ``high``.
+    """Raise ``ConfigurationError`` unless a value is a number of a range.
 
-    whole: True for integers. above: True if it must be greater than ``low``.
+    low, high: The range. whole: True for integers. above: True if ``low`` is not in the range.
     """
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     good = isinstance(value, kinds) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What the multilayer perceptrons share: network, loss and rates."""
+"""The base of the multilayer perceptrons: network, loss and rates."""
 
 from __future__ import annotations
 
