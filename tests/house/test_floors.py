@@ -47,6 +47,7 @@ FLOORS: dict[str, int] = {
     "agrad.random": 9,
     "agrad.scipy": 9,
     "agrad.tree": 9,
+    "agrad.sklearn": 10,
     "agrad.train": 10,
     "agrad.cli": 11,
     "agrad.__main__": 11,

@@ -32,6 +32,7 @@ BUDGETS = {
     "optim": 2220,
     "random": 480,
     "scipy": 5600,
+    "sklearn": 1050,
     "solvers": 1410,
     "testing": 880,
     "train": 1790,

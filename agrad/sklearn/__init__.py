@@ -1,0 +1,13 @@
+"""Estimators for scikit-learn: multilayer perceptrons, and any network."""
+
+from agrad.errors import MissingExtraError
+
+try:
+    import sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("agrad.sklearn needs scikit-learn: pip install 'agrad[sklearn]'") from error
+
+from agrad.sklearn.mlp import MLPClassifier, MLPRegressor
+from agrad.sklearn.network import NetworkClassifier, NetworkRegressor
+
+__all__ = ["MLPClassifier", "MLPRegressor", "NetworkClassifier", "NetworkRegressor"]

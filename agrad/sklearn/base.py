@@ -1,0 +1,313 @@
+"""The base of all estimators: checks of data, the course of a fit, its records."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+import agrad
+from agrad.errors import ConfigurationError, DataError
+from agrad.nn import Module
+from agrad.sklearn.arrays import Place, Result, dtype_name, dtypes_for, host, place_for, rows
+from agrad.sklearn.training import Examples, Training, predicted
+
+ROWS = 4096
+"""The number of rows that outputs are computed for at a time."""
+
+
+def check_number(
+    name: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False, above: bool = False
+) -> None:
+    """Raise ``ConfigurationError`` unless a value is a number of a range.
+
+    low, high: The range. whole: True for integers. above: True if ``low`` is not in the range.
+    """
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    good = isinstance(value, kinds) and not isinstance(value, bool)
+    if not good or not low <= value <= high or (above and value == low):
+        kind = "an integer" if whole else "a number"
+        limit = f"above {low}" if above else f"of {low} or more"
+        limit += "" if high == math.inf else f" and at most {high}"
+        raise ConfigurationError(f"{name} is {kind} {limit}, not {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise ``ConfigurationError`` unless a value is one of some words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+class Estimator(BaseEstimator):
+    """Base class of the estimators.
+
+    A subclass has ``_network``, ``_optimizer`` and ``_objective``, and the half that knows the kind of targets:
+    ``Classifier`` or ``Regressor``.
+    """
+
+    module_: Module
+    _training: Training
+    _place: Place
+    _inputs: Result
+
+    # ------------------------------------------------------------------ what subclasses fill in
+
+    def _check_settings(self) -> None:
+        """Check parameters that are not checked where they are used."""
+        self._epochs()
+        check_number("n_iter_no_change", self.n_iter_no_change, 1, whole=self.n_iter_no_change != math.inf)
+        check_number("tol", self.tol, 0)
+        if self.early_stopping:
+            check_number("validation_fraction", self.validation_fraction, 0, 1, above=True)
+        if self.batch_size != "auto":
+            check_number("batch_size (if not 'auto')", self.batch_size, 1, whole=True)
+
+    def _epochs(self) -> int:
+        """Return the largest number of epochs."""
+        raise NotImplementedError
+
+    def _network(self, features: tuple[int, ...], outputs: int, place: Place, dtype: str) -> Module:
+        """Return a new network. Draws come from ``_random``."""
+        raise NotImplementedError
+
+    def _objective(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
+        """Return the loss of a batch."""
+        raise NotImplementedError
+
+    def _optimizer(self, module: Module) -> Any:
+        """Return a new optimizer of the module's parameters, or None."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ data
+
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            allow_nd=self._takes_images,
+            dtype=dtypes_for(X, self.dtype),
+            multi_output=True,
+            y_numeric=is_regressor(self),
+        )
+
+    _takes_images = False
+    """True if inputs may have more than two axes."""
+
+    def _checked_weights(self, weights: Any, X: Any, dtype: str) -> np.ndarray | None:
+        """Return weights of the examples on the host, or None if they are all 1."""
+        if weights is None:
+            return None
+        if isinstance(weights, Real):
+            weights = np.full(X.shape[0], weights)
+        found = check_array(host(weights), ensure_2d=False, dtype=dtype, input_name="sample_weight")
+        if found.ndim != 1:
+            raise DataError(f"Sample weights must be 1D array or scalar, found an array of shape {found.shape}")
+        if found.shape[0] != X.shape[0]:
+            raise DataError(f"sample_weight.shape == {found.shape}, expected ({X.shape[0]},)")
+        if (found < 0).any():
+            raise DataError("Negative values in data passed to `sample_weight`")
+        if not found.any():
+            raise DataError("Sample weights must contain at least one non-zero number.")
+        return found
+
+    # ------------------------------------------------------------------ fit
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, incremental: bool = False) -> Any:
+        self._check_settings()
+        fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
+        X, y = self._checked(X, y, reset=fresh)
+        dtype = dtype_name(X)
+        self._inputs = Result.like(X)
+        check_consistent_length(X, y)
+        weights = self._checked_weights(sample_weight, X, dtype)
+        targets = self._targets(host(y), fresh, incremental, dtype)
+        if weights is not None and not weights.all():  # an example of weight 0 is none
+            kept = np.flatnonzero(weights)
+            X, targets, weights = rows(X, kept), targets[kept], weights[kept]
+        self._random = check_random_state(self.random_state)
+        place = place_for(X, self.backend, self.device)
+        if fresh:
+            self._begin(X.shape[1:], place, dtype)
+        elif place != self._place:
+            self._place = place
+            self.module_.to(place.backend).to(place.device)
+            self._training = self._trained(self.module_, place)
+        elif not incremental:
+            self._training = self._trained(self.module_, place)
+        if fresh or not incremental:
+            self.n_iter_ = 0
+        self._run(X, targets, weights, incremental)
+        if not all(np.isfinite(p.detach().numpy()).all() for p in self.module_.parameters()):
+            raise DataError(
+                "the fit has made parameters that are not finite: scale the data (StandardScaler), or lower the "
+                "learning rate"
+            )
+        return self
+
+    def _begin(self, features: tuple[int, ...], place: Place, dtype: str) -> None:
+        """Make the network, and empty records."""
+        module = self._network(features, self._outputs_wanted(), place, dtype).eval()
+        training = self._trained(module, place)
+        self.module_, self._training, self._place = module, training, place
+        self.n_iter_, self.t_ = 0, 0
+        self.loss_curve_: list[float] = []
+        self._stale = 0
+        if self.early_stopping:
+            self.validation_scores_: list[float] | None = []
+            self.best_validation_score_: float | None = -math.inf
+            self.best_loss_: float | None = None
+        else:
+            self.validation_scores_ = self.best_validation_score_ = None
+            self.best_loss_ = math.inf
+        self._best: Mapping[str, np.ndarray] | None = None
+
+    def _trained(self, module: Module, place: Place) -> Training:
+        return Training(module, self._objective, self._optimizer(module), place)
+
+    def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:
+        """Train for the epochs of a call."""
+        if self.early_stopping and incremental:
+            raise ConfigurationError("partial_fit does not support early_stopping=True")
+        held: tuple[Any, ...] | None = None
+        if self.early_stopping:
+            X, targets, weights, held = self._held_out(X, targets, weights)
+        examples = Examples(X, targets, weights, self._place)
+        size = min(200 if self.batch_size == "auto" else int(self.batch_size), examples.size)
+        order = np.arange(examples.size)
+        self.n_iter_ = 0
+        epochs = 1 if incremental else self._epochs()
+        try:
+            for _ in range(epochs):
+                if self.shuffle:
+                    order = order[self._permutation(examples.size)]
+                self.loss_ = self._training.epoch(examples, size, order if self.shuffle else None)
+                self.n_iter_ += 1
+                self.t_ += examples.size
+                self.loss_curve_.append(self.loss_)
+                if self.verbose:
+                    print(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
+                self._judge(held)
+                if self._epoch_ends() or incremental:
+                    break
+            else:
+                self._out_of_epochs()
+        except KeyboardInterrupt:
+            warnings.warn("Training interrupted by user.", stacklevel=4)
+        finally:
+            self.module_.eval()
+        if held is not None and self._best is not None:
+            self.module_.load_state_dict(self._best)
+
+    def _permutation(self, size: int) -> np.ndarray:
+        """Draw an order as ``sklearn.utils.shuffle`` does, without its slow checks."""
+        order = np.arange(size)
+        self._random.shuffle(order)
+        return order
+
+    def _held_out(self, X: Any, targets: np.ndarray, weights: Any) -> tuple[Any, ...]:
+        """Split a part off to judge the network by."""
+        stratify = targets if self._stratified() else None
+        train, test = train_test_split(
+            np.arange(X.shape[0]), random_state=self._random, test_size=self.validation_fraction, stratify=stratify
+        )
+        if len(test) < 2:
+            raise DataError(
+                f"the validation set has {len(test)} examples; raise validation_fraction ({self.validation_fraction})"
+            )
+
+        def part(indices: np.ndarray) -> tuple[Any, Any, Any]:
+            return rows(X, indices), targets[indices], None if weights is None else weights[indices]
+
+        return (*part(train), part(test))
+
+    def _judge(self, held: tuple[Any, ...] | None) -> None:
+        """Count the epochs without an improvement."""
+        if held is None:
+            loss, best = self.loss_curve_[-1], self.best_loss_
+            if best is None:  # an earlier fit with early stopping
+                best = math.inf
+            self._stale = self._stale + 1 if loss > best - self.tol else 0
+            self.best_loss_ = min(loss, best)
+            return
+        x, y, weights = held
+        self.module_.eval()
+        score = self._score_of(x, y, weights)
+        if self.validation_scores_ is None or self.best_validation_score_ is None:
+            self.validation_scores_, self.best_validation_score_ = [], -math.inf
+        self.validation_scores_.append(score)
+        if self.verbose:
+            print(f"Validation score: {score:f}")
+        self._stale = self._stale + 1 if score < self.best_validation_score_ + self.tol else 0
+        if score > self.best_validation_score_:
+            self.best_validation_score_ = score
+            self._best = self.module_.state_dict()
+
+    def _epoch_ends(self) -> bool:
+        """Return True to end the fit."""
+        if self._stale <= self.n_iter_no_change:
+            return False
+        if self.verbose:
+            what = "Validation score" if self.early_stopping else "Training loss"
+            print(f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs.")
+        self._stale = 0
+        return self._stops()
+
+    def _stops(self) -> bool:
+        """Return True to end a fit that improves no more."""
+        return True
+
+    def _out_of_epochs(self) -> None:
+        """Tell that the fit has not converged."""
+        warnings.warn(
+            f"Stochastic Optimizer: Maximum iterations ({self._epochs()}) reached and the optimization hasn't "
+            "converged yet.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    # ------------------------------------------------------------------ outputs
+
+    def _raw(self, X: Any) -> agrad.Tensor:
+        """Return the outputs of the network of checked inputs, where it computes."""
+        return predicted(self.module_, X, self._place, ROWS)
+
+    def _given(self, X: Any, method: str) -> agrad.Tensor:
+        """Return the outputs of the network of inputs that a user gives to a method."""
+        check_is_fitted(self, "module_")
+        if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
+            raise DataError(
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
+                "those passed to fit(): move them there, or fit again"
+            )
+        dtype = next((p.dtype.name for p in self.module_.parameters()), "float64")
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            allow_nd=self._takes_images,
+            dtype=dtypes_for(X, dtype if dtype in ("float32", "float64") else None),
+        )
+        return self._raw(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "module_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.array_api_support = True
+        return tags

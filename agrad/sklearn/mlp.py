@@ -1,0 +1,464 @@
+"""Multilayer perceptrons with the parameters of scikit-learn's."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+import agrad
+from agrad import nn
+from agrad.errors import DataError
+from agrad.sklearn.base import check_choice
+from agrad.sklearn.kinds import Classifier, Regressor
+from agrad.sklearn.perceptron import Perceptron, has_epochs
+
+
+class MLPClassifier(Classifier, Perceptron):
+    """Classify by a multilayer perceptron, with scikit-learn's parameters.
+
+    The loss is the cross entropy of the softmax, or of the logistic function for two classes and for several labels.
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int
+        The width of each hidden layer.
+    activation : {"identity", "logistic", "tanh", "relu"}
+        The function after each hidden layer.
+    solver : {"adam", "sgd", "lbfgs"}
+        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+    alpha : float
+        The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
+    batch_size : int or "auto"
+        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+    learning_rate : {"constant", "invscaling", "adaptive"}
+        The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
+        by 5 when the fit improves no more.
+    learning_rate_init : float
+        The learning rate at the start.
+    power_t : float
+        The exponent of ``"invscaling"``.
+    max_iter : int
+        The largest number of epochs, or of iterations of ``"lbfgs"``.
+    shuffle : bool
+        True to take the examples in a new order in each epoch.
+    random_state : int, numpy.random.RandomState or None
+        The source of initial weights, orders and dropout.
+    tol : float
+        The least improvement that counts.
+    verbose : bool
+        True to print the loss of each epoch.
+    warm_start : bool
+        True to go on from the last fit.
+    momentum : float
+        The momentum of ``"sgd"``.
+    nesterovs_momentum : bool
+        True for Nesterov's momentum.
+    early_stopping : bool
+        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+    validation_fraction : float
+        The part of the examples that is held out.
+    beta_1, beta_2 : float
+        The shares of the moments that a step of ``"adam"`` keeps.
+    epsilon : float
+        The term of ``"adam"`` that prevents a division by a small denominator.
+    n_iter_no_change : int or inf
+        The number of epochs without an improvement after which a fit ends.
+    max_fun : int
+        The largest number of evaluations of ``"lbfgs"``.
+    dropout : float
+        The probability to zero an element after each hidden layer in training.
+    backend : str or None
+        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+    device : device or None
+        Its device.
+    dtype : {"float32", "float64"} or None
+        The dtype to compute in. The default is that of the input, and float64 for integers.
+
+    Attributes
+    ----------
+    module_ : Module
+        The network.
+    classes_ : numpy.ndarray
+        The classes.
+    coefs_, intercepts_ : list of numpy.ndarray
+        Weights (inputs, outputs) and biases (outputs,) of the layers, for reading.
+    loss_, best_loss_ : float
+        The loss of the last epoch, and the lowest one (None with ``early_stopping``).
+    loss_curve_, validation_scores_ : list of float
+        The loss and the score of each epoch (``validation_scores_`` is None without ``early_stopping``).
+    best_validation_score_ : float or None
+        The best score.
+    n_iter_, t_ : int
+        The epochs of the last call, and the examples seen by the steps.
+    n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
+        As of scikit-learn's estimator.
+
+    Notes
+    -----
+    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
+    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
+    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from agrad.sklearn import MLPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MLPClassifier(solver="lbfgs", random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: int | str = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        max_fun: int = 15000,
+        dropout: float = 0.0,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.dropout = dropout
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features).
+        y : array
+            Classes of shape (n,), or 0 and 1 of shape (n, labels).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more.
+
+        Returns
+        -------
+        MLPClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @available_if(has_epochs)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Take the steps of one epoch, from where the last call ended.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features).
+        y : array
+            Classes of shape (n,), or 0 and 1 of shape (n, labels).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more.
+        classes : array or None
+            All classes, needed at the first call.
+
+        Returns
+        -------
+        MLPClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        """
+        return self._fit_part(X, y, sample_weight, classes)
+
+    def _out_activation(self, outputs: int) -> str:
+        return "logistic" if self._multilabel or outputs == 1 else "softmax"
+
+    def _losses(self, z: Any, y: Any) -> Any:
+        if self.out_activation_ == "softmax":
+            return agrad.cross_entropy(z, y, reduction="none")
+        return agrad.sum(nn.functional.binary_cross_entropy_with_logits(z, y, reduction="none"), axis=-1)
+
+
+class MLPRegressor(Regressor, Perceptron):
+    """Predict numbers by a multilayer perceptron, with scikit-learn's parameters.
+
+    The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
+    Parameters
+    ----------
+    loss : {"squared_error", "poisson"}
+        The loss. With ``"poisson"`` predictions are exponentials of the network's outputs.
+    hidden_layer_sizes : int or sequence of int
+        The width of each hidden layer.
+    activation : {"identity", "logistic", "tanh", "relu"}
+        The function after each hidden layer.
+    solver : {"adam", "sgd", "lbfgs"}
+        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+    alpha : float
+        The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
+    batch_size : int or "auto"
+        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+    learning_rate : {"constant", "invscaling", "adaptive"}
+        The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
+        by 5 when the fit improves no more.
+    learning_rate_init : float
+        The learning rate at the start.
+    power_t : float
+        The exponent of ``"invscaling"``.
+    max_iter : int
+        The largest number of epochs, or of iterations of ``"lbfgs"``.
+    shuffle : bool
+        True to take the examples in a new order in each epoch.
+    random_state : int, numpy.random.RandomState or None
+        The source of initial weights, orders and dropout.
+    tol : float
+        The least improvement that counts.
+    verbose : bool
+        True to print the loss of each epoch.
+    warm_start : bool
+        True to go on from the last fit.
+    momentum : float
+        The momentum of ``"sgd"``.
+    nesterovs_momentum : bool
+        True for Nesterov's momentum.
+    early_stopping : bool
+        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+    validation_fraction : float
+        The part of the examples that is held out.
+    beta_1, beta_2 : float
+        The shares of the moments that a step of ``"adam"`` keeps.
+    epsilon : float
+        The term of ``"adam"`` that prevents a division by a small denominator.
+    n_iter_no_change : int or inf
+        The number of epochs without an improvement after which a fit ends.
+    max_fun : int
+        The largest number of evaluations of ``"lbfgs"``.
+    dropout : float
+        The probability to zero an element after each hidden layer in training.
+    backend : str or None
+        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+    device : device or None
+        Its device.
+    dtype : {"float32", "float64"} or None
+        The dtype to compute in. The default is that of the input, and float64 for integers.
+
+    Attributes
+    ----------
+    module_ : Module
+        The network.
+    coefs_, intercepts_ : list of numpy.ndarray
+        Weights (inputs, outputs) and biases (outputs,) of the layers, for reading.
+    loss_, best_loss_ : float
+        The loss of the last epoch, and the lowest one (None with ``early_stopping``).
+    loss_curve_, validation_scores_ : list of float
+        The loss and the score of each epoch (``validation_scores_`` is None without ``early_stopping``).
+    best_validation_score_ : float or None
+        The best score.
+    n_iter_, t_ : int
+        The epochs of the last call, and the examples seen by the steps.
+    n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
+        As of scikit-learn's estimator.
+
+    Notes
+    -----
+    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
+    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
+    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from agrad.sklearn import MLPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 40)[:, None]
+    >>> model = MLPRegressor(solver="lbfgs", random_state=0).fit(X, X[:, 0] ** 2)
+    >>> bool(model.score(X, X[:, 0] ** 2) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: int | str = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        max_fun: int = 15000,
+        dropout: float = 0.0,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.dropout = dropout
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features).
+        y : array
+            Numbers of shape (n,), or (n, outputs).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more.
+
+        Returns
+        -------
+        MLPRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @available_if(has_epochs)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take the steps of one epoch, from where the last call ended.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features).
+        y : array
+            Numbers of shape (n,), or (n, outputs).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more.
+
+        Returns
+        -------
+        MLPRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        """
+        return self._fit(X, y, sample_weight, incremental=True)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_choice("loss", self.loss, ("squared_error", "poisson"))
+
+    def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
+        found = super()._targets(y, fresh, incremental, dtype)
+        if self.loss == "poisson" and (found < 0).any():
+            raise DataError("loss='poisson' takes targets of 0 or more")
+        return found
+
+    def _out_activation(self, outputs: int) -> str:
+        return "exp" if self.loss == "poisson" else "identity"
+
+    def _numbers(self, z: agrad.Tensor) -> agrad.Tensor:
+        return agrad.exp(z) if self.out_activation_ == "exp" else z
+
+    def _losses(self, z: Any, y: Any) -> Any:
+        if self.out_activation_ == "exp":
+            return agrad.sum(y * agrad.log(agrad.where(y > 0, y, 1.0)) - y * z - y + agrad.exp(z), axis=-1)
+        return agrad.sum((z - y) ** 2, axis=-1) * 0.5

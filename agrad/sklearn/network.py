@@ -1,0 +1,379 @@
+"""Estimators around any network."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from agrad import nn
+from agrad.sklearn.kinds import Classifier, Regressor
+from agrad.sklearn.wrapping import Network
+
+
+class NetworkClassifier(Classifier, Network):
+    """Classify by a network.
+
+    The network returns a logit for each class.
+
+    Parameters
+    ----------
+    module : Module, or function of (n_features, n_outputs)
+        The network. A Module is copied and trained on from its values. A function or class is called at each fit, with
+        the number of columns of X (a tuple for more axes) and the number of classes or labels.
+    loss : Module, function or None
+        A function of (output, target) that returns the mean loss of a batch. Targets are
+        integers of shape (n,), or 0.0 and 1.0 of shape (n, labels) for several labels. The default is the cross
+        entropy, or the binary one of several labels.
+    optimizer : str, class or function
+        ``"adam"``, ``"adamw"``, ``"sgd"`` or another name of a class of ``agrad.optim`` in any case, such a class, or a
+        function of (parameters, lr=...).
+    optimizer_params : dict or None
+        More arguments of the optimizer.
+    lr : float or function
+        The learning rate, or a schedule: a function of the number of steps taken.
+    epochs : int
+        The number of epochs.
+    batch_size : int or "auto"
+        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+    shuffle : bool
+        True to take the examples in a new order in each epoch.
+    callbacks : sequence of functions
+        Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
+        ``score``. One that returns True ends the fit.
+    random_state : int, numpy.random.RandomState or None
+        The source of initial values, orders and dropout.
+    early_stopping : bool
+        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+    validation_fraction : float
+        The part of the examples that is held out.
+    n_iter_no_change : int or inf
+        The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
+    tol : float
+        The least improvement of the score that counts.
+    warm_start : bool
+        True to go on from the last fit.
+    verbose : bool
+        True to print the loss of each epoch.
+    backend : str or None
+        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+    device : device or None
+        Its device.
+    dtype : {"float32", "float64"} or None
+        The dtype to compute in. The default is that of the input, and float64 for integers.
+
+    Attributes
+    ----------
+    module_ : Module
+        The network.
+    classes_ : numpy.ndarray
+        The classes.
+    loss_, best_loss_ : float
+        The loss of the last epoch, and the lowest one (None with ``early_stopping``).
+    loss_curve_, validation_scores_ : list of float
+        The loss and the score of each epoch (``validation_scores_`` is None without ``early_stopping``).
+    best_validation_score_ : float or None
+        The best score.
+    n_iter_, t_ : int
+        The epochs of the last call, and the examples seen by the steps.
+    n_features_in_, feature_names_in_
+        As of scikit-learn's estimators.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from agrad import nn
+    >>> from agrad.sklearn import NetworkClassifier
+    >>> def make(n_features, n_outputs):
+    ...     return nn.Sequential(nn.Linear(n_features, 16), nn.Tanh(), nn.Linear(16, n_outputs))
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NetworkClassifier(make, lr=0.02, epochs=40, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        loss: Any = None,
+        optimizer: Any = "adam",
+        optimizer_params: Any = None,
+        lr: float = 0.001,
+        epochs: int = 20,
+        batch_size: int | str = 128,
+        shuffle: bool = True,
+        callbacks: Any = (),
+        random_state: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: float = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: bool = False,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.optimizer = optimizer
+        self.optimizer_params = optimizer_params
+        self.lr = lr
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features), or of more axes.
+        y : array
+            Classes of shape (n,), or 0 and 1 of shape (n, labels).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+
+        Returns
+        -------
+        NetworkClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        ShapeError
+            If the network returns another number of outputs.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Take the steps of one epoch, from where the last call ended.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features), or of more axes.
+        y : array
+            Classes of shape (n,), or 0 and 1 of shape (n, labels).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+        classes : array or None
+            All classes, needed at the first call.
+
+        Returns
+        -------
+        NetworkClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        ShapeError
+            If the network returns another number of outputs.
+        """
+        return self._fit_part(X, y, sample_weight, classes)
+
+    _single_logit = False
+
+    def _default_loss(self) -> Any:
+        several = self._multilabel
+        return nn.functional.binary_cross_entropy_with_logits if several else nn.functional.cross_entropy
+
+
+class NetworkRegressor(Regressor, Network):
+    """Predict numbers by a network.
+
+    The network returns the predictions, of shape (n, outputs).
+
+    Parameters
+    ----------
+    module : Module, or function of (n_features, n_outputs)
+        The network. A Module is copied and trained on from its values. A function or class is called at each fit, with
+        the number of columns of X (a tuple for more axes) and the number of outputs.
+    loss : Module, function or None
+        A function of (output, target) that returns the mean loss of a batch. Both have
+        the shape (n, outputs). The default is the mean squared error.
+    optimizer : str, class or function
+        ``"adam"``, ``"adamw"``, ``"sgd"`` or another name of a class of ``agrad.optim`` in any case, such a class, or a
+        function of (parameters, lr=...).
+    optimizer_params : dict or None
+        More arguments of the optimizer.
+    lr : float or function
+        The learning rate, or a schedule: a function of the number of steps taken.
+    epochs : int
+        The number of epochs.
+    batch_size : int or "auto"
+        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+    shuffle : bool
+        True to take the examples in a new order in each epoch.
+    callbacks : sequence of functions
+        Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
+        ``score``. One that returns True ends the fit.
+    random_state : int, numpy.random.RandomState or None
+        The source of initial values, orders and dropout.
+    early_stopping : bool
+        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+    validation_fraction : float
+        The part of the examples that is held out.
+    n_iter_no_change : int or inf
+        The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
+    tol : float
+        The least improvement of the score that counts.
+    warm_start : bool
+        True to go on from the last fit.
+    verbose : bool
+        True to print the loss of each epoch.
+    backend : str or None
+        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+    device : device or None
+        Its device.
+    dtype : {"float32", "float64"} or None
+        The dtype to compute in. The default is that of the input, and float64 for integers.
+
+    Attributes
+    ----------
+    module_ : Module
+        The network.
+    n_outputs_ : int
+        The number of outputs.
+    loss_, best_loss_ : float
+        The loss of the last epoch, and the lowest one (None with ``early_stopping``).
+    loss_curve_, validation_scores_ : list of float
+        The loss and the score of each epoch (``validation_scores_`` is None without ``early_stopping``).
+    best_validation_score_ : float or None
+        The best score.
+    n_iter_, t_ : int
+        The epochs of the last call, and the examples seen by the steps.
+    n_features_in_, feature_names_in_
+        As of scikit-learn's estimators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from agrad import nn
+    >>> from agrad.sklearn import NetworkRegressor
+    >>> X = np.linspace(-1.0, 1.0, 40)[:, None]
+    >>> model = NetworkRegressor(nn.Linear, lr=0.05, epochs=200, random_state=0).fit(X, 2 * X[:, 0] + 1)
+    >>> bool(model.score(X, 2 * X[:, 0] + 1) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        loss: Any = None,
+        optimizer: Any = "adam",
+        optimizer_params: Any = None,
+        lr: float = 0.001,
+        epochs: int = 20,
+        batch_size: int | str = 128,
+        shuffle: bool = True,
+        callbacks: Any = (),
+        random_state: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: float = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: bool = False,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.optimizer = optimizer
+        self.optimizer_params = optimizer_params
+        self.lr = lr
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.backend = backend
+        self.device = device
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features), or of more axes.
+        y : array
+            Numbers of shape (n,), or (n, outputs).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+
+        Returns
+        -------
+        NetworkRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        ShapeError
+            If the network returns another number of outputs.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take the steps of one epoch, from where the last call ended.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features), or of more axes.
+        y : array
+            Numbers of shape (n,), or (n, outputs).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+
+        Returns
+        -------
+        NetworkRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError
+            If the data do not fit, or the fit diverges.
+        ShapeError
+            If the network returns another number of outputs.
+        """
+        return self._fit(X, y, sample_weight, incremental=True)
+
+    def _default_loss(self) -> Any:
+        return nn.functional.mse_loss

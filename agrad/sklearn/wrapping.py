@@ -1,0 +1,129 @@
+"""The network, the loss and the optimizer of estimators around any network."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.nn import Module
+from agrad.sklearn.arrays import Place
+from agrad.sklearn.base import Estimator, check_number
+
+
+class Network(Estimator):
+    """Base class of the estimators around any network."""
+
+    _takes_images = True
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.module is None:
+            raise ConfigurationError(
+                f"{type(self).__name__} needs module=: a Module, or a function of (n_features, n_outputs)"
+            )
+        if not isinstance(self.module, Module) and not callable(self.module):
+            raise OperandError(
+                f"module is a Module or a function of (n_features, n_outputs), not a {type(self.module).__name__}"
+            )
+        if self.loss is not None and not callable(self.loss):
+            raise OperandError(f"loss is a Module or a function of (output, target), not {self.loss!r}")
+        for callback in self.callbacks or ():
+            if not callable(callback):
+                raise OperandError(f"callbacks are functions of (estimator, record), not a {type(callback).__name__}")
+
+    def _epochs(self) -> int:
+        check_number("epochs", self.epochs, 1, whole=True)
+        return int(self.epochs)
+
+    # ------------------------------------------------------------------ the network
+
+    def _network(self, features: tuple[int, ...], outputs: int, place: Place, dtype: str) -> Module:
+        if isinstance(self.module, Module):
+            module = copy.deepcopy(self.module)
+        else:
+            with self._drawing(), agrad.use_backend(place.backend, place.device):
+                module = self.module(features[0] if len(features) == 1 else features, outputs)
+            if not isinstance(module, Module):
+                raise OperandError(f"module= returned a {type(module).__name__}, not a Module")
+        return module.to(place.backend).to(place.device).to(dtype=dtype)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Let draws of initial values and of dropout follow from ``random_state``."""
+        default = nn.generator()
+        before = default.state()
+        nn.manual_seed(int(self._random.randint(2**31 - 1)))
+        try:
+            yield
+        finally:
+            default.load_state(before)
+
+    def _run(self, X: Any, targets: Any, weights: Any, incremental: bool) -> None:
+        with self._drawing():
+            super()._run(X, targets, weights, incremental)
+
+    def _optimizer(self, module: Module) -> Any:
+        chosen = self.optimizer
+        if isinstance(chosen, str):
+            known = {name.lower(): getattr(optim, name) for name in optim.__all__}
+            known = {name: kind for name, kind in known.items() if isinstance(kind, type)}
+            known = {name: kind for name, kind in known.items() if issubclass(kind, optim.Optimizer)}
+            if chosen.lower() not in known:
+                raise ConfigurationError(f"optimizer is one of {', '.join(sorted(known))}, not {chosen!r}")
+            chosen = known[chosen.lower()]
+        return chosen(module.parameters(), lr=self.lr, **(self.optimizer_params or {}))
+
+    # ------------------------------------------------------------------ the loss
+
+    def _default_loss(self) -> Any:
+        raise NotImplementedError
+
+    def _objective(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
+        loss = self.loss if self.loss is not None else self._default_loss()
+        loss = loss() if isinstance(loss, type) else loss
+        output = self._shaped(self.module_(x))
+        if weights is None:
+            return loss(output, y)
+        losses = _unreduced(loss)(output, y)
+        losses = agrad.mean(agrad.reshape(losses, (x.shape[0], -1)), axis=-1)
+        return agrad.sum(losses * weights) / agrad.sum(weights)
+
+    def _shaped(self, output: Any) -> Any:
+        """Return outputs of the network, checked to be as many as are needed."""
+        wanted = self._outputs_wanted()
+        shape = tuple(getattr(output, "shape", ()))
+        logit = self.loss is not None and not self._single_logit and wanted == 2 and shape[1:] == (1,)
+        if len(shape) != 2 or (shape[1] != wanted and not logit):
+            raise ShapeError(f"the network returns an array of shape {shape}; it takes (n, {wanted}), from n_outputs")
+        return output
+
+    _single_logit = True
+
+    # ------------------------------------------------------------------ the course of a fit
+
+    def _epoch_ends(self) -> bool:
+        record = {"epoch": self.n_iter_, "loss": self.loss_}
+        if self.early_stopping:
+            record["score"] = self.validation_scores_[-1]  # type: ignore[index]
+        ended = [callback(self, dict(record)) is True for callback in self.callbacks or ()]
+        return any(ended) or (self.early_stopping and super()._epoch_ends())
+
+    def _out_of_epochs(self) -> None:
+        """The number of epochs was asked for."""
+
+
+def _unreduced(loss: Any) -> Callable[..., Any]:
+    """Return a loss that returns the losses of the examples."""
+    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+        loss = copy.copy(loss)
+        loss.reduction = "none"
+        return loss
+    if "reduction" in inspect.signature(loss).parameters:
+        return lambda output, target: loss(output, target, reduction="none")
+    raise ConfigurationError("sample_weight needs a loss that takes reduction='none', to weigh the examples")

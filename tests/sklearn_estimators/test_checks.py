@@ -1,0 +1,142 @@
+"""scikit-learn's own checks of estimators, and its tools around them."""
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn
+
+pytest.importorskip("sklearn")
+pytestmark = pytest.mark.needs("sklearn")
+
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris, make_classification
+from sklearn.ensemble import StackingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from agrad.sklearn import MLPClassifier, MLPRegressor, NetworkClassifier, NetworkRegressor
+
+ROOT = Path(agrad.__file__).parents[1]
+X, Y = load_iris(return_X_y=True)
+
+
+def make(n_features: Any, n_outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(n_features, 16), nn.Tanh(), nn.Linear(16, n_outputs))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MLPClassifier(max_iter=30),
+        MLPRegressor(max_iter=30),
+        NetworkClassifier(make, lr=0.05, epochs=25),
+        NetworkRegressor(make, lr=0.05, epochs=25),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_scikit_learn_finds_no_fault(estimator: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fits of few epochs, and what the checks provoke
+        results = check_estimator(estimator, on_skip=None, on_fail=None)
+    assert not [(r["check_name"], repr(r["exception"])) for r in results if r["status"] == "failed"]
+    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
+    assert skipped <= {"check_array_api_input", "check_array_api_mixed_inputs", "check_array_api_same_namespace"}
+    assert sum(r["status"] == "passed" for r in results) >= 58
+
+
+PROGRAM = """
+import sys, warnings
+import numpy as np, agrad
+agrad.asarray(1.0, backend=sys.argv[1])  # an emulated CUDA looks for NumPy's BLAS before SciPy has loaded its own
+import sklearn
+from array_api_compat import array_namespace, device
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+from agrad.sklearn import MLPClassifier, MLPRegressor
+warnings.simplefilter("ignore")
+X, y = load_iris(return_X_y=True)
+there = lambda a: agrad.asarray(a, backend=sys.argv[1]).raw
+sparse_weights = np.arange(150) % 3
+for kind, target in ((MLPClassifier, y), (MLPRegressor, X[:, :2] / 2)):
+    options = dict(random_state=0, max_iter=8, early_stopping=True)
+    plain = kind(**options).fit(X, target, sparse_weights)
+    with sklearn.config_context(array_api_dispatch=True):
+        model = kind(**options).fit(there(X), there(target), there(sparse_weights))
+        told = model.predict(there(X))
+        assert type(told) is type(there(X)) and device(told) == device(there(X))
+        assert agrad.asarray(model.module_[0].weight).backend == sys.argv[1]
+        assert np.allclose(agrad.asarray(told).numpy(), plain.predict(X), atol=1e-9)
+        assert abs(float(model.score(there(X), there(target))) - plain.score(X, target)) < 1e-6
+        try:
+            model.predict(X)
+        except ValueError as error:
+            assert "same namespace" in str(error)
+        else:
+            raise AssertionError("arrays of another library are not refused")
+        if kind is MLPClassifier:
+            shares = model.predict_proba(there(X))
+            assert type(shares) is type(told)
+            assert np.allclose(agrad.asarray(shares).numpy(), plain.predict_proba(X), atol=1e-9)
+print("passed")
+"""
+
+
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("torch", "array_api_strict", "cupy")],
+)
+def test_results_are_of_the_library_of_the_input(library: str) -> None:
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, library], capture_output=True, text=True, env=environment)
+    assert done.stdout == "passed\n", done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [MLPClassifier(max_iter=60, learning_rate_init=0.02, random_state=0), NetworkClassifier(make, lr=0.05, epochs=30)],
+    ids=["MLPClassifier", "NetworkClassifier"],
+)
+def test_tools_of_scikit_learn_take_the_classifiers(model: Any) -> None:
+    assert cross_val_score(make_pipeline(StandardScaler(), model), X, Y, cv=3).min() > 0.85
+    name = "hidden_layer_sizes" if isinstance(model, MLPClassifier) else "batch_size"
+    search = GridSearchCV(model, {name: [8, 16]}, cv=2).fit(X, Y)
+    assert search.best_params_[name] in (8, 16) and search.best_score_ > 0.85
+    A, b = make_classification(n_samples=120, random_state=0)
+    stacked = StackingClassifier([("network", model)], LogisticRegression(), cv=2).fit(A, b)
+    assert stacked.score(A, b) > 0.9
+    told = CalibratedClassifierCV(model, cv=2).fit(A, b).predict_proba(A)
+    assert np.mean(told.argmax(axis=1) == b) > 0.9
+
+
+def test_a_missing_scikit_learn_is_named() -> None:
+    program = "import sys; sys.modules['sklearn'] = None; import agrad.sklearn"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert "MissingExtraError: agrad.sklearn needs scikit-learn: pip install 'agrad[sklearn]'" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pickles_go_on_as_the_original_does() -> None:
+    joblib = pytest.importorskip("joblib")
+    model = MLPClassifier(max_iter=3, dropout=0.3, random_state=0).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
+    for _ in range(2):
+        model.partial_fit(X, Y)
+        again.partial_fit(X, Y)
+    assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
+    assert joblib.hash(clone(model).get_params()) == joblib.hash(model.get_params())
