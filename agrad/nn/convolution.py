@@ -12,6 +12,8 @@ from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
 Lengths = int | Sequence[int]
+PADDINGS = ("zeros", "reflect", "replicate", "circular")
+"""The values around the input of a convolution."""
 
 
 class _Convolution(Module):
@@ -23,7 +25,9 @@ class _Convolution(Module):
     def _start(
         self, sizes: tuple[int, int, Lengths], groups: int, bias: bool, rng: Rng, place: dict[str, Any], **how: Any
     ) -> None:
-        name = type(self).__name__
+        name, padding_mode = type(self).__name__, how.pop("padding_mode", "zeros")
+        if padding_mode not in PADDINGS:
+            raise ConfigurationError(f"{name}: padding_mode is one of {', '.join(PADDINGS)}, not {padding_mode!r}")
         (channels,), (rows,), (self.groups,) = (
             numbers(name, what, n, 1, 1)
             for what, n in (("in_channels", sizes[0]), ("out_channels", sizes[1]), ("groups", groups))
@@ -35,6 +39,7 @@ class _Convolution(Module):
                 f"{name}: in_channels={channels} and out_channels={rows} are multiples of groups={self.groups}"
             )
         self.options = {"groups": self.groups, **how}
+        self.padding_mode = padding_mode
         first, second = (channels, rows) if self.transposed else (rows, channels)
         shape = (first, second // self.groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
@@ -56,12 +61,27 @@ class _Convolution(Module):
         array
             Array of shape (n, out_channels, ...) or (out_channels, ...).
         """
+        options = self.options
+        if self.padding_mode != "zeros":
+            x, options = functional.pad(x, self._around(), mode=self.padding_mode), {**options, "padding": 0}
         kind = "conv_transpose" if self.transposed else "conv"
-        return getattr(functional, f"{kind}{self.spatial}d")(x, self.weight, self.bias, **self.options)
+        return getattr(functional, f"{kind}{self.spatial}d")(x, self.weight, self.bias, **options)
+
+    def _around(self) -> list[int]:
+        """Return the places before and behind each axis, those of the last axis first."""
+        name, padding = type(self).__name__, self.options["padding"]
+        if padding == "valid":
+            return [0] * (2 * self.spatial)
+        if padding == "same":
+            steps = numbers(name, "dilation", self.options["dilation"], self.spatial, 1)
+            whole = [d * (k - 1) for d, k in zip(steps, self.kernel_size, strict=True)]
+            return [part for n in reversed(whole) for part in (n // 2, n - n // 2)]
+        return [p for p in reversed(numbers(name, "padding", padding, self.spatial, 0)) for _ in range(2)]
 
     def settings(self) -> str:
         shown = [f"{name}={value}" for name, value in self.options.items() if value not in (0, 1)]
         shown += [] if self.bias is not None else ["bias=False"]
+        shown += [] if self.padding_mode == "zeros" else [f"padding_mode={self.padding_mode!r}"]
         return ", ".join([f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}", *shown])
 
 
@@ -80,13 +100,15 @@ class Conv1d(_Convolution):
     stride : int or tuple of int
         The steps between the places of a kernel.
     padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides of the input.
+        The places on both sides of the input.
     dilation : int or tuple of int
         The steps between the elements of a kernel.
     groups : int
         The groups of channels, each with kernels of its own.
     bias : bool
         False for a layer without a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        The values on both sides, those of ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
     dtype : dtype or None
@@ -114,6 +136,7 @@ class Conv1d(_Convolution):
         dilation: Lengths = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         *,
         rng: Rng = None,
         dtype: Any = None,
@@ -122,7 +145,8 @@ class Conv1d(_Convolution):
     ) -> None:
         place = {"dtype": dtype, "backend": backend, "device": device}
         sizes = (in_channels, out_channels, kernel_size)
-        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
+        self._start(sizes, groups, bias, rng, place, **how)
 
 
 class ConvTranspose1d(_Convolution):
@@ -214,13 +238,15 @@ class Conv2d(_Convolution):
     stride : int or tuple of int
         The steps between the places of a kernel.
     padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides of the input.
+        The places on both sides of the input.
     dilation : int or tuple of int
         The steps between the elements of a kernel.
     groups : int
         The groups of channels, each with kernels of its own.
     bias : bool
         False for a layer without a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        The values on both sides, those of ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
     dtype : dtype or None
@@ -248,6 +274,7 @@ class Conv2d(_Convolution):
         dilation: Lengths = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         *,
         rng: Rng = None,
         dtype: Any = None,
@@ -256,7 +283,8 @@ class Conv2d(_Convolution):
     ) -> None:
         place = {"dtype": dtype, "backend": backend, "device": device}
         sizes = (in_channels, out_channels, kernel_size)
-        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
+        self._start(sizes, groups, bias, rng, place, **how)
 
 
 class ConvTranspose2d(_Convolution):
@@ -348,13 +376,15 @@ class Conv3d(_Convolution):
     stride : int or tuple of int
         The steps between the places of a kernel.
     padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides of the input.
+        The places on both sides of the input.
     dilation : int or tuple of int
         The steps between the elements of a kernel.
     groups : int
         The groups of channels, each with kernels of its own.
     bias : bool
         False for a layer without a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        The values on both sides, those of ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
     dtype : dtype or None
@@ -382,6 +412,7 @@ class Conv3d(_Convolution):
         dilation: Lengths = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         *,
         rng: Rng = None,
         dtype: Any = None,
@@ -390,7 +421,8 @@ class Conv3d(_Convolution):
     ) -> None:
         place = {"dtype": dtype, "backend": backend, "device": device}
         sizes = (in_channels, out_channels, kernel_size)
-        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
+        self._start(sizes, groups, bias, rng, place, **how)
 
 
 class ConvTranspose3d(_Convolution):

@@ -161,3 +161,29 @@ def test_layers(backend: str, name: str, sizes: Any, options: Any) -> None:
 def test_layers_refuse_groups() -> None:
     with pytest.raises(ConfigurationError, match="multiples of groups=2"):
         nn.Conv2d(3, 4, 3, groups=2)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("padding", [(1, 2), "same", "valid"])
+def test_layers_with_other_padding(mode: str, padding: Any) -> None:
+    import torch
+
+    layer = nn.Conv2d(2, 3, (4, 3), padding=padding, dilation=(1, 2), padding_mode=mode, dtype=agrad.float64)
+    theirs = torch.nn.Conv2d(2, 3, (4, 3), padding=padding, dilation=(1, 2), padding_mode=mode, dtype=torch.float64)
+    theirs.load_state_dict({k: torch.asarray(v) for k, v in nn.torch_state_dict(layer).items()})
+    x = draw(2, 2, 7, 8)
+    given = torch.asarray(x).requires_grad_()
+    expected = theirs(given)
+    expected.square().sum().backward()
+    np.testing.assert_allclose(host(layer(x)), expected.detach().numpy(), rtol=1e-12, atol=1e-12)
+    slope = agrad.grad(lambda x: agrad.sum(layer(x) ** 2))(x)
+    np.testing.assert_allclose(host(slope), given.grad.numpy(), rtol=1e-10, atol=1e-10)
+    assert f"padding_mode={mode!r}" in repr(layer)
+
+
+def test_other_padding_is_refused() -> None:
+    with pytest.raises(
+        ConfigurationError, match="padding_mode is one of zeros, reflect, replicate, circular, not 'no'"
+    ):
+        nn.Conv1d(1, 1, 3, padding_mode="no")

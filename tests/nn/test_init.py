@@ -146,7 +146,7 @@ def test_clipping_is_pytorch_s(backend: str, order: float) -> None:
         (ConfigurationError, "a is below b", lambda: init.trunc_normal_(nn.Parameter(np.ones(3)), a=2.0)),
         (ConfigurationError, "no parameters", lambda: nn.utils.parameters_to_vector([])),
         (ConfigurationError, "0 or more, not -1", lambda: nn.utils.clip_grad_value_([], -1)),
-        (ConfigurationError, "above 0, not 0", lambda: nn.utils.clip_grad_norm_([], 1.0, 0)),
+        (ConfigurationError, "above 0, or math.inf, not 0", lambda: nn.utils.clip_grad_norm_([], 1.0, 0)),
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
