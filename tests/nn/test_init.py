@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad import nn
-from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
+from agrad.errors import AnomalyError, ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn import init
 
 
@@ -123,7 +123,7 @@ def test_clipping_is_pytorch_s(backend: str, order: float) -> None:
             np.testing.assert_allclose(host(p.grad), q.grad.numpy(), rtol=1e-12)
         assert norms[0] is norms[1] is None or math.isclose(norms[0].item(), norms[1].item(), rel_tol=1e-12)
     p.grad = place(np.array([1.0, math.nan, 1.0]))
-    with pytest.raises(DataError, match="the norm of the gradients is nan"):
+    with pytest.raises(AnomalyError, match="the norm of the gradients is nan"):
         nn.utils.clip_grad_norm_(p, 1.0, order, error_if_nonfinite=True)
     assert host(p.grad)[0] == 1.0
 
