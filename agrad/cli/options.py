@@ -69,10 +69,19 @@ def _train(commands: Any) -> None:
     _training_data(train.add_argument_group("data"))
     _network(train.add_argument_group("network"))
     _training(train.add_argument_group("training"))
-    _where(train).add_argument(
+    where = _where(train)
+    where.add_argument(
         "--jit",
         action=argparse.BooleanOptionalAction,
         help="trace the training step once and replay it as a program (default: where that is faster)",
+    )
+    where.add_argument(
+        "--threads",
+        type=_threads,
+        default="auto",
+        metavar="N",
+        help="threads of NumPy's products: auto tries numbers for a few steps and holds the fastest. Rounding may "
+        "depend on it: for the same bits twice, name a number (default: auto)",
     )
     _output(train.add_argument_group("output"))
 
@@ -279,6 +288,15 @@ def _widths(text: str) -> tuple[int, ...]:
 def _columns(text: str) -> tuple[str, ...]:
     """Return the names in a text such as zip,code."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _threads(text: str) -> str | int:
+    """Return ``auto`` or a number of threads."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected auto, or a number of 1 or more; found {text!r}")
+    return int(text)
 
 
 def _choice(setting: str, default: str) -> str:

@@ -55,7 +55,7 @@ class Run:
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
         self.quiet, self.report_path = args.quiet, args.report
-        self.jit = args.jit
+        self.jit, self.threads = args.jit, args.threads
         check_precision(self.config.precision, self.jit, place, "--precision", "--no-jit")
         # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
@@ -139,6 +139,7 @@ class Run:
             metrics=metrics_of(config.task),
             callbacks=[self.early, *self.callbacks] if self.held.size else self.callbacks,
             jit=self.jit,
+            threads=self.threads,
             precision=config.precision,
             seed=config.seed,
         )
