@@ -21,7 +21,7 @@ BUDGETS = {
     "": 830,
     "backends": 3330,
     "control": 1570,
-    "cli": 1880,
+    "cli": 1900,
     "data": 2450,
     "engine": 3560,
     "inspecting": 1180,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "text"
-REACHED = {"lstm": (150, 3.1), "transformer": (250, 3.4)}
-"""Steps of training, and the bits a character of held out text that they reach at least."""
+REACHED = {"lstm": (150, 0.9), "transformer": (250, 0.95)}
+"""Steps of training, and the share of the baseline's bits a character of held out text that they fall below."""
 
 
 def test_every_example_is_tested() -> None:
@@ -32,9 +32,9 @@ def run(name: str, backend: str, steps: int) -> tuple[float, float, str]:
 
 @pytest.mark.parametrize("name", REACHED)
 def test_a_model_of_characters_is_better_than_counts(name: str) -> None:
-    steps, least = REACHED[name]
+    steps, share = REACHED[name]
     bits, baseline, text = run(name, "numpy", steps)
-    assert bits < least < baseline
+    assert bits < share * baseline
     assert len(text) == 300
 
 

@@ -37,7 +37,7 @@ def test_the_table(backend: str) -> None:
         "34 parameters, 28 of them trainable",
     ]
     assert (found.total, found.trainable) == (34, 28)
-    assert "called 2 times" in str(nn.summary(model, ((3, 4), agrad.ones(4, backend=backend))))
+    assert "called 2 times" in str(nn.summary(model, ((3, 4), agrad.ones(4))))
 
 
 def test_nothing_is_changed(backend: str) -> None:
