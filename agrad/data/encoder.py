@@ -22,7 +22,7 @@ REASONS = {
     "rare": "words of which none is frequent enough for a category",
     "dates": "dates in another form than 2026-01-31",
 }
-"""Why a column is left out. Of ids, rare words and dates the user is warned."""
+"""The reasons to leave a column out. The user is warned of ids, rare words and dates."""
 
 
 class TableEncoder:

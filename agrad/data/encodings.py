@@ -27,7 +27,7 @@ ENOUGH = 20
 """The rows from which on a column of different integers or words in every row names the rows."""
 
 PARTS = ("year", "month", "weekday", "time")
-"""What a date becomes: year, month from 1, days since Monday, and seconds since the first date of training."""
+"""The numbers of a date: year, month from 1, days since Monday, and seconds since the first date of training."""
 
 LIKE_DATES = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
 MICROSECONDS = 1e6

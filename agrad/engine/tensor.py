@@ -46,7 +46,7 @@ class Tensor(NumPyOperand):
     _link: Any
     """The link of a view to its base (see ``views``), unset on results that are none."""
     _role: type
-    """What a leaf is to a module, ``nn.Parameter`` or ``nn.Buffer``; unset on all others."""
+    """The role of a leaf in a module, ``nn.Parameter`` or ``nn.Buffer``; unset on all others."""
 
     __array_priority__: ClassVar[float] = 1e6
 

@@ -44,7 +44,7 @@ class Monitored(Callback):
     monitor : str or None
         The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
     mode : {"auto", "min", "max"}
-        Whether less or more is better; "auto" decides by the name.
+        The better direction; "auto" decides by the name.
     min_delta : float
         The least change that counts as better.
 
@@ -96,7 +96,7 @@ class EarlyStopping(Monitored):
     min_delta : float
         The least change that counts as better.
     mode : {"auto", "min", "max"}
-        Whether less or more is better; "auto" decides by the name.
+        The better direction; "auto" decides by the name.
     restore_best : bool
         True to give the model the values of the best epoch when the training has ended.
 
@@ -167,7 +167,7 @@ class Checkpoint(Monitored):
     save_best_only : bool
         True to write after the best epochs only.
     mode : {"auto", "min", "max"}
-        Whether less or more is better; "auto" decides by the name.
+        The better direction; "auto" decides by the name.
 
     Raises
     ------

@@ -51,7 +51,7 @@ class Trainer:
     callbacks : sequence of Callback
         Callbacks of each `fit`, called in this order; those that save come last, at the end first.
     jit : bool or None
-        Whether to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
+        True to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
         traced runs as it is, with a warning.
     precision : {"float32", "tf32", "bfloat16", "float16"}
         How products of float32 matrices are computed in training, as `agrad.jit` has it; float16 with a loss scale.
@@ -113,7 +113,7 @@ class Trainer:
         self.progress = Progress()
         self.stopping = False
         self.interrupts: Interrupts | None = None
-        """Who is asked after each step whether to stop; by default one for `signals`."""
+        """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}
         self._steps: dict[str, Step] = {}
 

@@ -50,7 +50,7 @@ def trained(device, how, make):
         loss, hits = step(draw(4, 6, device=device), labels)
         check(loss, hits, *model.parameters(), device=device)
         losses.append(loss.item())
-    for arrays in opt._arrays:
+    for arrays in opt.arrays:
         check(*arrays, device=device)
     return losses, step
 """
