@@ -232,7 +232,7 @@ def elementwise(
     jointly : bool
         As of ``primitive``.
     doc : str, optional
-        The docstring's text before its sections.
+        The docstring's text before its sections, with the section Examples if there is one.
     **traits : object
         As of ``primitive``.
 
@@ -274,7 +274,8 @@ def elementwise(
 
 
 def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
-    """Return the docstring of an elementwise function: ``text`` and its sections."""
+    """Return the docstring of an elementwise function: ``text`` and its sections, with the examples last."""
+    text, title, examples = text.partition("\n\nExamples\n")
     if len(names) == 1:
         taken, shape, errors = "A Tensor, or an array of any known library.", "same", ""
     else:
@@ -283,4 +284,5 @@ def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
     return (
         f"{text}\n\nParameters\n----------\n{', '.join(names)} : array\n    {taken}\n\n"
         f"Returns\n-------\narray\n    Of the {shape} shape; a Tensor if one is given, else of the library.\n{errors}"
+        f"{title[1:]}{examples}"
     )
