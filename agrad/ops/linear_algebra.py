@@ -129,6 +129,14 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         For lengths that do not match, and arrays of no axes.
     OperandError
         For a number.
+
+    Examples
+    --------
+    >>> a, x = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
+    >>> agrad.matmul(a, x)
+    array([21., 43.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.matmul(a, x)))(x)
+    array([4., 6.])
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
@@ -167,6 +175,15 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> agrad.tril(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 0.],
+           [3., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.tril(x, k=-1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[0., 0.],
+           [6., 0.]])
     """
     return xp.tril(x, k=k)
 
@@ -187,6 +204,15 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> agrad.triu(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [0., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.triu(x, k=1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[0., 4.],
+           [0., 0.]])
     """
     return xp.triu(x, k=k)
 

@@ -179,6 +179,14 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     ------
     ShapeError
         For lengths along ``axis`` that differ, or shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
+    >>> agrad.vecdot(x, y)
+    array([21., 43.])
+    >>> agrad.grad(lambda y: agrad.sum(agrad.vecdot(x, y)))(y)
+    array([4., 6.])
     """
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
@@ -259,6 +267,15 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
         For axes that are not pairs, or whose lengths differ.
     OperandError
         For ``axes`` that are neither a number nor a pair.
+
+    Examples
+    --------
+    >>> a = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.tensordot(a, a, axes=2)
+    array(30.)
+    >>> agrad.grad(lambda x: agrad.tensordot(x, x, axes=2))(a)
+    array([[2., 4.],
+           [6., 8.]])
     """
     n1, n2 = ndim_of(x1, "tensordot"), ndim_of(x2, "tensordot")
     if hasattr(axes, "__index__"):

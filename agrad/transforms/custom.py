@@ -36,6 +36,11 @@ def stop_gradient(x: Any) -> Any:
     -------
     nested container
         A container like ``x``, its Tensors replaced by constant ones.
+
+    Examples
+    --------
+    >>> agrad.grad(lambda x: x * agrad.stop_gradient(x))(3.0)
+    np.float64(3.0)
     """
     return tree_map(_stopped, x)
 
