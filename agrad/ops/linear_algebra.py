@@ -56,6 +56,15 @@ def outer(x1: Any, x2: Any, /) -> Any:
     ------
     ShapeError
         For arrays that have not one axis.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])
+    >>> agrad.linalg.outer(x, y)
+    array([[3., 4.],
+           [6., 8.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.linalg.outer(x, y)))(x)
+    array([7., 7.])
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
@@ -258,6 +267,14 @@ def solve(x1: Any, x2: Any, /) -> Any:
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.3.1.
+
+    Examples
+    --------
+    >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
+    >>> agrad.linalg.solve(a, b).round(6)
+    array([1., 1.])
+    >>> agrad.grad(lambda b: agrad.sum(agrad.linalg.solve(a, b)))(b).round(6)
+    array([0.4, 0.2])
     """
     check_matrices(x1, "solve", square=True)
     return on_columns(lambda columns: solve_p(x1, columns), x2, x1.shape[-1], "solve")
@@ -337,6 +354,16 @@ def inv(xp: Any, x: Any, /) -> Any:
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.2.3.
+
+    Examples
+    --------
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 1.0]])
+    >>> agrad.linalg.inv(a).round(6)
+    array([[ 1., -1.],
+           [-1.,  2.]])
+    >>> agrad.grad(lambda a: agrad.linalg.trace(agrad.linalg.inv(a)))(a).round(6)
+    array([[-2.,  3.],
+           [ 3., -5.]])
     """
     return xp.linalg.inv(x)
 
@@ -382,6 +409,16 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     Notes
     -----
     Derivatives: I. Murray, "Differentiation of the Cholesky decomposition" (2016), arXiv:1602.07527.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> agrad.linalg.cholesky(a)
+    array([[2., 0.],
+           [1., 2.]])
+    >>> agrad.grad(lambda a: agrad.linalg.cholesky(a)[0, 0])(a)
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     return xp.linalg.cholesky(x, upper=upper)
 

@@ -55,6 +55,15 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> agrad.linalg.diagonal(a)
+    array([4., 5.])
+    >>> agrad.grad(lambda a: agrad.sum(agrad.linalg.diagonal(a)))(a)
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_matrices(x, "diagonal")
     return diagonal_p(x, offset=as_int(offset))
@@ -82,6 +91,15 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> a = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.linalg.trace(a)
+    np.float64(5.0)
+    >>> agrad.grad(agrad.linalg.trace)(a)
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_matrices(x, "trace")
     return sum_(diagonal_p(x, offset=as_int(offset)), axis=-1, dtype=dtype)
@@ -132,6 +150,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     ------
     ShapeError
         For vectors of another length.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([1.0, 0.0, 0.0]), np.asarray([0.0, 1.0, 0.0])
+    >>> agrad.linalg.cross(x, y)
+    array([0., 0., 1.])
+    >>> agrad.grad(lambda x: agrad.linalg.cross(x, y)[2])(x)
+    array([1., 0., 0.])
     """
     n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
     axis = _from_last(axis, n1, n2)
@@ -326,6 +352,16 @@ def matrix_power(x: Any, n: int, /) -> Any:
     ------
     ShapeError
         For matrices that are not square. A singular one in a negative power is the array library's own error.
+
+    Examples
+    --------
+    >>> a = np.asarray([[1.0, 1.0], [0.0, 1.0]])
+    >>> agrad.linalg.matrix_power(a, 5)
+    array([[1., 5.],
+           [0., 1.]])
+    >>> agrad.grad(lambda a: agrad.linalg.matrix_power(a, 2)[0, 1])(a)
+    array([[1., 2.],
+           [0., 1.]])
     """
     check_matrices(x, "matrix_power", square=True)
     n = as_int(n)
