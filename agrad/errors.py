@@ -137,11 +137,28 @@ class AnomalyError(AgradError, FloatingPointError):
 
 
 class DerivativeError(AgradError, AssertionError):
-    """A derivative that finite differences contradict, found by ``agrad.testing``."""
+    """A derivative that finite differences contradict, found by ``agrad.testing``.
+
+    Examples
+    --------
+    >>> double = agrad.elementwise("double", lambda g: 3 * g, forward=lambda xp, x, /: 2 * x)
+    >>> agrad.testing.check_grads(double, (np.asarray([1.0, 3.0]),))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DerivativeError: check_grads of double: ...
+    """
 
 
 class KinkError(AgradError, AssertionError):
-    """A point without a derivative, found by ``agrad.testing``."""
+    """A point without a derivative, found by ``agrad.testing``.
+
+    Examples
+    --------
+    >>> agrad.testing.check_grads(agrad.abs, (np.asarray([1.0, 0.0]),))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.KinkError: ...
+    """
 
 
 class DataError(AgradError, ValueError):

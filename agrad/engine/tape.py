@@ -257,6 +257,11 @@ class no_grad(_ModeChange):
     It stops the recording of levels opened outside of it. A transform called inside (``grad(f)(x)``) still records its
     own level.
 
+    See Also
+    --------
+    agrad.enable_grad : Records again inside.
+    agrad.stop_gradient : Makes a constant of one value.
+
     Examples
     --------
     >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
@@ -272,6 +277,10 @@ class no_grad(_ModeChange):
 
 class enable_grad(_ModeChange):
     """A context manager and decorator that records again inside ``no_grad``.
+
+    See Also
+    --------
+    agrad.no_grad : Records nothing inside.
 
     Examples
     --------
@@ -318,6 +327,10 @@ class detect_anomaly(_ModeChange):
     It checks every operation, forward or backward, recorded or not, at every level and in every transform. Of a
     derivative rule it checks the result, not the intermediate values. Operations are several times slower inside.
     Raises ``AnomalyError``, which names the user's line; the error of a rule that fails inside names the line too.
+
+    See Also
+    --------
+    agrad.graph : All operations with their values.
 
     Examples
     --------

@@ -34,6 +34,17 @@ class Tensor(NumPyOperand):
     ``data`` is the raw array of the backend (or, inside nested transforms, a Tensor of an older level), ``level``
     is the level that records it, and ``node`` its place on the tape, None for a constant.
     Make one with ``agrad.asarray``; the class takes no arguments.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = (x.T @ x).sum()
+    >>> y.backward()
+    >>> x.grad
+    Tensor([[ 6.0,  6.0],
+            [14.0, 14.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> isinstance(y, agrad.Tensor), y.op.name, y.item()
+    (True, 'sum', 58.0)
     """
 
     __slots__ = ("__weakref__", "_grad", "_link", "_role", "data", "level", "node")
