@@ -36,6 +36,7 @@ MODULES = {
     "agrad.sklearn": "sklearn",
     "agrad.testing": None,
     "agrad.tree": None,
+    "agrad.errors": None,
     "agrad.scipy.fft": None,
     "agrad.scipy.integrate": None,
     "agrad.scipy.interpolate": None,
