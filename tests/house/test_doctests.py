@@ -45,7 +45,7 @@ MODULES = {
     "agrad.scipy.signal": None,
     "agrad.scipy.sparse.linalg": "scipy",
     "agrad.scipy.spatial.distance": None,
-    "agrad.scipy.special": "scipy",
+    "agrad.scipy.special": None,
     "agrad.scipy.stats": "scipy",
 }
 """Modules of public names, and the package that their examples need."""
@@ -71,7 +71,6 @@ WITHOUT = {
     "agrad.scipy.signal",
     "agrad.scipy.sparse.linalg",
     "agrad.scipy.spatial.distance",
-    "agrad.scipy.special",
     "agrad.scipy.stats",
 }
 """Modules in which names still lack an example; one in which none does is taken out."""
