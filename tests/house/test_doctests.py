@@ -46,7 +46,7 @@ MODULES = {
     "agrad.scipy.sparse.linalg": "scipy",
     "agrad.scipy.spatial.distance": None,
     "agrad.scipy.special": None,
-    "agrad.scipy.stats": "scipy",
+    "agrad.scipy.stats": None,
 }
 """Modules of public names, and the package that their examples need."""
 
@@ -71,7 +71,6 @@ WITHOUT = {
     "agrad.scipy.signal",
     "agrad.scipy.sparse.linalg",
     "agrad.scipy.spatial.distance",
-    "agrad.scipy.stats",
 }
 """Modules in which names still lack an example; one in which none does is taken out."""
 
