@@ -5,7 +5,6 @@ ones, while SciPy's ``gamma``, ``erf`` and others take complex numbers too. Thei
 are those of ``agrad.special``.
 """
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +14,8 @@ import numpy as np
 import agrad
 from agrad.errors import OperandError
 from agrad.interop.scipy import WORDS
-from agrad.scipy.examples import EXAMPLES
-from agrad.scipy.shared import array, arrays, function, is_array
+from agrad.scipy.shared import array, arrays, function, is_array, shown
+from agrad.scipy.special_examples import EXAMPLES
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
@@ -37,7 +36,7 @@ def _elementwise(name: str) -> Callable[..., Any]:
         return found(*arrays(*values))
 
     call.__name__ = call.__qualname__ = name
-    text = f"""Return ``scipy.special.{name}``, element by element.
+    call.__doc__ = f"""Return ``scipy.special.{name}``, element by element.
 
     Parameters
     ----------
@@ -48,12 +47,8 @@ def _elementwise(name: str) -> Callable[..., Any]:
     -------
     array
         Of the broadcast shape and a floating dtype.
-
-    Examples
-    --------
-    >>> from agrad.scipy import special"""
-    call.__doc__ = inspect.cleandoc(text) + EXAMPLES[name]
-    return function(call)
+    """
+    return shown(function(call), "special", EXAMPLES[name])
 
 
 def __getattr__(name: str) -> Any:
