@@ -63,9 +63,6 @@ WITHOUT = {
     "agrad.train.callbacks",
     "agrad.train.metrics",
     "agrad.sklearn",
-    "agrad.scipy.integrate",
-    "agrad.scipy.interpolate",
-    "agrad.scipy.linalg",
 }
 """Modules in which names still lack an example; one in which none does is taken out."""
 
