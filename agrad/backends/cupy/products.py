@@ -237,7 +237,7 @@ def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> An
 
 
 def product_in_capture(x: Any, weight: Any) -> Any:
-    """Return ``x @ weight``, by cuBLASLt while the current stream is captured, as CuPy refuses its own products then."""
+    """Return ``x @ weight``, by cuBLASLt in a capture, where CuPy refuses its own products."""
     cupy = sys.modules["cupy"]
     if cupy.cuda.get_current_stream().is_capturing() and x.dtype.char in REAL and x.dtype == weight.dtype:
         found = current_lt().attempt(x, weight, tensor_float=tensor_float_by_default())

@@ -60,8 +60,8 @@ class Joined(Operation):
 def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     """Return (m, k, n) of a product of matrices that cuBLASLt supports, or None.
 
-    Leading axes of the first factor are rows. Factors and result have one real dtype, or the factors a narrow one and the result float32. A bias has the dtype of
-    the result.
+    Leading axes of the first factor are rows. Factors and result have one real dtype, or the factors a narrow one and
+    the result float32. A bias has the dtype of the result.
     """
     x, weight, *more = instruction.operands
     if len(x.shape) < 2 or len(weight.shape) != 2 or not has_dtypes(instruction):
