@@ -30,7 +30,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 KINDS = {
     "products": ("cublasLt", "gemm"),
     "fused": ("group_", "finish"),
-    "updates": ("agrad_adam", "agrad_sgd", "update_"),
+    "updates": ("agrad_adam", "agrad_sgd", "updates"),
 }
 """The kinds of kernels by how their names begin; all others are single operations."""
 

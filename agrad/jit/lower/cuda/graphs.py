@@ -20,7 +20,7 @@ from typing import Any
 
 from agrad.jit.lower.cuda.streams import Streams, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
-from agrad.jit.passes.aliasing import overwritten
+from agrad.jit.passes.aliasing import donations, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
 CAPTURES = 8
@@ -327,9 +327,8 @@ class GraphProgram:
         """
         found = []
         for instruction in self.program.instructions:
-            flag = instruction.settings.get("donate")
-            if isinstance(flag, Variable):
-                own = [places[v] for v in overwritten(instruction) if v in places]
+            for flag, variables in donations(instruction):
+                own = [places[v] for v in variables if v in places]
                 found.append((places[flag], [i for i in own if i in self._arrays]))
         return found
 
