@@ -6,7 +6,7 @@ from agrad.optim.groups import Choice
 
 
 def grouped(steps: Sequence[int]) -> tuple[list[Choice], list[int]]:
-    """Return the numbers of the parameters of equal steps, and these steps."""
+    """Return the numbers of the parameters of equal steps, and the steps."""
     members: dict[int, list[int]] = {}
     for i, n in enumerate(steps):
         members.setdefault(n, []).append(i)
@@ -14,7 +14,10 @@ def grouped(steps: Sequence[int]) -> tuple[list[Choice], list[int]]:
 
 
 def each(members: Sequence[Choice], values: Sequence[int]) -> list[int]:
-    """Return the value of each parameter, for the values of all that are counted together."""
+    """Return the value of each parameter.
+
+    values: one for all that are counted together.
+    """
     found = {i: n for some, n in zip(members, values, strict=True) for i in some.values}
     return [found[i] for i in sorted(found)]
 

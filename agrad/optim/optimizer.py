@@ -82,10 +82,8 @@ class Optimizer:
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
         """The numbers of each group that may change, by its names."""
-        self.choices: list[Any] = []
-        """The other options of each group."""
-        self.places: list[int] = []
-        """The number of the group of each parameter."""
+        self.choices: list[Any] = []  # the other options of each group
+        self.places: list[int] = []  # the number of the group of each parameter
         self._complex: list[bool] = []
         self._counts: list[int] = []
         self._members: list[Choice] = []
@@ -426,7 +424,7 @@ class Optimizer:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
 
     def _set_counts(self, members: list[Choice], counts: list[int], before: Sequence[int] | None = None) -> None:
-        """Set the counts. before: where each is among those on the device; None for equal ones on the host."""
+        """Set the counts. before: the place of each on the device; None to take those of the host."""
         self._members, self._counts, taken, self._taken = members, counts, self._taken, []
         if taken and before is not None:
             index = on_device_of(self.parameters[0], np.array(before, np.int64))
@@ -469,7 +467,7 @@ class Optimizer:
         return saved_state(self, self._steps_taken())
 
     def _steps_taken(self) -> list[int]:
-        """Return the steps of each parameter, read from the device if some may be left out."""
+        """Return the steps of each parameter."""
         return each(self._members, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -331,6 +331,7 @@ def test_results_between_graphs_are_new_arrays() -> None:
     for k in range(6):
         x, w = draw("complex128", 6) + k, draw("complex128", 6)
         held.append((fast(x, w), f(x, w)))
+    assert len(held) == 6
     for got, right in held:
         for a, b in zip(got, right, strict=True):
             np.testing.assert_allclose(host(a), host(b), rtol=1e-12)

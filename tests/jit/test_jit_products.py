@@ -15,6 +15,7 @@ from agrad.backends.cupy import products as lt_products
 from agrad.backends.cupy.cublaslt import CublasLtError
 from agrad.backends.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.jit.lower.cuda import products as cuda_products
+from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.epilogues import Joined
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available, product_function
 from agrad.jit.passes.precision import NarrowProduct
@@ -298,7 +299,8 @@ def rounded(x: np.ndarray, precision: str) -> np.ndarray:
 
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("precision", ["tf32", "float16", "bfloat16", None])
-def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any) -> None:
+def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
     x, w, b = draw("float32", 4, 3), draw("float32", 3, 5), draw("float32", 5)
     f = agrad.jit(lambda x, w, b: (agrad.matmul(x, w), agrad.relu(agrad.linear(x, w, b))), precision=precision)
     for scale in (1, 2, 4):

@@ -1,6 +1,6 @@
-"""Products of CuPy's matrices by cuBLASLt, which a capture can hold, and by CuPy's own cuBLAS.
+"""Products of CuPy's matrices by cuBLASLt and by CuPy's own cuBLAS.
 
-cuBLASLt also computes what follows a product: a bias, a ReLU, its mask, the sum for a bias.
+A capture can hold those of cuBLASLt. It also computes what follows a product: a bias, a ReLU, its mask, the sum for a bias.
 """
 
 import itertools
@@ -27,7 +27,7 @@ GEMM_DEFAULT = -1
 
 
 class Layout(NamedTuple):
-    """The memory order of a matrix, or of a batch of matrices, as cuBLASLt describes it."""
+    """The memory order of one or more matrices, as cuBLASLt describes it."""
 
     transposed: bool
     """True for a matrix in column order."""
@@ -55,7 +55,10 @@ def layout(a: Any) -> Layout | None:
 
 
 def _step(axes: list[tuple[int, int]], width: int) -> int | None:
-    """Return the elements from one matrix to the next, for the lengths and strides of the axes of a batch, or None."""
+    """Return the elements from one matrix to the next, or None.
+
+    axes: the lengths and strides of the axes of a batch.
+    """
     if not axes:
         return 0
     for (_, outer), (k, inner) in itertools.pairwise(axes):
@@ -237,7 +240,10 @@ def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> An
 
 
 def product_in_capture(x: Any, weight: Any) -> Any:
-    """Return ``x @ weight``, by cuBLASLt in a capture, where CuPy refuses its own products."""
+    """Return ``x @ weight``.
+
+    It is by cuBLASLt in a capture, where CuPy refuses its own products.
+    """
     cupy = sys.modules["cupy"]
     if cupy.cuda.get_current_stream().is_capturing() and x.dtype.char in REAL and x.dtype == weight.dtype:
         found = current_lt().attempt(x, weight, tensor_float=tensor_float_by_default())

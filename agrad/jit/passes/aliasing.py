@@ -18,7 +18,10 @@ def overwritten(instruction: Instruction) -> list[Variable]:
 
 
 def donations(instruction: Instruction) -> list[tuple[Variable, list[Variable]]]:
-    """Return the numbers that allow updates in place, each with the variables that may be overwritten."""
+    """Return the numbers that allow updates in place.
+
+    Each comes with the variables that may be overwritten.
+    """
     places = instruction.operation.flags or {"donate": instruction.operation.overwrites}
     found = [(instruction.settings.get(name), some) for name, some in places.items()]
     operands = instruction.operands

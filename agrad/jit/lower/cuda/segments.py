@@ -1,4 +1,4 @@
-"""A program cut into segments: consecutive instructions that a graph holds, and those between graphs."""
+"""Segments of a program: instructions in a CUDA graph, and those between."""
 
 import itertools
 import math

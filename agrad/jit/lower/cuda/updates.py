@@ -1,4 +1,4 @@
-"""Updates of parameters as one kernel: one launch for all parameters of an optimizer."""
+"""Updates of all parameters of an optimizer as one kernel."""
 
 import itertools
 import sys
@@ -65,7 +65,10 @@ def _fits(update: Update) -> bool:
 
 
 class Updates(Operation):
-    """Several updates as one operation on their arrays, then their numbers. ``flags`` allow them to be in place."""
+    """Several updates as one operation on their arrays, then their numbers.
+
+    ``flags`` allow them to be in place.
+    """
 
     name = "updates"
 
@@ -153,7 +156,7 @@ def _kind(value: Any, kind: str) -> str:
 
 
 def _function(name: str) -> str:
-    """Return a kernel of ``ELEMENTWISE`` as functions of an element, and of the elements of a block."""
+    """Return a kernel of ``ELEMENTWISE`` as functions of an element and of a block."""
     entry = ELEMENTWISE[name]
     declared = [part.split() for part in entry.inputs.split(", ")]
     made = [part.split()[1] for part in entry.outputs.split(", ")]
