@@ -1,13 +1,17 @@
-"""Names that pages in docs have in code font exist, in agrad."""
+"""Names that pages in docs have in code font exist, in agrad and in the libraries that users come from."""
 
 import importlib
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(DOCS.parent.glob("*.md"))]
 FENCED = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
+TRANSLATED = {"autograd": "autograd", "jax": "jax"}
+"""The pages of docs/coming_from by the package whose names they have."""
 
 
 def names(page: Path, package: str) -> set[str]:
@@ -36,6 +40,16 @@ def test_names_of_agrad_exist() -> None:
     mentioned = {(page.name, "agrad" + name) for page in PAGES for name in names(page, "agrad")}
     assert len(mentioned) > 100
     assert not {(page, name) for page, name in mentioned if not found("agrad", name.removeprefix("agrad"))}
+
+
+@pytest.mark.parametrize(
+    ("page", "package"),
+    [pytest.param(page, package, marks=pytest.mark.needs(package)) for page, package in TRANSLATED.items()],
+)
+def test_names_of_the_other_library_exist(page: str, package: str) -> None:
+    mentioned = names(DOCS / "coming_from" / f"{page}.md", package)
+    assert len(mentioned) > 15
+    assert not {package + name for name in mentioned if not found(package, name)}
 
 
 def test_a_name_that_does_not_exist_is_found(tmp_path: Path) -> None:
