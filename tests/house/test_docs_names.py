@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(DOCS.parent.glob("*.md"))]
 FENCED = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
-TRANSLATED = {"autograd": "autograd", "jax": "jax"}
+TRANSLATED = {"autograd": "autograd", "jax": "jax", "pytorch": "torch", "mygrad": "mygrad"}
 """The pages of docs/coming_from by the package whose names they have."""
 
 
