@@ -1,6 +1,7 @@
 """Names that pages in docs have in code font exist, in agrad and in the libraries that users come from."""
 
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,20 @@ def names(page: Path, package: str) -> set[str]:
 
 
 def found(package: str, name: str) -> bool:
-    """Return whether a dotted name is an attribute or a module of a package."""
+    """Return whether a dotted name is an attribute or a module; names in a module that lacks a package count."""
     thing: Any = importlib.import_module(package)
     path = package
     for part in name.strip(".").split("."):
         path += "." + part
-        if not hasattr(thing, part):
-            try:
-                thing = importlib.import_module(path)
-            except ImportError:
-                return False
-        else:
+        if hasattr(thing, part):
             thing = getattr(thing, part)
+            continue
+        if not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
+            return False
+        try:
+            thing = importlib.import_module(path)
+        except ImportError:
+            return True
     return True
 
 

@@ -15,7 +15,11 @@ OTHERS = [
     FOLDER.parent / f"{name}.md"
     for name in ("testing", "inspecting", "operations", "jit", "architecture", "data", "optim", "train")
 ]
-GUIDES = [page for name in ("howto", "coming_from") for page in sorted((FOLDER.parent / name).glob("*.md"))]
+GUIDES = [
+    pytest.param(page, marks=pytest.mark.needs("threadpoolctl") if page.stem == "threads" else ())
+    for name in ("howto", "coming_from")
+    for page in sorted((FOLDER.parent / name).glob("*.md"))
+]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
 
