@@ -19,6 +19,7 @@ GUIDES = [
     pytest.param(page, marks=pytest.mark.needs("threadpoolctl") if page.stem == "threads" else ())
     for name in ("howto", "coming_from")
     for page in sorted((FOLDER.parent / name).glob("*.md"))
+    if page.name != "index.md"
 ]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
