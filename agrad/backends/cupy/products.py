@@ -1,6 +1,7 @@
 """Products of CuPy's matrices by cuBLASLt and by CuPy's own cuBLAS.
 
-A capture can hold those of cuBLASLt. It also computes what follows a product: a bias, a ReLU, its mask, the sum for a bias.
+A capture can hold those of cuBLASLt, which also computes what follows a product: a bias, a ReLU, its mask, the sum for
+a bias.
 """
 
 import itertools
