@@ -6,14 +6,21 @@ the page of a document, of a gallery's program, or to a copy of any other file.
 
 import re
 import sys
-import tempfile
 from pathlib import Path
+from types import ModuleType
 
-import agrad
-from bench import plot
+import threadpoolctl
 from sphinx.application import Sphinx
 
+import agrad
+
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from bench import plot  # noqa: E402
+
+threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
+
 GALLERIES = {"docs/tutorials": "docs/gallery/tutorials", "examples": "docs/gallery/examples"}
 PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
 """Results in bench/results of which docs/benchmarks.md shows a plot."""
@@ -31,8 +38,8 @@ extensions = [
 ]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = ["docs/_build", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
-templates_path = ["_templates"]
+exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
+templates_path = [str(ROOT / "docs/_templates")]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
@@ -44,8 +51,9 @@ autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-for name in ("linalg", "fft", "special"):  # namespaces that are no modules
-    sys.modules.setdefault(f"agrad.{name}", getattr(agrad, name))
+for name in ("linalg", "fft", "special"):  # namespaces, where autodoc asks for modules
+    module = sys.modules.setdefault(f"agrad.{name}", ModuleType(f"agrad.{name}"))
+    vars(module).update(vars(getattr(agrad, name)))
 
 sphinx_gallery_conf = {
     "examples_dirs": list(GALLERIES),
@@ -54,7 +62,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"(common|__init__)\.py$",
     "nested_sections": False,
     "within_subsection_order": "FileNameSortKey",
-    "reset_argv": "conf.arguments",
+    "reset_argv": "gallery_arguments.arguments",
     "abort_on_example_error": False,
     "download_all_examples": False,
     "show_signature": False,
@@ -71,19 +79,13 @@ html_copy_source = False
 html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
 html_theme_options = {
     "navigation_depth": 2,
+    "collapse_navigation": True,
     "show_prev_next": False,
     "navbar_end": ["theme-switcher"],
     "footer_start": [],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-
-
-def arguments(gallery: dict, script: dict) -> list[str]:
-    """Return the command line of a gallery's program: those in examples/ draw their picture if asked."""
-    if Path(script["src_file"]).parent.name != "examples":
-        return []
-    return ["--plot", str(Path(tempfile.gettempdir()) / "picture.png")]
 
 
 def link_to_gallery(app: Sphinx, document: str, source: list[str]) -> None:
