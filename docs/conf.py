@@ -17,7 +17,7 @@ import agrad
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from bench import plot  # noqa: E402
+from bench import plot
 
 threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
 

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
 OTHERS = [
     FOLDER.parent / f"{name}.md"
-    for name in ("testing", "inspecting", "operations", "jit", "architecture", "data", "optim", "train")
+    for name in ("index", "testing", "inspecting", "operations", "jit", "architecture", "data", "optim", "train")
 ]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
