@@ -49,7 +49,11 @@ autosummary_generate = True
 autosummary_filename_map = {"agrad.random.generator": "agrad.random.generator_"}  # beside Generator, on any file system
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
+requests = ("fit", "partial_fit", "predict", "predict_proba", "score")  # methods that scikit-learn writes
+autodoc_default_options = {"exclude-members": ", ".join(f"set_{name}_request" for name in requests)}
 napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = False  # types are words, and no links to whatever has that name
 napoleon_use_rtype = False
 for name in ("linalg", "fft", "special"):  # namespaces, where autodoc asks for modules
     module = sys.modules.setdefault(f"agrad.{name}", ModuleType(f"agrad.{name}"))
@@ -78,6 +82,7 @@ html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False
 html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
 html_theme_options = {
+    "header_links_before_dropdown": 7,
     "navigation_depth": 2,
     "collapse_navigation": True,
     "show_prev_next": False,
