@@ -60,7 +60,7 @@ class LayerNorm(Module):
         Parameters
         ----------
         x : array
-            Array of shape (..., *normalized_shape).
+            Array of shape ``(..., *normalized_shape)``.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class RMSNorm(Module):
         Parameters
         ----------
         x : array
-            Array of shape (..., *normalized_shape).
+            Array of shape ``(..., *normalized_shape)``.
 
         Returns
         -------
