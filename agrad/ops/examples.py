@@ -125,6 +125,12 @@ array([0.5, 1.5])
 >>> agrad.equal(np.asarray([1.0, 2.0, np.nan]), np.asarray([1.0, 3.0, np.nan]))
 array([ True, False, False])
 """,
+    "erf": """
+>>> agrad.erf(np.asarray([0.0, 1.0]))
+array([0.        , 0.84270079])
+>>> round(float(agrad.grad(agrad.erf)(0.0)), 6)
+1.128379
+""",
     "exp": """
 >>> agrad.exp(np.asarray([0.0, 1.0]))
 array([1.        , 2.71828183])
@@ -290,6 +296,12 @@ array([0.5 , 0.25])
 >>> agrad.grad(agrad.reciprocal)(2.0)
 np.float64(-0.25)
 """,
+    "relu": """
+>>> agrad.relu(np.asarray([-1.0, 0.0, 2.0]))
+array([0., 0., 2.])
+>>> agrad.elementwise_grad(agrad.relu)(np.asarray([-1.0, 0.0, 2.0]))
+array([0., 0., 1.])
+""",
     "remainder": """
 >>> agrad.remainder(np.asarray([7.0, -7.0]), 3.0)
 array([1., 2.])
@@ -301,6 +313,12 @@ array([1., 2.])
 array([ 0.,  2., -1.])
 >>> agrad.grad(lambda x: x * agrad.round(x))(2.7)
 np.float64(3.0)
+""",
+    "sigmoid": """
+>>> agrad.sigmoid(np.asarray([-1000.0, 0.0, 1.0]))
+array([0.        , 0.5       , 0.73105858])
+>>> agrad.grad(agrad.sigmoid)(0.0)
+np.float64(0.25)
 """,
     "signbit": """
 >>> agrad.signbit(np.asarray([-1.0, -0.0, 0.0, 2.0]))

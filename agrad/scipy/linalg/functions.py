@@ -8,8 +8,9 @@ from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
+from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, shown
 
 
 @function
@@ -86,7 +87,7 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str) -> Any:
     -----
     It is made of ``expm``.
     """
-    return function(of_matrices)
+    return shown(function(of_matrices), "linalg", EXAMPLES[f"linalg.{name}"])
 
 
 cosm = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine")
