@@ -51,11 +51,6 @@ MODULES = {
 """Modules of public names, and the package that their examples need."""
 
 WITHOUT = {
-    "agrad.data",
-    "agrad.train",
-    "agrad.train.callbacks",
-    "agrad.train.metrics",
-    "agrad.sklearn",
     "agrad.scipy.integrate",
     "agrad.scipy.interpolate",
     "agrad.scipy.linalg",
