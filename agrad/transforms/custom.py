@@ -341,8 +341,13 @@ class custom_jvp(_Custom):
 
     Parameters
     ----------
-    f, nondiff_argnums, batch
-        As for ``custom_vjp``.
+    f : callable
+        Takes and returns nested containers.
+    nondiff_argnums : int or sequence of int
+        Positions of arguments that are settings, without a derivative. The rule takes them first.
+    batch : {"vmap", "loop"}
+        The way that ``vmap`` calls the function and its rule: for all members at once, where they are made of agrad's
+        functions, or once a member, for raw kernels.
 
     Raises
     ------

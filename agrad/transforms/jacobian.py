@@ -278,11 +278,13 @@ def jacrev(
     Parameters
     ----------
     f : callable
-        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux).
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
     argnums : int, str, or a sequence of these
-        The differentiated arguments, by position or name, as for ``grad``.
+        Positions or names of the differentiated arguments, however they are given.
     has_aux : bool
-        ``f`` returns a pair (value, aux).
+        ``f`` returns a pair (value, aux). aux is returned as it is.
     holomorphic : bool
         ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
@@ -325,15 +327,24 @@ def jacfwd(
 
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic
-        As for ``jacrev``.
+    f : callable
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
         At most so many columns at once, which bounds the memory. By default all.
 
     Returns
     -------
     callable
-        As for ``jacrev``.
+        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
+        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
 
     Raises
     ------
@@ -370,15 +381,24 @@ def jacobian(
 
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic
-        As for ``jacrev``.
+    f : callable
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
         At most so many rows or columns at once, which bounds the memory. By default all.
 
     Returns
     -------
     callable
-        As for ``jacrev``.
+        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
+        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
 
     Raises
     ------
@@ -417,9 +437,15 @@ def hessian(
     Parameters
     ----------
     f : callable
-        Returns a real array, mostly of shape ().
-    argnums, has_aux, holomorphic, chunk_size
-        As for ``jacfwd``.
+        Returns a real array, mostly of shape (), or with ``has_aux`` a pair (that, aux).
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
+    chunk_size : int, optional
+        At most so many columns at once, which bounds the memory. By default all.
 
     Returns
     -------

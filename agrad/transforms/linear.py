@@ -94,8 +94,10 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
         Returns nested containers of arrays.
     loss : callable
         Takes the result of ``f`` and returns a real array of shape ().
-    primals, tangents : tuple
-        As for ``hvp``.
+    primals : tuple
+        One nested container of floating arrays for each argument of ``f``.
+    tangents : tuple
+        Containers of the primals' structures, shapes and dtypes.
 
     Returns
     -------
@@ -135,8 +137,12 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
     f : callable
         Returns one array, each element of which is a function of the same element of the arguments (which may
         broadcast), as of ``agrad.tanh``. Where it depends on others too, the sum of all elements is differentiated.
-    argnums, has_aux, holomorphic
-        As for ``grad``.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function of complex arguments and results.
 
     Returns
     -------
