@@ -1,6 +1,9 @@
-"""A variational autoencoder of handwritten digits, with a plane as its code.
+"""A variational autoencoder of handwritten digits
+===============================================
 
-    python examples/autoencoder.py --backend NAME --plot FILE.png
+A variational autoencoder of handwritten digits, with a plane as its code.
+
+``python examples/autoencoder.py --backend NAME --plot FILE.png``
 
 The encoder gives each image a normal distribution in the plane, the decoder each point of the plane the chances of 64
 pixels to be on (Kingma and Welling, Auto-Encoding Variational Bayes, ICLR 2014). The gradient passes through the draw

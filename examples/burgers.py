@@ -1,6 +1,9 @@
-"""A physics-informed network: Burgers' equation, solved by a network that is told nothing but the equation.
+"""A physics-informed network for Burgers' equation
+================================================
 
-    python examples/burgers.py --backend NAME --plot FILE.png
+A physics-informed network: Burgers' equation, solved by a network that is told nothing but the equation.
+
+``python examples/burgers.py --backend NAME --plot FILE.png``
 
 u_t + u u_x = v u_xx on -1 <= x <= 1 with u = -sin(pi x) at the start and 0 at both ends (Raissi, Perdikaris and
 Karniadakis, J. Comput. Phys. 378, 2019). The form of the solution holds these values exactly. The loss is the mean

@@ -40,7 +40,8 @@ def run(example: Callable[[], tuple[float, Draw]], about: str, *, least: float =
     print(f"{given.backend}: {number:.4g}, {'as' if reached else 'NOT as'} asked ({bound}), in {seconds:.1f} s")
     if given.plot:
         plot(draw, given.plot)
-    sys.exit(not reached)
+    if not reached:
+        sys.exit(1)
 
 
 def plot(draw: Draw, path: str) -> None:

@@ -1,6 +1,9 @@
-"""A photograph, sharpened: deconvolution with total variation.
+"""Deconvolution of a photograph by total variation
+================================================
 
-    python examples/deconvolution.py --backend NAME --plot FILE.png
+A photograph, sharpened: deconvolution with total variation.
+
+``python examples/deconvolution.py --backend NAME --plot FILE.png``
 
 A part of scikit-learn's photograph of a temple (scikit-learn and pillow are needed) is blurred by a disk, as by a lens
 out of focus, and noise is added. The image that is found minimizes the squared difference after the same blur plus the

@@ -1,6 +1,9 @@
-"""A Gaussian process whose kernel is found from the data, by the marginal likelihood.
+"""A Gaussian process that finds its kernel
+========================================
 
-    python examples/gaussian_process.py --backend NAME --plot FILE.png
+A Gaussian process whose kernel is found from the data, by the marginal likelihood.
+
+``python examples/gaussian_process.py --backend NAME --plot FILE.png``
 
 A curve with a slow trend and a period is seen at 150 noisy points, with a gap. The covariance is the sum of a smooth
 kernel and a periodic one. Its five parameters and the noise maximize the marginal likelihood (Rasmussen and Williams,

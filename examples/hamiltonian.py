@@ -1,6 +1,9 @@
-"""Hamiltonian Monte Carlo, compared with a posterior that is known exactly.
+"""Hamiltonian Monte Carlo against an exact posterior
+==================================================
 
-    python examples/hamiltonian.py --backend NAME --plot FILE.png
+Hamiltonian Monte Carlo, compared with a posterior that is known exactly.
+
+``python examples/hamiltonian.py --backend NAME --plot FILE.png``
 
 A linear regression with three weights and an unknown variance: with conjugate priors each weight has a t distribution
 and the variance an inverse gamma distribution (Gelman et al., Bayesian Data Analysis, section 14.2). The sampler (Neal,

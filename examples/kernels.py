@@ -1,4 +1,7 @@
-"""Derivatives for foreign code: a C function, a Numba function, a CUDA kernel.
+"""Derivatives for foreign code
+============================
+
+Derivatives for foreign code: a C function, a Numba function, a CUDA kernel.
 
 Each is a function of raw arrays with a rule written by hand. ``python examples/kernels.py`` runs those that can run.
 """

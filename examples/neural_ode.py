@@ -1,6 +1,9 @@
-"""A neural ordinary differential equation: the motion of a pendulum, learned from short noisy films of it.
+"""A neural ordinary differential equation
+=======================================
 
-    python examples/neural_ode.py --backend NAME --plot FILE.png
+A neural ordinary differential equation: the motion of a pendulum, learned from short noisy films of it.
+
+``python examples/neural_ode.py --backend NAME --plot FILE.png``
 
 The right side of dy/dt = f(y) is a network; its gradient comes through the solver (Chen et al., Neural Ordinary
 Differential Equations, NeurIPS 2018). Training sees 40 films of 2 seconds, 11 pictures each, of the angle and the speed

@@ -1,6 +1,9 @@
-"""Rents, predicted from a table with missing values, words, dates and an id.
+"""Rents from a table
+==================
 
-    python examples/table.py --backend NAME --plot FILE.png
+Rents, predicted from a table with missing values, words, dates and an id.
+
+``python examples/table.py --backend NAME --plot FILE.png``
 
 5,000 flats are made up and written to a csv file with semicolons, as people have them: 8 % of the areas and 5 % of the
 energy classes are missing. Training takes 4,000 of them. Areas and dates are standardised, missing areas marked,

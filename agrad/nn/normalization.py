@@ -71,7 +71,7 @@ class LayerNorm(Module):
         Parameters
         ----------
         x : array
-            Array of shape (..., *normalized_shape).
+            Array of shape ``(..., *normalized_shape)``.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class RMSNorm(Module):
         Parameters
         ----------
         x : array
-            Array of shape (..., *normalized_shape).
+            Array of shape ``(..., *normalized_shape)``.
 
         Returns
         -------

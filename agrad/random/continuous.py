@@ -383,8 +383,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     Returns
     -------
     array
-        Array of shape (*shape, alpha.shape[-1]) that sums to 1 along the last axis. A Tensor if the key is one, else a
-        raw array of its library, on the device of the key.
+        Array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis. A Tensor if the key is one,
+        else a raw array of its library, on the device of the key.
 
     Raises
     ------

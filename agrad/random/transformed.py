@@ -532,8 +532,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     Returns
     -------
     array
-        Array of shape (*shape, n). A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of shape ``(*shape, n)``. A Tensor if the key is one, else a raw array of its library, on the device of
+        the key.
 
     Raises
     ------

@@ -19,6 +19,7 @@ class MLPClassifier(Classifier, Perceptron):
     """Classify by a multilayer perceptron, with scikit-learn's parameters.
 
     The loss is the cross entropy of the softmax, or of the logistic function for two classes and for several labels.
+
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int
@@ -237,6 +238,7 @@ class MLPRegressor(Regressor, Perceptron):
     """Predict numbers by a multilayer perceptron, with scikit-learn's parameters.
 
     The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
+
     Parameters
     ----------
     loss : {"squared_error", "poisson"}

@@ -86,7 +86,7 @@ def odeint(
     Returns
     -------
     container like ``y0``
-        Its arrays have the times as their first axis: shape (n, *shape).
+        Its arrays have the times as their first axis: shape ``(n, *shape)``.
 
     Raises
     ------

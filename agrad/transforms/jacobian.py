@@ -2,7 +2,8 @@
 
 One pass carries the unit vectors as a batch, as cotangents back or as tangents forward. ``chunk_size`` bounds their
 number at once, and with that the memory. For containers of outputs and inputs the result is a container like the
-outputs, with a container like the inputs at each leaf, of arrays of shape (*output, *input).
+outputs, with a container like the inputs at each leaf, of arrays of shape
+``(*output, *input)``.
 """
 
 import contextlib
@@ -294,7 +295,7 @@ def jacrev(
     -------
     callable
         Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
+        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
 
     Raises
     ------
@@ -451,7 +452,7 @@ def hessian(
     -------
     callable
         Takes ``f``'s arguments and returns a container like the first argument's of containers like it, of arrays of
-        shape (*output, *input, *input).
+        shape ``(*output, *input, *input)``.
 
     See Also
     --------

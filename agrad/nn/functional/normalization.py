@@ -71,7 +71,7 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
     Parameters
     ----------
     x : array
-        Array of shape (..., *normalized_shape) and a real floating dtype.
+        Array of shape ``(..., *normalized_shape)`` and a real floating dtype.
     normalized_shape : int or tuple of int
         The lengths of the last axes.
     weight, bias : array, optional
@@ -113,7 +113,7 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
     Parameters
     ----------
     x : array
-        Array of shape (..., *normalized_shape) and a real floating dtype.
+        Array of shape ``(..., *normalized_shape)`` and a real floating dtype.
     normalized_shape : int or tuple of int
         The lengths of the last axes.
     weight : array, optional

@@ -19,7 +19,7 @@ class OdeResult(NamedTuple):
     t : array
         The times, of shape (n,).
     y : array
-        The solution, of shape (*shape of y0, n).
+        The solution, of the shape of y0, and n.
     success : bool
         True: a failure is an error.
     message : str

@@ -153,7 +153,7 @@ class RegularGridInterpolator:
     points : tuple of arrays
         The places along each axis, two or more, that increase or decrease.
     values : array
-        Of shape (n1, n2, ..., *rest), real or complex.
+        Of shape ``(n1, n2, ..., *rest)``, real or complex.
     method : {"linear", "nearest"}
         The product of linear weights, or the nearest point with halves down. SciPy's other methods are refused.
     bounds_error : bool
@@ -297,7 +297,7 @@ def interpn(
     points : tuple of arrays
         The places along each axis.
     values : array
-        Of shape (n1, n2, ..., *rest).
+        Of shape ``(n1, n2, ..., *rest)``.
     xi : array, or tuple of arrays
         Places by their last axis, or the coordinates, which are broadcast.
     method : {"linear", "nearest"}

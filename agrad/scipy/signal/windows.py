@@ -222,7 +222,7 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Any:
 
 @function
 def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
-    """Return exp(-|x / sig|**(2 p) / 2).
+    """Return ``exp(-|x / sig|**(2 p) / 2)``.
 
     Parameters
     ----------

@@ -64,9 +64,10 @@ def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     the result float32. A bias has the dtype of the result.
     """
     x, weight, *more = instruction.operands
-    if len(x.shape) < 2 or len(weight.shape) != 2 or not has_dtypes(instruction):
+    out = instruction.outputs[0]
+    if len(x.shape) < 2 or len(weight.shape) != 2 or out is None or not has_dtypes(instruction):
         return None
-    result = np.dtype(instruction.outputs[0].dtype).char
+    result = np.dtype(out.dtype).char
     (*rows, k), n = x.shape, weight.shape[1]
     m = math.prod(rows)
     operation = instruction.operation

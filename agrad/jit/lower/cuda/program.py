@@ -13,9 +13,10 @@ import numpy as np
 
 from agrad.backends import load
 from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers
+from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
-from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_function
+from agrad.jit.lower.cuda.products import absence, is_product, product_function
 from agrad.jit.lower.cuda.source import THREADS, GroupSource
 from agrad.jit.lower.cuda.streams import module
 from agrad.jit.lower.cuda.updates import with_joint_updates

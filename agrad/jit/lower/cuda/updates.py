@@ -35,6 +35,7 @@ class Update(NamedTuple):
 def update_of(instruction: Instruction) -> Update | None:
     """Return an instruction as an update that a joint kernel can compute, or None."""
     s, operands, outputs = instruction.settings, instruction.operands, instruction.outputs
+    numbers: tuple[Any, ...]
     if instruction.name == "adam_update" and len(operands) == 7:
         rate, shrink, root2 = operands[4:]
         numbers = (rate, shrink, s["decay"], 1.0 - s["beta1"], s["beta2"], 1.0 - s["beta2"], root2, s["eps"])
@@ -78,7 +79,7 @@ class Updates(Operation):
         starts = itertools.accumulate((len(u.arrays) for u in updates), initial=0)
         places = [tuple([start + i for i in u.overwritten]) for start, u in zip(starts, updates, strict=False)]
         self.overwrites = tuple([i for some in places for i in some])
-        self.flags = {f"donate{k}": some for k, some in enumerate(places)}
+        self.flags: dict[str, tuple[int, ...]] = {f"donate{k}": some for k, some in enumerate(places)}
         self.outputs = tuple([f"y{i}" for i in range(len(self.overwrites))])
 
     def bind(self, *given: Any, **flags: Any) -> tuple[Any, ...]:

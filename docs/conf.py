@@ -1,0 +1,111 @@
+"""The site: ``python -m sphinx -c docs . docs/_build/html`` from the root of the repository.
+
+The sources are the repository's own files, so that a link from one to another leads to the same place in the site: to
+the page of a document, of a gallery's program, or to a copy of any other file.
+"""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import threadpoolctl
+from sphinx.application import Sphinx
+
+import agrad
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from bench import plot
+
+threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
+
+GALLERIES = {"docs/tutorials": "docs/gallery/tutorials", "examples": "docs/gallery/examples"}
+PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
+"""Results in bench/results of which docs/benchmarks.md shows a plot."""
+
+project = "agrad"
+version = release = agrad.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+root_doc = "docs/index"
+include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
+templates_path = [str(ROOT / "docs/_templates")]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # a table of results may begin with a heading of the second level
+
+autosummary_generate = True
+autosummary_filename_map = {"agrad.random.generator": "agrad.random.generator_"}  # beside Generator, on any file system
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"
+requests = ("fit", "partial_fit", "predict", "predict_proba", "score")  # methods that scikit-learn writes
+autodoc_default_options = {"exclude-members": ", ".join(f"set_{name}_request" for name in requests)}
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = False  # types are words, and no links to whatever has that name
+napoleon_use_rtype = False
+for name in ("linalg", "fft", "special"):  # namespaces, where autodoc asks for modules
+    module = sys.modules.setdefault(f"agrad.{name}", ModuleType(f"agrad.{name}"))
+    vars(module).update(vars(getattr(agrad, name)))
+
+sphinx_gallery_conf = {
+    "examples_dirs": list(GALLERIES),
+    "gallery_dirs": list(GALLERIES.values()),
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"(common|__init__)\.py$",
+    "nested_sections": False,
+    "within_subsection_order": "FileNameSortKey",
+    "reset_argv": "gallery_arguments.arguments",
+    "abort_on_example_error": False,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "agrad"
+html_static_path = ["_static"]
+html_css_files = ["agrad.css"]
+html_additional_pages = {"index": "redirect.html"}
+html_copy_source = False
+html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navigation_depth": 2,
+    "collapse_navigation": True,
+    "show_prev_next": False,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": [],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def link_to_gallery(app: Sphinx, document: str, source: list[str]) -> None:
+    """Make links to a gallery's programs links to their pages."""
+
+    def page(link: re.Match[str]) -> str:
+        target = (ROOT / document).parent.joinpath(link[1]).resolve()
+        folder = GALLERIES.get(str(target.parent.relative_to(ROOT)))
+        return f"](/{folder}/{target.stem}.rst)" if folder and target.stem != "common" else link[0]
+
+    source[0] = re.sub(r"\]\(([\w./-]+\.py)\)", page, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Draw the plots, and take part in reading."""
+    for suite in PLOTS:
+        plot.main([str(ROOT / f"bench/results/{suite}.json"), str(ROOT / f"docs/plots/{suite}.svg")])
+    app.connect("source-read", link_to_gallery)

@@ -1,0 +1,105 @@
+"""The built site in a browser: every page, every link, no error in the console and no request elsewhere.
+
+It needs the site in docs/_build/html, Playwright (``pip install playwright``) and Chromium on the path.
+"""
+
+import functools
+import http.server
+import shutil
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+
+SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.needs("playwright"),
+    pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
+
+
+class Page(HTMLParser):
+    """The links of a page and its anchors."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.anchors: set[str] = set()
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.anchors |= {given[key] or "" for key in ("id", "name") if key in given}
+        self.links |= {given[key] or "" for key in ("href", "src") if key in given}
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, Page]:
+    files = sorted(file for file in SITE.rglob("*.html") if "_static" not in file.relative_to(SITE).parts)
+    return {file.relative_to(SITE).as_posix(): Page(file) for file in files}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server that writes no log."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Serve the site, and return its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}/"
+        served.shutdown()
+
+
+def test_every_link_leads_to_a_file_and_an_anchor(pages: dict[str, Page]) -> None:
+    assert len(pages) > 100
+    lost = []
+    for name, page in pages.items():
+        for link in sorted(page.links):
+            if link.partition(":")[0] in ("http", "https", "mailto", "data"):
+                continue
+            target, anchor = urldefrag(unquote(urljoin(f"/{name}", link)))
+            file = target.lstrip("/").partition("?")[0]
+            if not (SITE / file).is_file() or (anchor and file in pages and anchor not in pages[file].anchors):
+                lost.append(f"{name}: {link}")
+    assert not lost
+
+
+def test_every_page_opens_without_an_error(pages: dict[str, Page], server: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    errors: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.on(
+            "request", lambda request: None if request.url.startswith((server, "data:")) else errors.append(request.url)
+        )
+        tab.on("response", lambda response: None if response.status < 400 else errors.append(response.url))
+        found = []
+        for name in pages:
+            tab.goto(server + name)
+            found += [f"{name}: {error}" for error in errors]
+            errors.clear()
+        # a page is wider than a narrow screen only where something in it does not scroll by itself
+        tab.set_viewport_size({"width": 400, "height": 800})
+        wide = []
+        for name in [name for name in pages if "/generated/" not in name]:
+            tab.goto(server + name)
+            if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+                wide.append(name)
+        browser.close()
+    assert not found
+    assert not wide
