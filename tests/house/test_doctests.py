@@ -43,6 +43,7 @@ MODULES = {
     "agrad.scipy.linalg": None,
     "agrad.scipy.ndimage": None,
     "agrad.scipy.signal": None,
+    "agrad.scipy.signal.windows": None,
     "agrad.scipy.sparse.linalg": "scipy",
     "agrad.scipy.spatial.distance": None,
     "agrad.scipy.special": None,
