@@ -59,8 +59,15 @@ class TableEncoder:
 
     Examples
     --------
-    >>> table = agrad.data.read_csv("people.csv")
-    >>> X = agrad.data.TableEncoder().fit(table).transform(table)
+    >>> sizes = agrad.data.Column("size", "number", np.array([1.0, 2.5, np.nan]), np.array([False, False, True]))
+    >>> table = agrad.data.Table("rooms", (sizes,))
+    >>> encoder = agrad.data.TableEncoder().fit(table)
+    >>> encoder.names
+    ('size', 'size missing')
+    >>> encoder.transform(table).round(4)
+    array([[-1.2247,  0.    ],
+           [ 1.2247,  0.    ],
+           [ 0.    ,  1.    ]], dtype=float32)
     """
 
     def __init__(

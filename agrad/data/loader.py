@@ -79,6 +79,16 @@ class DataLoader:
     -----
     The names and meanings are those of `torch.utils.data.DataLoader`, with threads in place of processes. An error in a
     data set is raised as it is, with a note that names the example and the data set.
+
+    Examples
+    --------
+    >>> X, y = np.arange(10.0).reshape(5, 2), np.arange(5)
+    >>> loader = agrad.data.DataLoader(agrad.data.TensorDataset(X, y), batch_size=2)
+    >>> for x, labels in loader:
+    ...     print(x.shape, labels)
+    (2, 2) [0 1]
+    (2, 2) [2 3]
+    (1, 2) [4]
     """
 
     def __init__(

@@ -38,6 +38,12 @@ class Column:
         one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones.
     missing : numpy.ndarray
         Truth values of shape (n,), True for missing values.
+
+    Examples
+    --------
+    >>> ages = agrad.data.Column("age", "number", np.array([31.0, np.nan]), np.array([False, True]))
+    >>> ages.kind, int(ages.missing.sum())
+    ('number', 1)
     """
 
     name: str
@@ -65,6 +71,15 @@ class Table:
         messages.
     decimal : str
         The character between whole numbers and fractions: a point or a comma.
+
+    Examples
+    --------
+    >>> ages = agrad.data.Column("age", "number", np.array([31.0, np.nan]), np.array([False, True]))
+    >>> names = agrad.data.Column("name", "word", np.array(["Ada", "Max"], object), np.array([False, False]))
+    >>> agrad.data.Table("people", (names, ages))
+    table people: 2 rows, 2 columns
+      name  word
+      age   number, 1 missing
     """
 
     name: str

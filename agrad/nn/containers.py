@@ -201,6 +201,18 @@ class Sequential(_Row):
     ------
     ConfigurationError
         If an entry is not a Module.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
+    >>> model
+    Sequential(
+      0: Linear(4, 8)
+      1: ReLU()
+      2: Linear(8, 3)
+    )  # 67 parameters
+    >>> model(np.ones((2, 4))).shape
+    (2, 3)
     """
 
     def __init__(self, *modules: Any) -> None:
@@ -239,6 +251,15 @@ class ModuleList(_Row):
     ------
     ConfigurationError
         If an entry is not a Module.
+
+    Examples
+    --------
+    >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(4, 4) for _ in range(3)])
+    >>> x = np.ones((2, 4))
+    >>> for layer in layers:
+    ...     x = layer(x)
+    >>> x.shape, len(layers.parameters())
+    ((2, 4), 6)
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -257,6 +278,12 @@ class ParameterList(_Row):
     ----------
     values : iterable of array, or None
         Parameters and buffers, and arrays that become parameters.
+
+    Examples
+    --------
+    >>> weights = agrad.nn.ParameterList([np.ones(2), np.zeros(3)])
+    >>> [(name, p.shape) for name, p in weights.named_parameters()]
+    [('0', (2,)), ('1', (3,))]
     """
 
     holds = agrad.Tensor
@@ -381,6 +408,14 @@ class ModuleDict(_Dict):
     ------
     ConfigurationError
         If a key is no text, or has a dot, or an entry is not a Module.
+
+    Examples
+    --------
+    >>> heads = agrad.nn.ModuleDict({"mean": agrad.nn.Linear(4, 1), "class": agrad.nn.Linear(4, 3)})
+    >>> heads["class"](np.ones((2, 4))).shape
+    (2, 3)
+    >>> [name for name, _ in heads.named_parameters()]
+    ['mean.weight', 'mean.bias', 'class.weight', 'class.bias']
     """
 
     def __init__(self, modules: Pairs | None = None) -> None:
@@ -399,6 +434,13 @@ class ParameterDict(_Dict):
     ------
     ConfigurationError
         If a key is no text, or has a dot.
+
+    Examples
+    --------
+    >>> weights = agrad.nn.ParameterDict({"left": agrad.nn.Parameter(np.ones(2))})
+    >>> weights["right"] = agrad.nn.Parameter(np.zeros(3))
+    >>> [(name, p.shape) for name, p in weights.named_parameters()]
+    [('left', (2,)), ('right', (3,))]
     """
 
     holds = agrad.Tensor

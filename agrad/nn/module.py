@@ -27,6 +27,18 @@ class Module(Parts, State, Hooked):
     other leaf Tensor a buffer, which is saved and moved but not trained. Modules are found in the same way, and both
     also in lists, tuples and dicts. Attributes whose names start with an underscore are left out, unless they are a
     Module, a ``Parameter`` or a ``Buffer``. A Tensor or Module found twice counts once.
+
+    Examples
+    --------
+    >>> class Scale(agrad.nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = agrad.nn.Parameter(np.array(2.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> model = Scale()
+    >>> model(np.array([1.0, 3.0])).sum().backward()
+    >>> model.factor.grad
+    Tensor(4.0, dtype=float64, backend=numpy, device=cpu)
     """
 
     traced_attributes: tuple[str, ...] = ()

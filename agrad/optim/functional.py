@@ -34,6 +34,15 @@ class Transform:
     ------
     ConfigurationError
         If ``lr`` is a schedule.
+
+    Examples
+    --------
+    >>> step = agrad.optim.SGD.transform(lr=0.1)
+    >>> params = {"w": np.array([1.0, 2.0])}
+    >>> gradient = agrad.grad(lambda p: (p["w"] ** 2).sum())(params)
+    >>> params, state = step.update(gradient, step.init(params), params)
+    >>> isinstance(step, agrad.optim.Transform), params
+    (True, {'w': array([0.8, 1.6])})
     """
 
     def __init__(self, kind: "type[Optimizer]", options: dict[str, Any]) -> None:

@@ -53,6 +53,13 @@ class Optimizer:
         If there are no parameters, one is given twice, or an option is out of range.
     OperandError, DtypeError, NotDifferentiableError
         If a parameter is not a Tensor, not floating, or not a leaf.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Linear(2, 1)
+    >>> optimizer = agrad.optim.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.01}], lr=0.1)
+    >>> isinstance(optimizer, agrad.optim.Optimizer), [group["lr"] for group in optimizer.param_groups]
+    (True, [0.1, 0.01])
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
@@ -214,9 +221,11 @@ class Optimizer:
 
         Examples
         --------
-        >>> step = optim.Adam.transform(lr=0.1)
-        >>> state = step.init(params)
-        >>> params, state = step.update(grads, state, params)
+        >>> step = agrad.optim.Adam.transform(lr=0.1)
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([2.0, -4.0])}
+        >>> params, state = step.update(grads, step.init(params), params)
+        >>> params["w"].round(4)
+        array([0.9, 2.1])
         """
         try:
             bound = inspect.signature(cls).bind((), **options)

@@ -55,6 +55,16 @@ class LossScale:
     Notes
     -----
     Micikevicius et al. 2018, arXiv:1710.03740.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.SGD([w], lr=0.1)
+    >>> scale = agrad.optim.LossScale(optimizer)
+    >>> scale((w * w).sum()).backward()
+    >>> scale.step()
+    >>> w.detach()
+    Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
     traced_attributes = ("_state",)

@@ -42,6 +42,14 @@ class History(list[Record]):
         True if Ctrl-C ended the run.
     stopped : bool
         True if a callback ended the run early.
+
+    Examples
+    --------
+    >>> history = agrad.train.History([{"epoch": 1, "loss": 2.0}, {"epoch": 2, "loss": 0.5}])
+    >>> history.column("loss")
+    [2.0, 0.5]
+    >>> history
+    History(2 epochs; the last: loss 0.5)
     """
 
     interrupted = False

@@ -71,6 +71,18 @@ class Trainer:
         If an argument is of another kind.
     ConfigurationError
         If an option is out of range, a metric is not known, or the optimizer has parameters of another model.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> X = np.linspace(-1.0, 1.0, 64)[:, None]
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters(), lr=0.2), ["r2"])
+    >>> history = trainer.fit(X, 3 * X + 1, epochs=20, progress=False)
+    >>> trainer.evaluate(X, 3 * X + 1)["r2"] > 0.99
+    True
+    >>> trainer.predict(np.array([[2.0]])).round(1)
+    array([[7.]], dtype=float32)
     """
 
     rate_name = "learning rate"

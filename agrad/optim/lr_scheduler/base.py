@@ -52,6 +52,16 @@ class LRScheduler:
         If the rate of a group is a schedule, or ``initial_lr`` is missing.
     OperandError
         If ``optimizer`` is not one.
+
+    Examples
+    --------
+    >>> class Halving(agrad.optim.lr_scheduler.LRScheduler):
+    ...     def factor(self, n):
+    ...         return 0.5**n
+    >>> scheduler = Halving(agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0))
+    >>> scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
