@@ -196,6 +196,18 @@ class Trainer:
             If a loss or a parameter is not finite; the message names the step.
         ShapeError, DtypeError, DataError, OperandError, ConfigurationError
             If data or options make no sense; nothing is trained then.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer)
+        >>> X, y = np.ones((10, 1)), np.zeros((10, 1))
+        >>> history = trainer.fit(X, y, epochs=5, batch_size=4, validation=0.2, progress=False)
+        >>> len(history), history[-1]["step"]
+        (5, 10)
+        >>> history[-1]["validation_loss"] < history[0]["validation_loss"]
+        True
         """
         _whole(epochs, "epochs")
         _whole(batch_size, "batch_size")
@@ -316,6 +328,15 @@ class Trainer:
         -------
         dict of str to float
             "loss", and the metrics by name.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> _ = agrad.nn.init.zeros_(model.weight), agrad.nn.init.zeros_(model.bias)
+        >>> optimizer = agrad.optim.SGD(model.parameters())
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, metrics=["mae"])
+        >>> trainer.evaluate(np.ones((2, 1)), np.array([[1.0], [3.0]]))
+        {'loss': 5.0, 'mae': 2.0}
         """
         _whole(batch_size, "batch_size")
         if y is None and not examples.is_examples(X):
@@ -372,6 +393,15 @@ class Trainer:
         -------
         array or container of arrays
             Arrays of the model's backend, with the examples along the first axis.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> _ = agrad.nn.init.ones_(model.weight), agrad.nn.init.zeros_(model.bias)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> trainer.predict(np.array([[1.0], [3.0]]))
+        array([[1.],
+               [3.]], dtype=float32)
         """
         _whole(batch_size, "batch_size")
         if examples.is_examples(X):
