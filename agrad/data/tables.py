@@ -167,6 +167,12 @@ class Table:
         ------
         DataError
             If there is no such column, a label is missing, or all are numbers and one is fractional or 2**53 or more.
+
+        Examples
+        --------
+        >>> sides = agrad.data.Column("side", "word", np.array(["n", "s"], object), np.zeros(2, bool))
+        >>> agrad.data.Table("rooms", (sides,)).labels("side")
+        array(['n', 's'], dtype='<U1')
         """
         place = column_number(self.name, self.names, name)
         column = self.columns[place]

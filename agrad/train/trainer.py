@@ -140,7 +140,17 @@ class Trainer:
         return float(self.optimizer.settings(0)["lr"])
 
     def stop(self) -> None:
-        """Have `fit` end after this epoch, for callbacks."""
+        """Have `fit` end after this epoch, for callbacks.
+
+        Examples
+        --------
+        >>> stop = agrad.train.LambdaCallback(on_epoch_end=lambda trainer, record: trainer.stop())
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> optimizer = agrad.optim.SGD(model.parameters())
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[stop])
+        >>> len(trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=9, progress=False))
+        1
+        """
         self.stopping = True
 
     # ------------------------------------------------------------------ training
@@ -432,6 +442,16 @@ class Trainer:
         ------
         SaveError
             If it cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer.save(os.path.join(folder, "run.safetensors"))
+        ...     print(os.listdir(folder))
+        ['run.safetensors']
         """
         saving.save(self, path, {"data": self._data})
 
@@ -447,6 +467,19 @@ class Trainer:
         ------
         DataError
             If it is none, or does not fit the trainer. Nothing is changed then.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> weight = model.weight.detach()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer.save(os.path.join(folder, "run.safetensors"))
+        ...     _ = agrad.nn.init.zeros_(model.weight)
+        ...     trainer.load(os.path.join(folder, "run.safetensors"))
+        >>> bool((model.weight == weight).all())
+        True
         """
         self._data = saving.load(self, path).get("data") or {}
 
