@@ -139,6 +139,12 @@ class ClassificationData:
         ------
         DataError
             If d differs, or a number is not finite before or after.
+
+        Examples
+        --------
+        >>> agrad.data.load_digits().scaled(np.full((2, 64), 8.0))[:, :3]
+        array([[0.5, 0.5, 0.5],
+               [0.5, 0.5, 0.5]], dtype=float32)
         """
         return scaled(raw, self.mean, self.scale, self.X_train.dtype.name, self.name)
 

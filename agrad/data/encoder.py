@@ -225,6 +225,15 @@ class TableEncoder:
             As `encode`, and if a result is not finite.
         ConfigurationError
             If the dtype is another one.
+
+        Examples
+        --------
+        >>> sides = agrad.data.Column("side", "word", np.array(["n", "s", "s", "n"], object), np.zeros(4, bool))
+        >>> table = agrad.data.Table("rooms", (sides,))
+        >>> encoder = agrad.data.TableEncoder().fit(table)
+        >>> encoder.names, encoder.transform(table)[:2]
+        (('side=n', 'side=s'), array([[1., 0.],
+               [0., 1.]], dtype=float32))
         """
         return scaled(self.encode(table), self.mean, self.scale, float_name(dtype), table.name)
 

@@ -102,6 +102,16 @@ class RegressionData:
         -------
         numpy.ndarray
             Float64 of shape (n, k).
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "lines.npz")
+        ...     np.savez(path, X=np.arange(20.0)[:, None], y=np.arange(20.0) * 10)
+        ...     data = agrad.data.load_npz(path, task="regression")
+        >>> np.allclose(data.targets(data.y_test), 10 * (data.X_test * data.scale + data.mean), atol=1e-3)
+        True
         """
         return np.asarray(y, dtype=np.float64) * self.target_scale + self.target_mean
 

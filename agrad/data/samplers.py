@@ -46,6 +46,14 @@ class Sampler(ABC):
         ----------
         epoch : int
             The number of the epoch, 0 or more.
+
+        Examples
+        --------
+        >>> sampler = agrad.data.RandomSampler(range(100))
+        >>> first = list(sampler)
+        >>> sampler.set_epoch(1)
+        >>> list(sampler) == first
+        False
         """
         self.epoch = whole(epoch, "epoch")
 

@@ -119,6 +119,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3)).append(agrad.nn.ReLU())
+        >>> len(model)
+        2
         """
         return self.extend([module])
 
@@ -134,6 +140,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(2, 3)]).extend([agrad.nn.ReLU(), agrad.nn.Linear(3, 1)])
+        >>> len(layers)
+        3
         """
         if isinstance(modules, (Mapping, agrad.Tensor, str)) or not isinstance(modules, Iterable):
             raise OperandError(f"{type(self).__name__} takes a list of entries, not a {type(modules).__name__}")
@@ -155,6 +167,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.Linear(3, 1)).insert(1, agrad.nn.ReLU())
+        >>> model[1]
+        ReLU()
         """
         pairs = list(self._parts.items())
         pairs.insert(self._place(index, len(self) + 1), ("0", self._checked(index, module)))
@@ -173,6 +191,12 @@ class _Row(_Container):
         -------
         Module or Tensor
             The entry.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU())
+        >>> model.pop(), len(model)
+        (ReLU(), 1)
         """
         value = self[key]
         del self[key]
@@ -323,6 +347,11 @@ class _Dict(_Container):
         -------
         iterable of str
             In the order of their addition.
+
+        Examples
+        --------
+        >>> list(agrad.nn.ModuleDict({"a": agrad.nn.ReLU(), "b": agrad.nn.Tanh()}).keys())
+        ['a', 'b']
         """
         return self._parts.keys()
 
@@ -333,6 +362,11 @@ class _Dict(_Container):
         -------
         iterable of Module or Tensor
             In the order of their addition.
+
+        Examples
+        --------
+        >>> list(agrad.nn.ModuleDict({"a": agrad.nn.ReLU(), "b": agrad.nn.Tanh()}).values())
+        [ReLU(), Tanh()]
         """
         return self._parts.values()
 
@@ -343,6 +377,11 @@ class _Dict(_Container):
         -------
         iterable of (str, Module or Tensor)
             In the order of their addition.
+
+        Examples
+        --------
+        >>> dict(agrad.nn.ModuleDict({"a": agrad.nn.ReLU()}).items())
+        {'a': ReLU()}
         """
         return self._parts.items()
 
@@ -360,6 +399,11 @@ class _Dict(_Container):
         -------
         Module or Tensor
             The entry, or ``default``.
+
+        Examples
+        --------
+        >>> agrad.nn.ModuleDict({"a": agrad.nn.ReLU()}).get("b", "none")
+        'none'
         """
         return self._parts.get(key, default)
 
@@ -370,6 +414,13 @@ class _Dict(_Container):
         ----------
         parts : mapping or iterable of pairs
             Entries by key. If one cannot be set, none is.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.update({"b": agrad.nn.Tanh()})
+        >>> list(parts)
+        ['a', 'b']
         """
         pairs = parts.items() if isinstance(parts, (Mapping, _Dict)) else parts
         self._parts.update({self._name(key): self._checked(key, value) for key, value in pairs})
@@ -386,13 +437,27 @@ class _Dict(_Container):
         -------
         Module or Tensor
             The entry.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.pop("a"), len(parts)
+        (ReLU(), 0)
         """
         value = self[key]
         del self._parts[key]
         return value
 
     def clear(self) -> None:
-        """Remove all entries."""
+        """Remove all entries.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.clear()
+        >>> len(parts)
+        0
+        """
         self._parts.clear()
 
 

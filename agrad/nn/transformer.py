@@ -313,6 +313,13 @@ class Transformer(Module):
         -------
         Tensor
             Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere.
+
+        Examples
+        --------
+        >>> agrad.nn.Transformer.generate_square_subsequent_mask(3)
+        Tensor([[ 0.0, -inf, -inf],
+                [ 0.0,  0.0, -inf],
+                [ 0.0,  0.0,  0.0]], dtype=float32, backend=numpy, device=cpu)
         """
         (sz,) = numbers("generate_square_subsequent_mask", "sz", sz, 1, 0)
         values = np.triu(np.full((sz, sz), -math.inf), 1)

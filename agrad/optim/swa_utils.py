@@ -225,6 +225,14 @@ class AveragedModel(Module):
         ------
         OperandError
             If its parameters or buffers are of other names or shapes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> average = agrad.optim.swa_utils.AveragedModel(model)
+        >>> average.update_parameters(model)
+        >>> int(average.n_averaged[0])
+        1
         """
         mine, theirs = (dict(m.named_parameters() + m.named_buffers()) for m in (self.module, model))
         shapes = [{name: tensor.shape for name, tensor in found.items()} for found in (mine, theirs)]

@@ -72,6 +72,12 @@ class History(list[Record]):
         ------
         ConfigurationError
             If the records have no such entry.
+
+        Examples
+        --------
+        >>> history = agrad.train.History([{"validation_loss": 3.0}, {"validation_loss": 1.0}])
+        >>> history.column("val_loss")
+        [3.0, 1.0]
         """
         known = [record.get(entry(name)) for record in self]
         if None in known:
