@@ -57,6 +57,12 @@ class Generator:
         -------
         Tensor
             A key: Tensor of shape (4,), uint32.
+
+        Examples
+        --------
+        >>> generator = agrad.random.Generator(0)
+        >>> [round(agrad.random.uniform(generator.key()).item(), 4) for _ in range(3)]
+        [0.6445, 0.5337, 0.9004]
         """
         mark_state_used(self)
         agrad.note_state(self, self.state, self.load_state)
@@ -80,6 +86,13 @@ class Generator:
         -------
         dict of str to int
             The ``seed``, and the number of ``calls``.
+
+        Examples
+        --------
+        >>> generator = agrad.random.Generator(7)
+        >>> key = generator.key()
+        >>> generator.state()
+        {'seed': 7, 'calls': 1}
         """
         with self._lock:
             return {"seed": self.seed, "calls": self._calls}
@@ -98,6 +111,15 @@ class Generator:
             If it has other names.
         ConfigurationError
             If a value is not an integer from 0 to 2**128 - 1.
+
+        Examples
+        --------
+        >>> generator = agrad.random.Generator(0)
+        >>> state = generator.state()
+        >>> first = agrad.random.uniform(generator.key()).item()
+        >>> generator.load_state(state)
+        >>> agrad.random.uniform(generator.key()).item() == first
+        True
         """
         if set(state) != {"seed", "calls"}:
             raise DataError(f"the state of a Generator is 'seed' and 'calls', not {sorted(state)}")

@@ -278,6 +278,15 @@ class custom_vjp(_Custom):
         bwd : callable
             ``bwd(*settings, residuals, g)`` takes a cotangent ``g`` of the result's structure and returns a tuple with
             the cotangent of each differentiated argument, None for zero.
+
+        Examples
+        --------
+        >>> @agrad.custom_vjp
+        ... def square(x):
+        ...     return x * x
+        >>> square.defvjp(lambda x: (x * x, x), lambda x, g: (2 * x * g,))
+        >>> agrad.grad(square)(3.0)
+        np.float64(6.0)
         """
         self.fwd, self.bwd = fwd, bwd
 
@@ -386,6 +395,15 @@ class custom_jvp(_Custom):
         rule : callable
             ``rule(*settings, primals, tangents)`` returns (result, tangent). It must be linear in the tangents, which
             are zeros for an argument that is not differentiated, and None for one that is no floating array.
+
+        Examples
+        --------
+        >>> @agrad.custom_jvp
+        ... def square(x):
+        ...     return x * x
+        >>> square.defjvp(lambda primals, tangents: (square(*primals), 2 * primals[0] * tangents[0]))
+        >>> agrad.grad(square)(3.0)
+        np.float64(6.0)
         """
         self.rule = rule
 
@@ -402,6 +420,15 @@ class custom_jvp(_Custom):
         ------
         ConfigurationError
             For a function with ``nondiff_argnums``.
+
+        Examples
+        --------
+        >>> @agrad.custom_jvp
+        ... def product(x, y):
+        ...     return x * y
+        >>> product.defjvps(lambda t, result, x, y: t * y, lambda t, result, x, y: t * x)
+        >>> agrad.grad(product, argnums=(0, 1))(2.0, 5.0)
+        (np.float64(5.0), np.float64(2.0))
         """
         if self.nondiff:
             raise ConfigurationError(f"{self.title}: defjvps is for functions without nondiff_argnums; use defjvp")

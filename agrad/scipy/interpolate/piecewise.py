@@ -164,6 +164,13 @@ class PPoly:
         -------
         PPoly
             Of as many pieces.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> pieces = interpolate.PPoly(np.asarray([[1.0], [0.0], [0.0]]), np.asarray([0.0, 2.0]))
+        >>> round(float(pieces.derivative()(0.5)), 4)
+        1.0
         """
         return self.antiderivative(-nu) if nu < 0 else self._made(_derived(self._c, nu), self.extrapolate)
 
@@ -179,6 +186,13 @@ class PPoly:
         -------
         PPoly
             Continuous. That of a periodic one is not extrapolated.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> pieces = interpolate.PPoly(np.asarray([[1.0], [0.0], [0.0]]), np.asarray([0.0, 2.0]))
+        >>> round(float(pieces.antiderivative()(1.0)), 4)
+        0.3333
         """
         if nu <= 0:
             return self.derivative(-nu)
@@ -202,6 +216,13 @@ class PPoly:
         -------
         array
             Of the shape of the values at one place.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> pieces = interpolate.PPoly(np.asarray([[1.0], [0.0], [0.0]]), np.asarray([0.0, 2.0]))
+        >>> round(float(pieces.integrate(0.0, 1.0)), 4)
+        0.3333
         """
         a, b, x = real_places(a, b, self._x)
         if a.ndim or b.ndim:

@@ -194,6 +194,13 @@ class BSpline:
         -------
         BSpline
             Of a lower degree.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> spline = interpolate.BSpline(np.asarray([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.asarray([0.0, 1.0, 0.0]), 2)
+        >>> round(float(spline.derivative()(0.25)), 4)
+        1.0
         """
         parts = (self._t, self._c, self.k)
         for _ in range(nu):
@@ -212,6 +219,13 @@ class BSpline:
         -------
         BSpline
             Of a higher degree. That of a periodic one is not extrapolated.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> spline = interpolate.BSpline(np.asarray([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.asarray([0.0, 1.0, 0.0]), 2)
+        >>> round(float(spline.antiderivative()(1.0)), 4)
+        0.3333
         """
         parts = (self._t, self._c, self.k)
         for _ in range(nu):
@@ -233,6 +247,13 @@ class BSpline:
         -------
         array
             Of the shape of the values at one place.
+
+        Examples
+        --------
+        >>> from agrad.scipy import interpolate
+        >>> spline = interpolate.BSpline(np.asarray([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.asarray([0.0, 1.0, 0.0]), 2)
+        >>> round(float(spline.integrate(0.0, 1.0)), 4)
+        0.3333
         """
         choice = self.extrapolate if extrapolate is None else extrapolate
         a, b, t = real_places(a, b, self._t)

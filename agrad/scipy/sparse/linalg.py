@@ -128,6 +128,14 @@ class SuperLU:
             If ``trans`` is unknown.
         MixedBackendsError
             If ``rhs`` is not on NumPy.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> from agrad.scipy.sparse import linalg
+        >>> factors = linalg.splu(scipy.sparse.csc_array(np.asarray([[4.0, 1.0], [1.0, 3.0]])))
+        >>> factors.solve(np.asarray([1.0, 2.0])).round(4)
+        array([0.0909, 0.6364])
         """
         return _solved(self._factors, rhs, trans)
 

@@ -87,6 +87,13 @@ class gaussian_kde:
         Returns
         -------
         array
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> round(float(density.scotts_factor()), 4)
+        0.8027
         """
         return self._as_given(self._neff ** (-1.0 / (self.d + 4)))
 
@@ -96,6 +103,13 @@ class gaussian_kde:
         Returns
         -------
         array
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> round(float(density.silverman_factor()), 4)
+        0.8503
         """
         return self._as_given((self._neff * (self.d + 2.0) / 4.0) ** (-1.0 / (self.d + 4)))
 
@@ -111,6 +125,14 @@ class gaussian_kde:
         ------
         OperandError
             For anything else.
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> density.set_bandwidth("silverman")
+        >>> density(np.asarray([0.0, 2.0])).round(4)
+        array([0.1856, 0.1835])
         """
         if bw_method is None or (isinstance(bw_method, str) and bw_method == "scott"):
             factor = self.scotts_factor()
@@ -173,6 +195,13 @@ class gaussian_kde:
         ------
         ShapeError
             For points of another number of dimensions.
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> density.logpdf(np.asarray([0.0, 2.0])).round(4)
+        array([-1.6521, -1.6916])
         """
         return self._logpdf(x, *self._given)
 
@@ -193,6 +222,13 @@ class gaussian_kde:
         ------
         ShapeError
             For points of another number of dimensions.
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> density.evaluate(np.asarray([0.0, 2.0])).round(4)
+        array([0.1917, 0.1842])
         """
         return self._pdf(points, *self._given)
 
