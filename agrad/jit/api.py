@@ -4,7 +4,7 @@ import functools
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -60,6 +60,8 @@ class _Key(NamedTuple):
     device: str
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _Numbers = int | Sequence[int]
 _Names = str | Sequence[str]
 
@@ -68,12 +70,12 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A traced function: see ``agrad.jit``."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         static_argnums: _Numbers,
         static_argnames: _Names,
         donate_argnums: _Numbers,
@@ -108,7 +110,7 @@ class Jitted:
 
     # ------------------------------------------------------------------ calls
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         now = mode()
         # a jitted function inside another one is part of its program; observers must see the operations run
         if now.trace is not None or now.observers or now.anomaly:
@@ -374,6 +376,42 @@ def _may_be_overwritten(leaf: Any) -> bool:
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
     flags = getattr(raw, "flags", None)
     return type(raw).__module__ == "numpy" and flags is not None and bool(flags.carray) and bool(flags.owndata)
+
+
+class _Decorator(Protocol):
+    """``agrad.jit`` with options, before it is given a function."""
+
+    def __call__(self, function: Callable[P, R], /) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    function: Callable[P, R],
+    /,
+    *,
+    static_argnums: _Numbers = (),
+    static_argnames: _Names = (),
+    donate_argnums: _Numbers = (),
+    cache_size: int = 64,
+    precision: str | None = None,
+    torch_compile: bool | None = None,
+    compiler: str | None = None,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    function: None = None,
+    /,
+    *,
+    static_argnums: _Numbers = (),
+    static_argnames: _Names = (),
+    donate_argnums: _Numbers = (),
+    cache_size: int = 64,
+    precision: str | None = None,
+    torch_compile: bool | None = None,
+    compiler: str | None = None,
+) -> "_Decorator": ...
 
 
 def jit(
