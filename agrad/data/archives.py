@@ -41,6 +41,16 @@ def read_npz(
     DataError
         If the file is missing, not an archive, damaged, lacks an array, or holds Python objects (which are never
         unpickled).
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "arrays.npz")
+    ...     np.savez(path, X=np.ones((2, 3)), y=np.array([0, 1]))
+    ...     arrays = agrad.data.read_npz(path, required=["X", "y"])
+    >>> arrays["X"].shape, arrays["y"]
+    ((2, 3), array([0, 1]))
     """
     name = repr(os.fspath(path))
     with open_file(path) as file:

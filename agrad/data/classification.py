@@ -64,6 +64,14 @@ class ClassificationData:
     DataError
         If the parts do not fit each other, X holds NaN or infinity, a label is out of range, a part is empty, or the
         train part has a single class.
+
+    Examples
+    --------
+    >>> data = agrad.data.load_digits()
+    >>> isinstance(data, agrad.data.ClassificationData), data.n_classes
+    (True, 10)
+    >>> data.scaled(np.full((1, 64), 8.0)).max(), data.X_train.min(), data.X_train.max()
+    (np.float32(0.5), np.float32(0.0), np.float32(1.0))
     """
 
     name: str
@@ -131,6 +139,12 @@ class ClassificationData:
         ------
         DataError
             If d differs, or a number is not finite before or after.
+
+        Examples
+        --------
+        >>> agrad.data.load_digits().scaled(np.full((2, 64), 8.0))[:, :3]
+        array([[0.5, 0.5, 0.5],
+               [0.5, 0.5, 0.5]], dtype=float32)
         """
         return scaled(raw, self.mean, self.scale, self.X_train.dtype.name, self.name)
 
@@ -230,6 +244,13 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
         If d differs, or a number is not finite before or after.
     ConfigurationError
         If the dtype is another one.
+
+    Examples
+    --------
+    >>> raw, mean, scale = np.array([[1.0, 20.0], [3.0, 40.0]]), np.array([2.0, 30.0]), np.array([1.0, 10.0])
+    >>> agrad.data.scaled(raw, mean, scale, "float64")
+    array([[-1., -1.],
+           [ 1.,  1.]])
     """
     raw = np.asarray(raw)
     check_numbers(raw, name)
@@ -451,6 +472,13 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
         If `fraction` or `seed` is out of range.
     DataError
         If no class has two examples.
+
+    Examples
+    --------
+    >>> y = np.array([0] * 8 + [1] * 4)
+    >>> most, few = agrad.data.stratified_split(y, 0.25, seed=0)
+    >>> np.bincount(y[most]), np.bincount(y[few])
+    (array([6, 3]), array([2, 1]))
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")

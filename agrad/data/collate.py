@@ -39,6 +39,12 @@ def default_collate(batch: Sequence[Any]) -> Any:
         If the examples differ in structure or shape.
     OperandError
         If there is no example, or a leaf is of another kind.
+
+    Examples
+    --------
+    >>> agrad.data.default_collate([(np.array([1.0, 2.0]), 0, "a"), (np.array([3.0, 4.0]), 1, "b")])
+    (array([[1., 2.],
+           [3., 4.]]), array([0, 1]), ['a', 'b'])
     """
     if not len(batch):
         raise OperandError("default_collate: expected one example or more, found none")

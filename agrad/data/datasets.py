@@ -23,6 +23,16 @@ class Dataset(Protocol):
     A list is one. A class of one's own may derive from this one, but need not. An example is a number, a text, an array
     of any backend or a container of these. With a method `__getitems__(indices)`, which returns a list of examples, the
     loader asks for all examples of a batch at once; with a method `set_epoch(epoch)`, it calls that before each epoch.
+
+    Examples
+    --------
+    >>> class Squares(agrad.data.Dataset):
+    ...     def __len__(self):
+    ...         return 5
+    ...     def __getitem__(self, index):
+    ...         return float(index**2)
+    >>> [batch.tolist() for batch in agrad.data.DataLoader(Squares(), batch_size=2)]
+    [[0.0, 1.0], [4.0, 9.0], [16.0]]
     """
 
     def __init__(self) -> None:
@@ -43,6 +53,14 @@ class IterableDataset(Protocol):
 
     `__iter__` starts anew at each call: an epoch is one pass. A class of one's own may derive from this one, but need
     not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
+
+    Examples
+    --------
+    >>> class Halves(agrad.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return (0.5**n for n in range(4))
+    >>> [batch.tolist() for batch in agrad.data.DataLoader(Halves(), batch_size=2)]
+    [[1.0, 0.5], [0.25, 0.125]]
     """
 
     def __init__(self) -> None:
@@ -69,6 +87,13 @@ class TensorDataset:
         If an argument is no array.
     ShapeError
         If one has no axes, or another length than the first.
+
+    Examples
+    --------
+    >>> data = agrad.data.TensorDataset(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 1]))
+    >>> x, label = data[1]
+    >>> x, int(label)
+    (array([3., 4.]), 1)
     """
 
     def __init__(self, *tensors: Any) -> None:
@@ -134,6 +159,12 @@ class Subset:
         If the whole has no such example.
     DtypeError
         If a number is no integer.
+
+    Examples
+    --------
+    >>> part = agrad.data.Subset(["a", "b", "c"], [2, 0])
+    >>> len(part), part[0]
+    (2, 'c')
     """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
@@ -169,6 +200,12 @@ class ConcatDataset:
     ------
     ConfigurationError
         If there is none.
+
+    Examples
+    --------
+    >>> both = agrad.data.ConcatDataset([["a", "b"], ["c"]])
+    >>> len(both), both[2]
+    (3, 'c')
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
@@ -228,6 +265,12 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     ------
     ConfigurationError
         If the sum or a part is not as it should be.
+
+    Examples
+    --------
+    >>> train, test = agrad.data.random_split(list(range(10)), [0.8, 0.2], seed=0)
+    >>> len(train), len(test), sorted([*train, *test]) == list(range(10))
+    (8, 2, True)
     """
     n = len(dataset)
     sizes = list(lengths)

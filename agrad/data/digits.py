@@ -41,6 +41,12 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     -----
     The test set of "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning
     Repository, https://doi.org/10.24432/C50P49, licence CC BY 4.0.
+
+    Examples
+    --------
+    >>> data = agrad.data.load_digits()
+    >>> data.X_train.shape, data.feature_shape, data.n_classes
+    ((1438, 64), (8, 8), 10)
     """
     dtype = float_name(dtype)
     arrays = read_npz(FILE, required=("images", "labels"))

@@ -59,8 +59,15 @@ class TableEncoder:
 
     Examples
     --------
-    >>> table = agrad.data.read_csv("people.csv")
-    >>> X = agrad.data.TableEncoder().fit(table).transform(table)
+    >>> sizes = agrad.data.Column("size", "number", np.array([1.0, 2.5, np.nan]), np.array([False, False, True]))
+    >>> table = agrad.data.Table("rooms", (sizes,))
+    >>> encoder = agrad.data.TableEncoder().fit(table)
+    >>> encoder.names
+    ('size', 'size missing')
+    >>> encoder.transform(table).round(4)
+    array([[-1.2247,  0.    ],
+           [ 1.2247,  0.    ],
+           [ 0.    ,  1.    ]], dtype=float32)
     """
 
     def __init__(
@@ -218,6 +225,15 @@ class TableEncoder:
             As `encode`, and if a result is not finite.
         ConfigurationError
             If the dtype is another one.
+
+        Examples
+        --------
+        >>> sides = agrad.data.Column("side", "word", np.array(["n", "s", "s", "n"], object), np.zeros(4, bool))
+        >>> table = agrad.data.Table("rooms", (sides,))
+        >>> encoder = agrad.data.TableEncoder().fit(table)
+        >>> encoder.names, encoder.transform(table)[:2]
+        (('side=n', 'side=s'), array([[1., 0.],
+               [0., 1.]], dtype=float32))
         """
         return scaled(self.encode(table), self.mean, self.scale, float_name(dtype), table.name)
 

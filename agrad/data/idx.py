@@ -32,6 +32,18 @@ def read_idx(path: StrPath) -> np.ndarray:
     ------
     DataError
         If the file is missing, damaged, of another format, or shorter or longer than its header says.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "bytes.idx")
+    ...     with open(path, "wb") as file:
+    ...         _ = file.write(bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
+    ...     array = agrad.data.read_idx(path)
+    >>> array
+    array([[1, 2, 3],
+           [4, 5, 6]], dtype=uint8)
     """
     content = read_file(path)
     # the header says how much to unpack; one byte more shows that there is too much

@@ -45,6 +45,19 @@ class ImageFolder:
     DataError
         If the folder cannot be read, or holds no folder, or one of these holds no image. Also raised for an example
         whose file is no whole image.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("cat", "dog"):
+    ...         os.mkdir(os.path.join(folder, name))
+    ...         Image.new("RGB", (4, 3)).save(os.path.join(folder, name, "0.png"))
+    ...     data = agrad.data.ImageFolder(folder)
+    ...     image, number = data[1]
+    >>> data.classes, image.shape, number
+    (['cat', 'dog'], (3, 4, 3), 1)
     """
 
     def __init__(self, root: StrPath, transform: Callable[[Any], Any] | None = None) -> None:

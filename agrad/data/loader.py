@@ -79,6 +79,16 @@ class DataLoader:
     -----
     The names and meanings are those of `torch.utils.data.DataLoader`, with threads in place of processes. An error in a
     data set is raised as it is, with a note that names the example and the data set.
+
+    Examples
+    --------
+    >>> X, y = np.arange(10.0).reshape(5, 2), np.arange(5)
+    >>> loader = agrad.data.DataLoader(agrad.data.TensorDataset(X, y), batch_size=2)
+    >>> for x, labels in loader:
+    ...     print(x.shape, labels)
+    (2, 2) [0 1]
+    (2, 2) [2 3]
+    (1, 2) [4]
     """
 
     def __init__(
@@ -205,6 +215,13 @@ class DataLoader:
         dict of str to numpy.ndarray
             `epoch`; `batch`, the number of batches of it that were given out; `seed`; and `batches`, the number of
             batches of an epoch if it is known. All of shape ().
+
+        Examples
+        --------
+        >>> loader = agrad.data.DataLoader(np.arange(4.0), batch_size=2)
+        >>> batch = next(iter(loader))
+        >>> sorted(loader.state_dict())
+        ['batch', 'batches', 'epoch', 'seed']
         """
         at = self._position
         state = {"epoch": np.array(at.epoch), "batch": np.array(at.batch), "seed": np.array(self.seed, np.uint64)}
@@ -231,6 +248,15 @@ class DataLoader:
         DataError
             If the state is of a loader with another seed or another number of batches, or none. Nothing is changed
             then.
+
+        Examples
+        --------
+        >>> first, second = (agrad.data.DataLoader(np.arange(4.0), batch_size=2) for _ in range(2))
+        >>> batches = iter(first)
+        >>> _ = next(batches)
+        >>> second.load_state_dict(first.state_dict())
+        >>> [batch.tolist() for batch in second]
+        [[2.0, 3.0]]
         """
         expected = {"seed": np.array(self.seed, np.uint64)} | self._length()
         try:

@@ -35,6 +35,14 @@ def cache_directory() -> str:
     -------
     str
         `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> with mock.patch.dict(os.environ, AGRAD_CACHE="/data/agrad"):
+    ...     agrad.data.cache_directory()
+    '/data/agrad'
     """
     chosen = os.environ.get("AGRAD_CACHE")
     if chosen:
@@ -88,6 +96,19 @@ def load_mnist(
         If the cache cannot be written.
     ConfigurationError
         If the dtype is another one.
+
+    Examples
+    --------
+    >>> import os, struct, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part in ("train", "t10k"):
+    ...         with open(os.path.join(folder, part + "-images-idx3-ubyte"), "wb") as file:
+    ...             _ = file.write(struct.pack(">4I", 0x803, 10, 28, 28) + bytes(10 * 28 * 28))
+    ...         with open(os.path.join(folder, part + "-labels-idx1-ubyte"), "wb") as file:
+    ...             _ = file.write(struct.pack(">2I", 0x801, 10) + bytes(range(10)))
+    ...     data = agrad.data.load_mnist(folder)
+    >>> data.X_train.shape, data.y_test
+    ((10, 784), array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]))
     """
     dtype = float_name(dtype)
     if directory is None:

@@ -51,6 +51,12 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     ------
     ConfigurationError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> first, second = agrad.data.epoch_order(0, 0, 100), agrad.data.epoch_order(0, 1, 100)
+    >>> bool((np.sort(first) == np.arange(100)).all()), bool((first == second).all())
+    (True, False)
     """
     return permutation(n, seed, EPOCHS, whole(epoch, "epoch"))
 
@@ -86,6 +92,12 @@ def batches(
     ------
     ConfigurationError
         If a number is out of range; raised at the call, before the first batch.
+
+    Examples
+    --------
+    >>> lots = list(agrad.data.batches(5, 2, seed=0, epoch=0))
+    >>> [len(lot) for lot in lots], sorted(np.concatenate(lots).tolist())
+    ([2, 2, 1], [0, 1, 2, 3, 4])
     """
     if whole(batch_size, "batch_size") == 0:
         raise ConfigurationError("batch_size: expected 1 or more, found 0")

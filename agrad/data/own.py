@@ -76,6 +76,16 @@ def load_npz(
         integers nor text, the test part has a label of its own, or there are fewer than 2 classes.
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "points.npz")
+    ...     np.savez(path, X=np.arange(40.0).reshape(20, 2), y=np.arange(20) % 2)
+    ...     data = agrad.data.load_npz(path)
+    >>> data.X_train.shape, data.X_train.mean(axis=0).round(4) + 0.0, data.n_classes
+    ((16, 2), array([0., 0.], dtype=float32), 2)
     """
     arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
     name = repr(os.fspath(path))
@@ -134,6 +144,17 @@ def load_csv(
         As `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> rows = [(n / 10, n % 3, "ab"[n % 2]) for n in range(20)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "flowers.csv")
+    ...     np.savetxt(path, rows, fmt="%s", delimiter=",", header="width,length,kind", comments="")
+    ...     data = agrad.data.load_csv(path, "kind")
+    >>> data.class_names, data.feature_names, data.X_train.shape
+    (('a', 'b'), ('width', 'length'), (16, 2))
     """
     table = read_csv(path, words=[label], delimiter=delimiter)
     target = table[label].name

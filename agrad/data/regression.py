@@ -49,6 +49,16 @@ class RegressionData:
         The columns of a table that had the targets.
     about : tuple of str
         Lines about the file: how it was read, and why these are quantities.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "lines.npz")
+    ...     np.savez(path, X=np.arange(40.0).reshape(20, 2), y=np.linspace(0.0, 1.0, 20))
+    ...     data = agrad.data.load_npz(path, task="regression")
+    >>> isinstance(data, agrad.data.RegressionData), data.X_train.shape, data.y_test.shape
+    (True, (16, 2), (4, 1))
     """
 
     name: str
@@ -92,6 +102,16 @@ class RegressionData:
         -------
         numpy.ndarray
             Float64 of shape (n, k).
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "lines.npz")
+        ...     np.savez(path, X=np.arange(20.0)[:, None], y=np.arange(20.0) * 10)
+        ...     data = agrad.data.load_npz(path, task="regression")
+        >>> np.allclose(data.targets(data.y_test), 10 * (data.X_test * data.scale + data.mean), atol=1e-3)
+        True
         """
         return np.asarray(y, dtype=np.float64) * self.target_scale + self.target_mean
 

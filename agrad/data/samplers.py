@@ -22,6 +22,15 @@ class Sampler(ABC):
 
     A class of one's own defines `__iter__`, and `__len__` if the number is known. For equal `self.epoch` it should
     give an equal order: a loader that is resumed reads it again. Anything iterable can take the place of a sampler.
+
+    Examples
+    --------
+    >>> class Evens(agrad.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter(range(0, 6, 2))
+    >>> loader = agrad.data.DataLoader(np.arange(6.0), batch_size=2, sampler=Evens())
+    >>> [batch.tolist() for batch in loader]
+    [[0.0, 2.0], [4.0]]
     """
 
     epoch = 0
@@ -37,6 +46,14 @@ class Sampler(ABC):
         ----------
         epoch : int
             The number of the epoch, 0 or more.
+
+        Examples
+        --------
+        >>> sampler = agrad.data.RandomSampler(range(100))
+        >>> first = list(sampler)
+        >>> sampler.set_epoch(1)
+        >>> list(sampler) == first
+        False
         """
         self.epoch = whole(epoch, "epoch")
 
@@ -48,6 +65,11 @@ class SequentialSampler(Sampler):
     ----------
     data_source : Dataset
         The data set.
+
+    Examples
+    --------
+    >>> list(agrad.data.SequentialSampler(["a", "b", "c"]))
+    [0, 1, 2]
     """
 
     def __init__(self, data_source: Sized) -> None:
@@ -78,6 +100,12 @@ class RandomSampler(Sampler):
     ------
     ConfigurationError
         If a number is out of range, or there are numbers to draw and no examples.
+
+    Examples
+    --------
+    >>> sampler = agrad.data.RandomSampler(range(100), seed=0)
+    >>> sorted(sampler) == list(range(100)), list(sampler) == list(range(100))
+    (True, False)
     """
 
     def __init__(
@@ -127,6 +155,13 @@ class WeightedRandomSampler(Sampler):
     -----
     Without replacement, the examples with the smallest e_i / w_i are drawn, where e_i has an exponential distribution:
     Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006, https://doi.org/10.1016/j.ipl.2005.11.003.
+
+    Examples
+    --------
+    >>> sampler = agrad.data.WeightedRandomSampler([0.0, 1.0, 3.0], 4000, seed=0)
+    >>> counts = np.bincount(list(sampler))
+    >>> int(counts[0]), bool(2.5 < counts[2] / counts[1] < 3.5)
+    (0, True)
     """
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, *, seed: int = 0) -> None:
@@ -178,6 +213,11 @@ class SubsetRandomSampler(Sampler):
         The numbers.
     seed : int
         An integer from 0 to 2**64 - 1.
+
+    Examples
+    --------
+    >>> sorted(agrad.data.SubsetRandomSampler([3, 5, 8]))
+    [3, 5, 8]
     """
 
     def __init__(self, indices: Sequence[int], *, seed: int = 0) -> None:
@@ -208,6 +248,11 @@ class BatchSampler(Sampler):
     ------
     ConfigurationError
         If `batch_size` is no integer of 1 or more.
+
+    Examples
+    --------
+    >>> list(agrad.data.BatchSampler(agrad.data.SequentialSampler(range(5)), batch_size=2))
+    [[0, 1], [2, 3], [4]]
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:

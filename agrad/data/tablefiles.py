@@ -51,6 +51,16 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
         shorter than the header. The message has the line.
     ConfigurationError
         If the delimiter cannot be one.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     np.savetxt(path, ["name;age", "Ada;36,5", "Max;"], fmt="%s")
+    ...     table = agrad.data.read_csv(path)
+    >>> table.names, table.delimiter, table["age"].values
+    (('name', 'age'), ';', array([36.5,  nan]))
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
@@ -208,6 +218,16 @@ def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]]
     -------
     Table
         The columns.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     np.savetxt(path, ["name,born", "Ada,1815-12-10", "Max,1858-04-23"], fmt="%s")
+    ...     table = agrad.data.read_table(path)
+    >>> [(column.name, column.kind) for column in table.columns]
+    [('name', 'word'), ('born', 'date')]
     """
     if os.fspath(path).lower().endswith(".parquet"):
         return read_parquet(path)
@@ -240,6 +260,18 @@ def read_parquet(path: StrPath) -> Table:
         If the package pyarrow is not installed.
     DataError
         If the file is missing or damaged, has no columns or rows, or a column holds other things.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pyarrow
+    >>> from pyarrow import parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.parquet")
+    ...     parquet.write_table(pyarrow.table({"name": ["Ada", "Max"], "age": [36.0, None]}), path)
+    ...     table = agrad.data.read_parquet(path)
+    >>> table.names, table["age"].missing
+    (('name', 'age'), array([False,  True]))
     """
     name, content = repr(os.fspath(path)), read_file(path)
     try:

@@ -38,6 +38,12 @@ class Column:
         one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones.
     missing : numpy.ndarray
         Truth values of shape (n,), True for missing values.
+
+    Examples
+    --------
+    >>> ages = agrad.data.Column("age", "number", np.array([31.0, np.nan]), np.array([False, True]))
+    >>> ages.kind, int(ages.missing.sum())
+    ('number', 1)
     """
 
     name: str
@@ -65,6 +71,15 @@ class Table:
         messages.
     decimal : str
         The character between whole numbers and fractions: a point or a comma.
+
+    Examples
+    --------
+    >>> ages = agrad.data.Column("age", "number", np.array([31.0, np.nan]), np.array([False, True]))
+    >>> names = agrad.data.Column("name", "word", np.array(["Ada", "Max"], object), np.array([False, False]))
+    >>> agrad.data.Table("people", (names, ages))
+    table people: 2 rows, 2 columns
+      name  word
+      age   number, 1 missing
     """
 
     name: str
@@ -110,6 +125,13 @@ class Table:
         ------
         DataError
             If there is no such column, or a value is missing, a word, a date, or not finite. The message has the place.
+
+        Examples
+        --------
+        >>> sizes = agrad.data.Column("size", "number", np.array([1.0, 2.5]), np.zeros(2, bool))
+        >>> agrad.data.Table("rooms", (sizes,)).numbers(["size"])
+        array([[1. ],
+               [2.5]])
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:
@@ -145,6 +167,12 @@ class Table:
         ------
         DataError
             If there is no such column, a label is missing, or all are numbers and one is fractional or 2**53 or more.
+
+        Examples
+        --------
+        >>> sides = agrad.data.Column("side", "word", np.array(["n", "s"], object), np.zeros(2, bool))
+        >>> agrad.data.Table("rooms", (sides,)).labels("side")
+        array(['n', 's'], dtype='<U1')
         """
         place = column_number(self.name, self.names, name)
         column = self.columns[place]
@@ -181,6 +209,12 @@ class Table:
         ------
         DataError
             If there is no such column, or no column is left.
+
+        Examples
+        --------
+        >>> sizes = agrad.data.Column("size", "number", np.array([1.0, 2.5, 4.0]), np.zeros(3, bool))
+        >>> len(agrad.data.Table("rooms", (sizes,)).select(rows=np.array([0, 2])))
+        2
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:

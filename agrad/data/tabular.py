@@ -82,6 +82,17 @@ def load_table(
         task.
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> rows = [(n / 2, ("north", "south")[n % 2], 7.5 * n) for n in range(40)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rooms.csv")
+    ...     np.savetxt(path, rows, fmt="%s", delimiter=",", header="size,side,rent", comments="")
+    ...     data = agrad.data.load_table(path, "rent")
+    >>> data.task, data.feature_names, data.X_train.shape
+    ('regression', ('size', 'side=north', 'side=south'), (32, 3))
     """
     dtype = float_name(dtype)
     if task not in TASKS:

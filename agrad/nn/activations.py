@@ -13,73 +13,166 @@ from agrad.nn.module import Module
 
 
 class ReLU(FunctionModule):
-    """The positive part of each element, max(x, 0)."""
+    """The positive part of each element, max(x, 0).
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.5, 2.0])
+    >>> agrad.nn.ReLU()(x)
+    array([0. , 0.5, 2. ])
+    >>> agrad.grad(lambda x: agrad.nn.ReLU()(x).sum())(x)
+    array([0., 1., 1.])
+    """
 
     function = staticmethod(functional.relu)
 
 
 class Tanh(FunctionModule):
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.Tanh()(x).round(4)
+    array([0.    , 0.7616])
+    >>> agrad.grad(lambda x: agrad.nn.Tanh()(x).sum())(x).round(4)
+    array([1.  , 0.42])
+    """
 
     function = staticmethod(functional.tanh)
 
 
 class Sigmoid(FunctionModule):
-    """The logistic function of each element, 1 / (1 + exp(-x))."""
+    """The logistic function of each element, 1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.Sigmoid()(x).round(4)
+    array([0.5   , 0.7311])
+    >>> agrad.grad(lambda x: agrad.nn.Sigmoid()(x).sum())(x).round(4)
+    array([0.25  , 0.1966])
+    """
 
     function = staticmethod(functional.sigmoid)
 
 
 class LogSigmoid(FunctionModule):
-    """The logarithm of the logistic function of each element."""
+    """The logarithm of the logistic function of each element.
+
+    Examples
+    --------
+    >>> agrad.nn.LogSigmoid()(np.array([-1000.0, 0.0])).round(4)
+    array([-1.000e+03, -6.931e-01])
+    """
 
     function = staticmethod(functional.logsigmoid)
 
 
 class SELU(FunctionModule):
-    """The scaled exponential linear unit of each element."""
+    """The scaled exponential linear unit of each element.
+
+    Examples
+    --------
+    >>> agrad.nn.SELU()(np.array([-1.0, 1.0])).round(4)
+    array([-1.1113,  1.0507])
+    """
 
     function = staticmethod(functional.selu)
 
 
 class SiLU(FunctionModule):
-    """Each element times its logistic function."""
+    """Each element times its logistic function.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.SiLU()(x).round(4)
+    array([0.    , 0.7311])
+    >>> agrad.grad(lambda x: agrad.nn.SiLU()(x).sum())(x).round(4)
+    array([0.5   , 0.9277])
+    """
 
     function = staticmethod(functional.silu)
 
 
 class Mish(FunctionModule):
-    """Each element times the hyperbolic tangent of its softplus."""
+    """Each element times the hyperbolic tangent of its softplus.
+
+    Examples
+    --------
+    >>> agrad.nn.Mish()(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([-0.3034,  0.    ,  0.8651])
+    """
 
     function = staticmethod(functional.mish)
 
 
 class Softsign(FunctionModule):
-    """The quotient x / (1 + abs(x)) for each element."""
+    """The quotient x / (1 + abs(x)) for each element.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.0, 3.0])
+    >>> agrad.nn.Softsign()(x)
+    array([-0.5 ,  0.  ,  0.75])
+    >>> agrad.grad(lambda x: agrad.nn.Softsign()(x).sum())(x)
+    array([0.25  , 1.    , 0.0625])
+    """
 
     function = staticmethod(functional.softsign)
 
 
 class Tanhshrink(FunctionModule):
-    """The difference x - tanh(x) for each element."""
+    """The difference x - tanh(x) for each element.
+
+    Examples
+    --------
+    >>> agrad.nn.Tanhshrink()(np.array([-2.0, 0.0, 2.0])).round(4)
+    array([-1.036,  0.   ,  1.036])
+    """
 
     function = staticmethod(functional.tanhshrink)
 
 
 class ReLU6(FunctionModule):
-    """Each element, limited to the interval from 0 to 6."""
+    """Each element, limited to the interval from 0 to 6.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 3.0, 8.0])
+    >>> agrad.nn.ReLU6()(x)
+    array([0., 3., 6.])
+    >>> agrad.grad(lambda x: agrad.nn.ReLU6()(x).sum())(x)
+    array([0., 1., 0.])
+    """
 
     function = staticmethod(functional.relu6)
 
 
 class Hardsigmoid(FunctionModule):
-    """Each element as relu6(x + 3) / 6."""
+    """Each element as relu6(x + 3) / 6.
+
+    Examples
+    --------
+    >>> x = np.array([-4.0, 0.0, 1.5])
+    >>> agrad.nn.Hardsigmoid()(x)
+    array([0.  , 0.5 , 0.75])
+    >>> agrad.grad(lambda x: agrad.nn.Hardsigmoid()(x).sum())(x).round(4)
+    array([0.    , 0.1667, 0.1667])
+    """
 
     function = staticmethod(functional.hardsigmoid)
 
 
 class Hardswish(FunctionModule):
-    """Each element as x * relu6(x + 3) / 6."""
+    """Each element as x * relu6(x + 3) / 6.
+
+    Examples
+    --------
+    >>> agrad.nn.Hardswish()(np.array([-4.0, 1.5, 4.0]))
+    array([0.   , 1.125, 4.   ])
+    """
 
     function = staticmethod(functional.hardswish)
 
@@ -91,6 +184,15 @@ class LeakyReLU(FunctionModule):
     ----------
     negative_slope : float
         The derivative at 0 and below.
+
+    Examples
+    --------
+    >>> x = np.array([-2.0, 3.0])
+    >>> layer = agrad.nn.LeakyReLU(0.1)
+    >>> layer(x)
+    array([-0.2,  3. ])
+    >>> agrad.grad(lambda x: layer(x).sum())(x)
+    array([0.1, 1. ])
     """
 
     function = staticmethod(functional.leaky_relu)
@@ -106,6 +208,14 @@ class ELU(FunctionModule):
     ----------
     alpha : float
         Minus the limit for small x.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 2.0])
+    >>> agrad.nn.ELU()(x).round(4)
+    array([-0.6321,  2.    ])
+    >>> agrad.grad(lambda x: agrad.nn.ELU()(x).sum())(x).round(4)
+    array([0.3679, 1.    ])
     """
 
     function = staticmethod(functional.elu)
@@ -121,6 +231,11 @@ class CELU(FunctionModule):
     ----------
     alpha : float
         Minus the limit for small x, not 0.
+
+    Examples
+    --------
+    >>> agrad.nn.CELU(alpha=2.0)(np.array([-2.0, 2.0])).round(4)
+    array([-1.2642,  2.    ])
     """
 
     function = staticmethod(functional.celu)
@@ -136,6 +251,14 @@ class GELU(FunctionModule):
     ----------
     approximate : {"none", "tanh"}
         ``"tanh"`` for the approximation of Phi by tanh.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.0, 1.0])
+    >>> agrad.nn.GELU()(x).round(4)
+    array([-0.1587,  0.    ,  0.8413])
+    >>> agrad.nn.GELU(approximate="tanh")(x).round(4)
+    array([-0.1588,  0.    ,  0.8412])
     """
 
     function = staticmethod(functional.gelu)
@@ -153,6 +276,14 @@ class Softplus(FunctionModule):
         The sharpness of the bend at 0, not 0.
     threshold : float
         Where ``beta * x`` is greater, the result is ``x``.
+
+    Examples
+    --------
+    >>> x = np.array([-1000.0, 0.0, 1000.0])
+    >>> agrad.nn.Softplus()(x).round(4)
+    array([0.000e+00, 6.931e-01, 1.000e+03])
+    >>> agrad.grad(lambda x: agrad.nn.Softplus()(x).sum())(x)
+    array([0. , 0.5, 1. ])
     """
 
     function = staticmethod(functional.softplus)
@@ -168,6 +299,11 @@ class Hardtanh(FunctionModule):
     ----------
     min_val, max_val : float
         The limits.
+
+    Examples
+    --------
+    >>> agrad.nn.Hardtanh(-2.0, 2.0)(np.array([-3.0, 0.5, 3.0]))
+    array([-2. ,  0.5,  2. ])
     """
 
     function = staticmethod(functional.hardtanh)
@@ -183,6 +319,11 @@ class Hardshrink(FunctionModule):
     ----------
     lambd : float
         The greatest absolute value that gives 0.
+
+    Examples
+    --------
+    >>> agrad.nn.Hardshrink()(np.array([-1.0, 0.3, 0.8]))
+    array([-1. ,  0. ,  0.8])
     """
 
     function = staticmethod(functional.hardshrink)
@@ -198,6 +339,11 @@ class Softshrink(FunctionModule):
     ----------
     lambd : float
         The distance, 0 or more.
+
+    Examples
+    --------
+    >>> agrad.nn.Softshrink()(np.array([-1.0, 0.3, 0.75]))
+    array([-0.5 ,  0.  ,  0.25])
     """
 
     function = staticmethod(functional.softshrink)
@@ -215,6 +361,11 @@ class Threshold(FunctionModule):
         The threshold.
     value : float
         The result for elements that are not greater.
+
+    Examples
+    --------
+    >>> agrad.nn.Threshold(0.5, -1.0)(np.array([0.2, 0.5, 0.8]))
+    array([-1. , -1. ,  0.8])
     """
 
     function = staticmethod(functional.threshold)
@@ -230,6 +381,11 @@ class GLU(FunctionModule):
     ----------
     dim : int
         The axis.
+
+    Examples
+    --------
+    >>> agrad.nn.GLU()(np.array([[1.0, 2.0, 0.0, 1000.0]]))
+    array([[0.5, 2. ]])
     """
 
     function = staticmethod(functional.glu)
@@ -245,6 +401,12 @@ class Softmax(FunctionModule):
     ----------
     dim : int
         The axis along which the results sum to 1.
+
+    Examples
+    --------
+    >>> agrad.nn.Softmax(dim=1)(np.array([[0.0, 0.0], [0.0, 1.0]])).round(4)
+    array([[0.5   , 0.5   ],
+           [0.2689, 0.7311]])
     """
 
     function = staticmethod(functional.softmax)
@@ -260,6 +422,12 @@ class LogSoftmax(FunctionModule):
     ----------
     dim : int
         The axis along which the exponentials of the results sum to 1.
+
+    Examples
+    --------
+    >>> agrad.nn.LogSoftmax(dim=1)(np.array([[0.0, 0.0], [0.0, 1.0]])).round(4)
+    array([[-0.6931, -0.6931],
+           [-1.3133, -0.3133]])
     """
 
     function = staticmethod(functional.log_softmax)
@@ -275,6 +443,12 @@ class Softmin(FunctionModule):
     ----------
     dim : int
         The axis along which the results sum to 1.
+
+    Examples
+    --------
+    >>> agrad.nn.Softmin(dim=1)(np.array([[0.0, 0.0], [0.0, 1.0]])).round(4)
+    array([[0.5   , 0.5   ],
+           [0.7311, 0.2689]])
     """
 
     function = staticmethod(functional.softmin)
@@ -284,7 +458,14 @@ class Softmin(FunctionModule):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels of images."""
+    """The softmax over the channels of images.
+
+    Examples
+    --------
+    >>> y = agrad.nn.Softmax2d()(np.zeros((1, 4, 2, 2)))
+    >>> y[0, :, 0, 0]
+    array([0.25, 0.25, 0.25, 0.25])
+    """
 
     def forward(self, x: Any, /) -> Any:
         """Return the softmax along the third axis from the end.
@@ -329,6 +510,16 @@ class PReLU(Module):
     ------
     ConfigurationError
         If ``num_parameters`` is below 1.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.PReLU()
+    >>> y = layer(np.array([-2.0, 3.0]))
+    >>> y.detach()
+    Tensor([-0.5, 3.0], dtype=float64, backend=numpy, device=cpu)
+    >>> y.sum().backward()
+    >>> layer.weight.grad
+    Tensor([-2.0], dtype=float32, backend=numpy, device=cpu)
     """
 
     def __init__(

@@ -16,6 +16,14 @@ class Unfold(FunctionModule):
     ----------
     kernel_size, dilation, padding, stride : int or tuple of int
         Those of the function.
+
+    Examples
+    --------
+    >>> agrad.nn.Unfold((2, 2))(np.arange(9.0).reshape(1, 1, 3, 3))[0]
+    array([[0., 1., 3., 4.],
+           [1., 2., 4., 5.],
+           [3., 4., 6., 7.],
+           [4., 5., 7., 8.]])
     """
 
     function = staticmethod(functional.unfold)
@@ -31,6 +39,13 @@ class Fold(FunctionModule):
     ----------
     output_size, kernel_size, dilation, padding, stride : int or tuple of int
         Those of the function.
+
+    Examples
+    --------
+    >>> agrad.nn.Fold((3, 3), (2, 2))(np.ones((1, 4, 4)))[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
 
     function = staticmethod(functional.fold)
@@ -54,6 +69,12 @@ class PixelShuffle(FunctionModule):
     ----------
     upscale_factor : int
         The factor of height and width.
+
+    Examples
+    --------
+    >>> agrad.nn.PixelShuffle(2)(np.array([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]))[0, 0]
+    array([[1., 2.],
+           [3., 4.]])
     """
 
     function = staticmethod(functional.pixel_shuffle)
@@ -69,6 +90,11 @@ class PixelUnshuffle(FunctionModule):
     ----------
     downscale_factor : int
         The divisor of height and width.
+
+    Examples
+    --------
+    >>> agrad.nn.PixelUnshuffle(2)(np.array([[[[1.0, 2.0], [3.0, 4.0]]]])).ravel()
+    array([1., 2., 3., 4.])
     """
 
     function = staticmethod(functional.pixel_unshuffle)
@@ -84,6 +110,11 @@ class ChannelShuffle(FunctionModule):
     ----------
     groups : int
         The groups of channels.
+
+    Examples
+    --------
+    >>> agrad.nn.ChannelShuffle(2)(np.array([[[1.0], [2.0], [3.0], [4.0]]])).ravel()
+    array([1., 3., 2., 4.])
     """
 
     function = staticmethod(functional.channel_shuffle)
@@ -107,6 +138,13 @@ class Upsample(FunctionModule):
         True if the centres of the first and last elements stay where they are.
     recompute_scale_factor : bool, optional
         True to take as the factors the quotients of the lengths.
+
+    Examples
+    --------
+    >>> agrad.nn.Upsample(scale_factor=2)(np.array([[[1.0, 2.0]]]))
+    array([[[1., 1., 2., 2.]]])
+    >>> agrad.nn.Upsample(size=3, mode="linear", align_corners=True)(np.array([[[1.0, 2.0]]]))
+    array([[[1. , 1.5, 2. ]]])
     """
 
     function = staticmethod(functional.interpolate)
@@ -132,6 +170,12 @@ class UpsamplingNearest2d(FunctionModule):
         The height and width of the result.
     scale_factor : float or tuple of float, optional
         Their factors, in place of ``size``.
+
+    Examples
+    --------
+    >>> agrad.nn.UpsamplingNearest2d(scale_factor=2)(np.array([[[[1.0, 2.0]]]]))[0, 0]
+    array([[1., 1., 2., 2.],
+           [1., 1., 2., 2.]])
     """
 
     function = staticmethod(functional.interpolate)
@@ -149,6 +193,12 @@ class UpsamplingBilinear2d(FunctionModule):
         The height and width of the result.
     scale_factor : float or tuple of float, optional
         Their factors, in place of ``size``.
+
+    Examples
+    --------
+    >>> agrad.nn.UpsamplingBilinear2d(size=(2, 3))(np.array([[[[0.0, 1.0], [2.0, 3.0]]]]))[0, 0]
+    array([[0. , 0.5, 1. ],
+           [2. , 2.5, 3. ]])
     """
 
     function = staticmethod(functional.interpolate)

@@ -49,6 +49,14 @@ class MultiheadAttention(Module):
     ------
     ConfigurationError
         For lengths below 1, and an ``embed_dim`` that is no multiple of ``num_heads``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
+    >>> x = np.ones((3, 5, 8))
+    >>> y, weights = layer(x, x, x)
+    >>> y.shape, weights.shape
+    ((3, 5, 8), (3, 5, 5))
     """
 
     def __init__(

@@ -204,6 +204,16 @@ class BatchNorm1d(_BatchNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.BatchNorm1d(2)
+    >>> y = layer(np.array([[1.0, 10.0], [3.0, 30.0]]))
+    >>> y.detach().round(3)
+    Tensor([[-1.0, -1.0],
+            [ 1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> layer.running_mean
+    Tensor([0.2, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
 
     ndims = (2, 3)
@@ -232,6 +242,13 @@ class BatchNorm2d(_BatchNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.BatchNorm2d(3)
+    >>> y = layer(np.random.default_rng(0).normal(5.0, 2.0, (4, 3, 8, 8)))
+    >>> y.mean(axis=(0, 2, 3)).detach().round(6) + 0.0
+    Tensor([0.0, 0.0, 0.0], dtype=float64, backend=numpy, device=cpu)
     """
 
     ndims = (4,)
@@ -260,6 +277,12 @@ class BatchNorm3d(_BatchNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.BatchNorm3d(3)
+    >>> layer(np.ones((4, 3, 2, 5, 5))).shape
+    (4, 3, 2, 5, 5)
     """
 
     ndims = (5,)
@@ -288,6 +311,13 @@ class InstanceNorm1d(_InstanceNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> y = agrad.nn.InstanceNorm1d(2)(np.array([[[1.0, 3.0], [10.0, 30.0]]]))
+    >>> y.round(3)
+    array([[[-1.,  1.],
+            [-1.,  1.]]])
     """
 
     ndims = (2, 3)
@@ -316,6 +346,13 @@ class InstanceNorm2d(_InstanceNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> y = agrad.nn.InstanceNorm2d(3)(np.random.default_rng(0).normal(5.0, 2.0, (2, 3, 8, 8)))
+    >>> y.std(axis=(2, 3)).round(3)
+    array([[1., 1., 1.],
+           [1., 1., 1.]])
     """
 
     ndims = (3, 4)
@@ -344,6 +381,11 @@ class InstanceNorm3d(_InstanceNorm):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> agrad.nn.InstanceNorm3d(3)(np.ones((4, 3, 2, 5, 5))).shape
+    (4, 3, 2, 5, 5)
     """
 
     ndims = (4, 5)

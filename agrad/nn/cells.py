@@ -133,6 +133,11 @@ class RNNCell(_Cell):
     ------
     ConfigurationError
         For lengths below 1, or another nonlinearity.
+
+    Examples
+    --------
+    >>> agrad.nn.RNNCell(3, 5)(np.ones((2, 3))).shape
+    (2, 5)
     """
 
     gates = 1
@@ -206,6 +211,12 @@ class LSTMCell(_Cell):
     -----
     S. Hochreiter and J. Schmidhuber (1997), Neural Computation 9; with the forget gate of F. Gers, J. Schmidhuber and
     F. Cummins (2000), Neural Computation 12.
+
+    Examples
+    --------
+    >>> h, c = agrad.nn.LSTMCell(3, 5)(np.ones((2, 3)))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
     """
 
     gates = 4
@@ -279,6 +290,14 @@ class GRUCell(_Cell):
     Notes
     -----
     K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+
+    Examples
+    --------
+    >>> cell, state = agrad.nn.GRUCell(3, 5), None
+    >>> for step in np.ones((7, 2, 3)):
+    ...     state = cell(step, state)
+    >>> state.shape
+    (2, 5)
     """
 
     gates = 3

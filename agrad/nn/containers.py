@@ -119,6 +119,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3)).append(agrad.nn.ReLU())
+        >>> len(model)
+        2
         """
         return self.extend([module])
 
@@ -134,6 +140,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(2, 3)]).extend([agrad.nn.ReLU(), agrad.nn.Linear(3, 1)])
+        >>> len(layers)
+        3
         """
         if isinstance(modules, (Mapping, agrad.Tensor, str)) or not isinstance(modules, Iterable):
             raise OperandError(f"{type(self).__name__} takes a list of entries, not a {type(modules).__name__}")
@@ -155,6 +167,12 @@ class _Row(_Container):
         -------
         Module
             The container itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.Linear(3, 1)).insert(1, agrad.nn.ReLU())
+        >>> model[1]
+        ReLU()
         """
         pairs = list(self._parts.items())
         pairs.insert(self._place(index, len(self) + 1), ("0", self._checked(index, module)))
@@ -173,6 +191,12 @@ class _Row(_Container):
         -------
         Module or Tensor
             The entry.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU())
+        >>> model.pop(), len(model)
+        (ReLU(), 1)
         """
         value = self[key]
         del self[key]
@@ -201,6 +225,18 @@ class Sequential(_Row):
     ------
     ConfigurationError
         If an entry is not a Module.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
+    >>> model
+    Sequential(
+      0: Linear(4, 8)
+      1: ReLU()
+      2: Linear(8, 3)
+    )  # 67 parameters
+    >>> model(np.ones((2, 4))).shape
+    (2, 3)
     """
 
     def __init__(self, *modules: Any) -> None:
@@ -239,6 +275,15 @@ class ModuleList(_Row):
     ------
     ConfigurationError
         If an entry is not a Module.
+
+    Examples
+    --------
+    >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(4, 4) for _ in range(3)])
+    >>> x = np.ones((2, 4))
+    >>> for layer in layers:
+    ...     x = layer(x)
+    >>> x.shape, len(layers.parameters())
+    ((2, 4), 6)
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -257,6 +302,12 @@ class ParameterList(_Row):
     ----------
     values : iterable of array, or None
         Parameters and buffers, and arrays that become parameters.
+
+    Examples
+    --------
+    >>> weights = agrad.nn.ParameterList([np.ones(2), np.zeros(3)])
+    >>> [(name, p.shape) for name, p in weights.named_parameters()]
+    [('0', (2,)), ('1', (3,))]
     """
 
     holds = agrad.Tensor
@@ -296,6 +347,11 @@ class _Dict(_Container):
         -------
         iterable of str
             In the order of their addition.
+
+        Examples
+        --------
+        >>> list(agrad.nn.ModuleDict({"a": agrad.nn.ReLU(), "b": agrad.nn.Tanh()}).keys())
+        ['a', 'b']
         """
         return self._parts.keys()
 
@@ -306,6 +362,11 @@ class _Dict(_Container):
         -------
         iterable of Module or Tensor
             In the order of their addition.
+
+        Examples
+        --------
+        >>> list(agrad.nn.ModuleDict({"a": agrad.nn.ReLU(), "b": agrad.nn.Tanh()}).values())
+        [ReLU(), Tanh()]
         """
         return self._parts.values()
 
@@ -316,6 +377,11 @@ class _Dict(_Container):
         -------
         iterable of (str, Module or Tensor)
             In the order of their addition.
+
+        Examples
+        --------
+        >>> dict(agrad.nn.ModuleDict({"a": agrad.nn.ReLU()}).items())
+        {'a': ReLU()}
         """
         return self._parts.items()
 
@@ -333,6 +399,11 @@ class _Dict(_Container):
         -------
         Module or Tensor
             The entry, or ``default``.
+
+        Examples
+        --------
+        >>> agrad.nn.ModuleDict({"a": agrad.nn.ReLU()}).get("b", "none")
+        'none'
         """
         return self._parts.get(key, default)
 
@@ -343,6 +414,13 @@ class _Dict(_Container):
         ----------
         parts : mapping or iterable of pairs
             Entries by key. If one cannot be set, none is.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.update({"b": agrad.nn.Tanh()})
+        >>> list(parts)
+        ['a', 'b']
         """
         pairs = parts.items() if isinstance(parts, (Mapping, _Dict)) else parts
         self._parts.update({self._name(key): self._checked(key, value) for key, value in pairs})
@@ -359,13 +437,27 @@ class _Dict(_Container):
         -------
         Module or Tensor
             The entry.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.pop("a"), len(parts)
+        (ReLU(), 0)
         """
         value = self[key]
         del self._parts[key]
         return value
 
     def clear(self) -> None:
-        """Remove all entries."""
+        """Remove all entries.
+
+        Examples
+        --------
+        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
+        >>> parts.clear()
+        >>> len(parts)
+        0
+        """
         self._parts.clear()
 
 
@@ -381,6 +473,14 @@ class ModuleDict(_Dict):
     ------
     ConfigurationError
         If a key is no text, or has a dot, or an entry is not a Module.
+
+    Examples
+    --------
+    >>> heads = agrad.nn.ModuleDict({"mean": agrad.nn.Linear(4, 1), "class": agrad.nn.Linear(4, 3)})
+    >>> heads["class"](np.ones((2, 4))).shape
+    (2, 3)
+    >>> [name for name, _ in heads.named_parameters()]
+    ['mean.weight', 'mean.bias', 'class.weight', 'class.bias']
     """
 
     def __init__(self, modules: Pairs | None = None) -> None:
@@ -399,6 +499,13 @@ class ParameterDict(_Dict):
     ------
     ConfigurationError
         If a key is no text, or has a dot.
+
+    Examples
+    --------
+    >>> weights = agrad.nn.ParameterDict({"left": agrad.nn.Parameter(np.ones(2))})
+    >>> weights["right"] = agrad.nn.Parameter(np.zeros(3))
+    >>> [(name, p.shape) for name, p in weights.named_parameters()]
+    [('left', (2,)), ('right', (3,))]
     """
 
     holds = agrad.Tensor

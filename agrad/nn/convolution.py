@@ -122,6 +122,14 @@ class Conv1d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Conv1d(2, 4, kernel_size=3, padding=1)
+    >>> layer(np.ones((8, 2, 10), np.float32)).shape
+    (8, 4, 10)
+    >>> layer.weight.shape
+    (4, 2, 3)
     """
 
     spatial = 1
@@ -186,6 +194,12 @@ class ConvTranspose1d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)
+    >>> layer(np.ones((8, 2, 10), np.float32)).shape
+    (8, 4, 20)
     """
 
     spatial = 1
@@ -260,6 +274,14 @@ class Conv2d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Conv2d(3, 8, kernel_size=3, stride=2)
+    >>> layer(np.ones((1, 3, 11, 11), np.float32)).shape
+    (1, 8, 5, 5)
+    >>> layer.weight.shape
+    (8, 3, 3, 3)
     """
 
     spatial = 2
@@ -324,6 +346,12 @@ class ConvTranspose2d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.ConvTranspose2d(8, 3, kernel_size=3, stride=2, padding=1, output_padding=1)
+    >>> layer(np.ones((1, 8, 5, 5), np.float32)).shape
+    (1, 3, 10, 10)
     """
 
     spatial = 2
@@ -398,6 +426,12 @@ class Conv3d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Conv3d(2, 4, kernel_size=(1, 3, 3), padding="same")
+    >>> layer(np.ones((1, 2, 4, 5, 6), np.float32)).shape
+    (1, 4, 4, 5, 6)
     """
 
     spatial = 3
@@ -462,6 +496,12 @@ class ConvTranspose3d(_Convolution):
     ------
     ConfigurationError
         For a setting that is none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.ConvTranspose3d(2, 4, kernel_size=2, stride=2)
+    >>> layer(np.ones((1, 2, 2, 3, 4), np.float32)).shape
+    (1, 4, 4, 6, 8)
     """
 
     spatial = 3

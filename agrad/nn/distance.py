@@ -13,6 +13,11 @@ class CosineSimilarity(FunctionModule):
         The axis of the vectors.
     eps : float
         The least norm that is divided by.
+
+    Examples
+    --------
+    >>> agrad.nn.CosineSimilarity()(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).round(4)
+    array([0.96])
     """
 
     function = staticmethod(functional.cosine_similarity)
@@ -32,6 +37,11 @@ class PairwiseDistance(FunctionModule):
         A number that keeps equal vectors apart.
     keepdim : bool
         True to keep the axis with length one.
+
+    Examples
+    --------
+    >>> agrad.nn.PairwiseDistance()(np.array([[3.0, 4.0]]), np.zeros((1, 2))).round(4)
+    array([5.])
     """
 
     function = staticmethod(functional.pairwise_distance)

@@ -144,6 +144,16 @@ class Dropout(_Dropout):
     Notes
     -----
     Srivastava et al. 2014, Journal of Machine Learning Research 15.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> layer = agrad.nn.Dropout(0.5)
+    >>> y = layer(np.ones(1000))
+    >>> np.unique(y)
+    Tensor([0.0, 2.0], dtype=float64, backend=numpy, device=cpu)
+    >>> layer.eval()(np.ones(3))
+    array([1., 1., 1.])
     """
 
     function = staticmethod(functional.dropout)
@@ -160,6 +170,12 @@ class Dropout1d(_Dropout):
         The probability to zero a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> y = agrad.nn.Dropout1d(0.5)(np.ones((2, 8, 5)))
+    >>> bool((y == y[:, :, :1]).all())
+    True
     """
 
     function = staticmethod(functional.dropout1d)
@@ -176,6 +192,12 @@ class Dropout2d(_Dropout):
         The probability to zero a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> y = agrad.nn.Dropout2d(0.5)(np.ones((2, 8, 5, 5)))
+    >>> bool((y == y[:, :, :1, :1]).all())
+    True
     """
 
     function = staticmethod(functional.dropout2d)
@@ -192,6 +214,12 @@ class Dropout3d(_Dropout):
         The probability to zero a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> y = agrad.nn.Dropout3d(0.5)(np.ones((2, 8, 3, 3, 3)))
+    >>> bool((y == y[:, :, :1, :1, :1]).all())
+    True
     """
 
     function = staticmethod(functional.dropout3d)
@@ -208,6 +236,14 @@ class AlphaDropout(_Dropout):
         The probability to set an element, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> x = np.random.default_rng(0).normal(size=100_000)
+    >>> y = agrad.nn.AlphaDropout(0.2)(x)
+    >>> abs(float(y.mean())) < 0.02, abs(float(y.std()) - 1) < 0.02
+    (True, True)
     """
 
     function = staticmethod(functional.alpha_dropout)
@@ -224,6 +260,13 @@ class FeatureAlphaDropout(_Dropout):
         The probability to set a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> y = agrad.nn.FeatureAlphaDropout(0.5)(np.ones((2, 8, 5, 5)))
+    >>> bool((y == y[:, :, :1, :1]).all())
+    True
     """
 
     function = staticmethod(functional.feature_alpha_dropout)
@@ -240,6 +283,12 @@ class RReLU(RandomModule):
         The bounds of the slopes; in evaluation their mean is the slope.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.RReLU(0.2, 0.4).eval()
+    >>> layer(np.array([-1.0, 2.0])).round(4)
+    array([-0.3,  2. ])
     """
 
     function = staticmethod(functional.rrelu)

@@ -34,6 +34,16 @@ class Embedding(Module):
     ------
     ConfigurationError
         For lengths below 1, or a ``padding_idx`` that names no row.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Embedding(10, 3)
+    >>> layer(np.array([[1, 2], [4, 4]])).shape
+    (2, 2, 3)
+    >>> layer(np.array([4, 4])).sum().backward()
+    >>> layer.weight.grad[3:5]
+    Tensor([[0.0, 0.0, 0.0],
+            [2.0, 2.0, 2.0]], dtype=float32, backend=numpy, device=cpu)
     """
 
     def __init__(
@@ -105,6 +115,12 @@ class EmbeddingBag(Embedding):
     ------
     ConfigurationError
         For lengths below 1, or a ``padding_idx`` that names no row.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.EmbeddingBag(10, 3, mode="sum")
+    >>> layer(np.array([1, 2, 4, 4]), np.array([0, 2])).shape
+    (2, 3)
     """
 
     def __init__(

@@ -31,6 +31,11 @@ def fans(shape: Shape) -> tuple[int, int]:
     ------
     ShapeError
         If the shape has fewer than two axes.
+
+    Examples
+    --------
+    >>> agrad.nn.init.fans((20, 10)), agrad.nn.init.fans((8, 3, 5, 5))
+    ((20, 10), (75, 200))
     """
     if len(shape) < 2:
         raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
@@ -86,6 +91,11 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     ------
     ConfigurationError
         For another name.
+
+    Examples
+    --------
+    >>> agrad.nn.init.calculate_gain("tanh"), round(agrad.nn.init.calculate_gain("leaky_relu", 1.0), 4)
+    (1.6666666666666667, 1.0)
     """
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
     gains |= {f"conv{kind}{n}d": 1.0 for kind in ("", "_transpose") for n in (1, 2, 3)}
@@ -111,6 +121,13 @@ def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = No
     -------
     Tensor
         The same Tensor.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.uniform_(layer.weight, 2.0, 3.0).detach()
+    >>> float(w.min()) >= 2.0, float(w.max()) <= 3.0
+    (True, True)
     """
     return _fill(tensor, _uniform(_shape(tensor, "uniform_"), a, b, rng))
 
@@ -131,6 +148,13 @@ def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng 
     -------
     Tensor
         The same Tensor.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.normal_(layer.weight, std=0.01, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 3)
+    0.01
     """
     return _fill(tensor, _normal(_shape(tensor, "normal_"), mean, std, rng))
 
@@ -160,6 +184,13 @@ def trunc_normal_(
     ------
     ConfigurationError
         If ``a`` is not below ``b``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.trunc_normal_(layer.weight, a=-1.0, b=1.0).detach()
+    >>> float(abs(w).max()) <= 1.0
+    True
     """
     if not a < b:
         raise ConfigurationError(f"trunc_normal_: a is below b, not a={a!r} and b={b!r}")
@@ -182,6 +213,12 @@ def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
     -------
     Tensor
         The same Tensor.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.constant_(layer.bias, 0.5).detach()
+    Tensor([0.5, 0.5], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "constant_", drawn=False)
     return _fill(tensor, val)
@@ -199,6 +236,12 @@ def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
     -------
     Tensor
         The same Tensor.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.ones_(layer.bias).detach()
+    Tensor([1.0, 1.0], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "ones_", drawn=False)
     return _fill(tensor, 1.0)
@@ -216,6 +259,12 @@ def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
     -------
     Tensor
         The same Tensor.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.zeros_(layer.bias).detach()
+    Tensor([0.0, 0.0], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "zeros_", drawn=False)
     return _fill(tensor, 0.0)
@@ -238,6 +287,13 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
     ------
     ShapeError
         For other axes.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2, bias=False)
+    >>> agrad.nn.init.eye_(layer.weight).detach()
+    Tensor([[1.0, 0.0],
+            [0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
     """
     if len(_shape(tensor, "eye_", drawn=False)) != 2:
         raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
@@ -263,6 +319,14 @@ def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
     ------
     ShapeError
         For other axes, or ``out_channels`` that is no multiple of ``groups``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Conv1d(1, 1, kernel_size=3, padding=1, bias=False)
+    >>> agrad.nn.init.dirac_(layer.weight).detach()
+    Tensor([[[0.0, 1.0, 0.0]]], dtype=float32, backend=numpy, device=cpu)
+    >>> layer(np.array([[1.0, 2.0, 4.0]], np.float32)).detach()
+    Tensor([[1.0, 2.0, 4.0]], dtype=float32, backend=numpy, device=cpu)
     """
     shape = _shape(tensor, "dirac_", drawn=False)
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
@@ -296,6 +360,13 @@ def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) ->
     Notes
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(300, 300)
+    >>> w = agrad.nn.init.xavier_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
+    0.1
     """
     bound = gain * math.sqrt(6 / sum(fans(_shape(tensor, "xavier_uniform_"))))
     return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
@@ -321,6 +392,13 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
     Notes
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.xavier_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 2)  # (2 / 200) ** 0.5
+    0.1
     """
     std = gain * math.sqrt(2 / sum(fans(_shape(tensor, "xavier_normal_"))))
     return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
@@ -358,6 +436,13 @@ def kaiming_uniform_(
     Notes
     -----
     He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(600, 100)
+    >>> w = agrad.nn.init.kaiming_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
+    0.1
     """
     bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
@@ -389,6 +474,13 @@ def kaiming_normal_(
     Notes
     -----
     He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(1000, 100)
+    >>> w = agrad.nn.init.kaiming_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 3)  # (2 / 1000) ** 0.5
+    0.045
     """
     std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity)
     return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
@@ -419,6 +511,15 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
     Notes
     -----
     Saxe et al. 2013, arXiv:1312.6120. The matrix is uniform over all such ones.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(3, 3)
+    >>> w = agrad.nn.init.orthogonal_(layer.weight).detach()
+    >>> abs(w @ w.T).round(4)
+    Tensor([[1.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
     """
     if len(_shape(tensor, "orthogonal_")) < 2:
         raise ShapeError(f"orthogonal_ fills a Tensor of two axes or more, not of shape {tensor.shape}")
@@ -454,6 +555,13 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     ------
     ShapeError, ConfigurationError
         For other axes, or a part that is not from 0 to 1.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.sparse_(layer.weight, sparsity=0.9).detach()
+    >>> int((w != 0).sum())
+    1000
     """
     if len(_shape(tensor, "sparse_")) != 2:
         raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")

@@ -184,6 +184,13 @@ class Hooked:
         -------
         RemovableHandle
             Its ``remove()`` removes the hook.
+
+        Examples
+        --------
+        >>> layer = agrad.nn.Identity()
+        >>> handle = layer.register_forward_pre_hook(lambda module, args: (10 * args[0],))
+        >>> layer(np.array([1.0, 2.0]))
+        array([10., 20.])
         """
         return self._register("before", hook, with_kwargs, prepend)
 
@@ -205,6 +212,14 @@ class Hooked:
         -------
         RemovableHandle
             Its ``remove()`` removes the hook.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 3), agrad.nn.ReLU())
+        >>> handle = model[0].register_forward_hook(lambda module, args, output: print("hidden", output.shape))
+        >>> _ = model(np.ones((2, 4)))
+        hidden (2, 3)
+        >>> handle.remove()
         """
         return self._register("after", hook, with_kwargs, prepend)
 
@@ -227,6 +242,13 @@ class Hooked:
         Notes
         -----
         What holds for ``register_full_backward_hook`` holds here too.
+
+        Examples
+        --------
+        >>> layer = agrad.nn.Linear(2, 1)
+        >>> handle = layer.register_full_backward_pre_hook(lambda module, grad_output: print(grad_output[0].shape))
+        >>> layer(np.ones((3, 2))).sum().backward()
+        (3, 1)
         """
         return self._register("backward_before", hook, False, prepend)
 
@@ -251,5 +273,14 @@ class Hooked:
         Gradients are seen of Tensors that are positional arguments themselves, and of a result that is a Tensor or a
         tuple of them; not of those in other containers. A module none of whose arguments has a gradient calls the hook
         with None for each. Forward mode through the module is an error.
+
+        Examples
+        --------
+        >>> layer = agrad.nn.Linear(2, 1)
+        >>> def show(module, grad_input, grad_output):
+        ...     print(grad_output[0].shape)
+        >>> handle = layer.register_full_backward_hook(show)
+        >>> layer(np.ones((3, 2))).sum().backward()
+        (3, 1)
         """
         return self._register("backward", hook, False, prepend)

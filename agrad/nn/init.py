@@ -76,6 +76,12 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
     -------
     Tensor
         A leaf with the shape of ``values``.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.parameter(np.zeros((2, 3)))
+    >>> w.dtype, w.requires_grad
+    (agrad.float32, True)
     """
     # an array of one element has the dtype, backend and device that the arguments select
     place = agrad.zeros((1,), dtype=dtype or agrad.float32, backend=backend, device=device)
@@ -101,6 +107,12 @@ def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
     -------
     numpy.ndarray
         A float64 array of the shape.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.uniform((100, 100), 0.5, np.random.default_rng(0))
+    >>> round(float(w.min()), 2), round(float(w.max()), 2)
+    (-0.5, 0.5)
     """
     key = generator(rng).key(backend="numpy")
     return random.uniform(key, shape, low=-bound, high=bound, dtype=agrad.float64).numpy()
@@ -122,6 +134,12 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
     -------
     numpy.ndarray
         A float64 array of the shape.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.normal((100, 100), 0.5, np.random.default_rng(0))
+    >>> type(w), round(float(w.std()), 1)
+    (<class 'numpy.ndarray'>, 0.5)
     """
     return random.normal(generator(rng).key(backend="numpy"), shape, scale=std, dtype=agrad.float64).numpy()
 
@@ -151,6 +169,12 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
     Notes
     -----
     He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.kaiming_uniform((100, 400), np.random.default_rng(0))
+    >>> round(float(w.max()), 2)  # as in Linear: 1 / 400 ** 0.5
+    0.1
     """
     return uniform(shape, math.sqrt(6 / ((1 + a * a) * fans(shape)[0])), rng)
 
@@ -180,6 +204,12 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
     Notes
     -----
     He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.kaiming_normal((100, 800), np.random.default_rng(0))
+    >>> round(float(w.std()), 2)  # (2 / 800) ** 0.5
+    0.14
     """
     return normal(shape, math.sqrt(2 / ((1 + a * a) * fans(shape)[0])), rng)
 
@@ -209,6 +239,12 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
     Notes
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.xavier_uniform((300, 300), np.random.default_rng(0))
+    >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
+    0.1
     """
     return uniform(shape, gain * math.sqrt(6 / sum(fans(shape))), rng)
 
@@ -238,6 +274,12 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
     Notes
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
+
+    Examples
+    --------
+    >>> w = agrad.nn.init.xavier_normal((100, 100), np.random.default_rng(0))
+    >>> round(float(w.std()), 2)  # (2 / 200) ** 0.5
+    0.1
     """
     return normal(shape, gain * math.sqrt(2 / sum(fans(shape))), rng)
 
@@ -254,5 +296,11 @@ def zeros(shape: Shape) -> np.ndarray:
     -------
     numpy.ndarray
         A float64 array of the shape.
+
+    Examples
+    --------
+    >>> agrad.nn.init.zeros((2, 3))
+    array([[0., 0., 0.],
+           [0., 0., 0.]])
     """
     return np.zeros(shape)

@@ -41,6 +41,17 @@ class Linear(Module):
     ------
     ConfigurationError
         If a length is not an integer of 1 or more.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> layer = agrad.nn.Linear(3, 2)
+    >>> y = layer(np.ones((4, 3)))
+    >>> y.shape
+    (4, 2)
+    >>> y.sum().backward()
+    >>> layer.bias.grad
+    Tensor([4.0, 4.0], dtype=float32, backend=numpy, device=cpu)
     """
 
     torch_transposed = ("weight",)
@@ -101,7 +112,13 @@ class Linear(Module):
 
 
 class Identity(Module):
-    """The identity: the output is the input, an array of any shape."""
+    """The identity: the output is the input, an array of any shape.
+
+    Examples
+    --------
+    >>> agrad.nn.Identity()(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
 
     def forward(self, x: Any, /) -> Any:
         """Return ``x``.
@@ -144,6 +161,11 @@ class Bilinear(Module):
     ------
     ConfigurationError
         If a length is not an integer of 1 or more.
+
+    Examples
+    --------
+    >>> agrad.nn.Bilinear(3, 4, 5)(np.ones((2, 3)), np.ones((2, 4))).shape
+    (2, 5)
     """
 
     def __init__(
@@ -200,6 +222,11 @@ class Flatten(Module):
     ----------
     start_dim, end_dim : int
         The first and the last of the axes. Negative ones count from the end.
+
+    Examples
+    --------
+    >>> agrad.nn.Flatten()(np.ones((2, 3, 4, 5))).shape
+    (2, 60)
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -247,6 +274,11 @@ class Unflatten(Module):
         The axis. A negative one counts from the end.
     unflattened_size : tuple of int
         The lengths of the new axes; one may be -1, for what the others leave.
+
+    Examples
+    --------
+    >>> agrad.nn.Unflatten(1, (3, 4))(np.ones((2, 12))).shape
+    (2, 3, 4)
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:

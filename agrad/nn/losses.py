@@ -45,6 +45,14 @@ class MSELoss(Loss):
     ----------
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([1.0, 2.0]), np.array([1.0, 4.0])
+    >>> agrad.nn.MSELoss()(prediction, target)
+    np.float64(2.0)
+    >>> agrad.grad(agrad.nn.MSELoss())(prediction, target)
+    array([ 0., -2.])
     """
 
     function = staticmethod(functional.mse_loss)
@@ -57,6 +65,14 @@ class L1Loss(Loss):
     ----------
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0])
+    >>> agrad.nn.L1Loss()(prediction, target)
+    np.float64(1.0)
+    >>> agrad.grad(agrad.nn.L1Loss(reduction="sum"))(prediction, target)
+    array([ 0., -1.,  1.])
     """
 
     function = staticmethod(functional.l1_loss)
@@ -71,6 +87,14 @@ class HuberLoss(Loss):
         The reduction over all losses.
     delta : float
         The greatest difference that is squared, above 0.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([0.5, 3.0]), np.array([0.0, 0.0])
+    >>> agrad.nn.HuberLoss(reduction="none")(prediction, target)
+    array([0.125, 2.5  ])
+    >>> agrad.grad(agrad.nn.HuberLoss(reduction="sum"))(prediction, target)
+    array([0.5, 1. ])
     """
 
     function = staticmethod(functional.huber_loss)
@@ -89,6 +113,14 @@ class SmoothL1Loss(Loss):
         The reduction over all losses.
     beta : float
         The greatest difference that is squared, 0 or more.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([0.5, 3.0]), np.array([0.0, 0.0])
+    >>> agrad.nn.SmoothL1Loss(reduction="none")(prediction, target)
+    array([0.125, 2.5  ])
+    >>> agrad.grad(agrad.nn.SmoothL1Loss(reduction="sum"))(prediction, target)
+    array([0.5, 1. ])
     """
 
     function = staticmethod(functional.smooth_l1_loss)
@@ -107,6 +139,14 @@ class BCELoss(Loss):
         A factor of each loss, of a shape that broadcasts.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> probability, target = np.array([0.5, 0.8]), np.array([0.0, 1.0])
+    >>> agrad.nn.BCELoss(reduction="none")(probability, target).round(4)
+    array([0.6931, 0.2231])
+    >>> agrad.grad(agrad.nn.BCELoss(reduction="sum"))(probability, target)
+    array([ 2.  , -1.25])
     """
 
     function = staticmethod(functional.binary_cross_entropy)
@@ -127,6 +167,14 @@ class BCEWithLogitsLoss(Loss):
         The reduction over all losses.
     pos_weight : array, optional
         A factor of the targets' part of each loss, of a shape that broadcasts.
+
+    Examples
+    --------
+    >>> logits, target = np.array([0.0, 1000.0]), np.array([0.0, 1.0])
+    >>> agrad.nn.BCEWithLogitsLoss(reduction="none")(logits, target).round(4)
+    array([0.6931, 0.    ])
+    >>> agrad.grad(agrad.nn.BCEWithLogitsLoss(reduction="sum"))(logits, target)
+    array([0.5, 0. ])
     """
 
     function = staticmethod(functional.binary_cross_entropy_with_logits)
@@ -148,6 +196,12 @@ class NLLLoss(Loss):
         The label of elements whose loss is 0 and that do not count.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> log_probability = np.log([[0.5, 0.5], [0.25, 0.75]])
+    >>> agrad.nn.NLLLoss(reduction="none")(log_probability, np.array([0, 0])).round(4)
+    array([0.6931, 1.3863])
     """
 
     function = staticmethod(functional.nll_loss)
@@ -173,6 +227,15 @@ class CrossEntropyLoss(Loss):
         The reduction over all losses.
     label_smoothing : float
         The part of the targets, from 0 to 1, that is spread over all classes.
+
+    Examples
+    --------
+    >>> logits, labels = np.array([[2.0, 0.0], [0.0, 0.0]]), np.array([0, 1])
+    >>> round(float(agrad.nn.CrossEntropyLoss()(logits, labels)), 4)
+    0.41
+    >>> agrad.grad(agrad.nn.CrossEntropyLoss())(logits, labels).round(4)
+    array([[-0.0596,  0.0596],
+           [ 0.25  , -0.25  ]])
     """
 
     function = staticmethod(functional.cross_entropy)
@@ -195,6 +258,12 @@ class KLDivLoss(Loss):
         The reduction over all losses; ``"batchmean"`` divides the sum by the length of the first axis.
     log_target : bool
         True for a target of logarithms.
+
+    Examples
+    --------
+    >>> p, q = np.array([[0.5, 0.5]]), np.array([[0.25, 0.75]])
+    >>> round(float(agrad.nn.KLDivLoss(reduction="sum")(np.log(q), p)), 4)
+    0.1438
     """
 
     function = staticmethod(functional.kl_div)
@@ -216,6 +285,12 @@ class GaussianNLLLoss(Loss):
         The least variance, above 0.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> mean, target, variance = np.array([0.0, 1.0]), np.array([0.0, 3.0]), np.array([1.0, 4.0])
+    >>> agrad.nn.GaussianNLLLoss(reduction="none")(mean, target, variance).round(4)
+    array([0.    , 1.1931])
     """
 
     function = staticmethod(functional.gaussian_nll_loss)
@@ -239,6 +314,12 @@ class PoissonNLLLoss(Loss):
         What is added to a rate before its logarithm.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> log_rate, counts = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    >>> agrad.nn.PoissonNLLLoss(reduction="none")(log_rate, counts).round(4)
+    array([1.    , 0.7183])
     """
 
     function = staticmethod(functional.poisson_nll_loss)
@@ -265,6 +346,13 @@ class TripletMarginLoss(Loss):
         True to take the distance of the positive from the negative where it is the smaller one.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> anchor, positive, negative = np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]])
+    >>> loss = agrad.nn.TripletMarginLoss(margin=6.0)(anchor, positive, negative)
+    >>> round(float(loss), 4)
+    1.0
     """
 
     function = staticmethod(functional.triplet_margin_loss)
@@ -288,6 +376,12 @@ class CosineEmbeddingLoss(Loss):
         The cosine below which the loss of a pair that is apart is 0.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> agrad.nn.CosineEmbeddingLoss(reduction="none")(x1, x2, np.array([1.0, 1.0])).round(4)
+    array([0., 1.])
     """
 
     function = staticmethod(functional.cosine_embedding_loss)

@@ -16,6 +16,12 @@ class MarginRankingLoss(Loss):
         The difference of scores that makes the loss 0.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([1.0, 2.0]), np.array([3.0, 0.0])
+    >>> agrad.nn.MarginRankingLoss(margin=1.0, reduction="none")(x1, x2, np.array([1.0, 1.0]))
+    array([3., 0.])
     """
 
     function = staticmethod(functional.margin_ranking_loss)
@@ -34,6 +40,12 @@ class HingeEmbeddingLoss(Loss):
         The distance that makes the loss of a pair that is apart 0.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x, target = np.array([0.5, 0.25]), np.array([1.0, -1.0])
+    >>> agrad.nn.HingeEmbeddingLoss(reduction="none")(x, target)
+    array([0.5 , 0.75])
     """
 
     function = staticmethod(functional.hinge_embedding_loss)
@@ -50,6 +62,12 @@ class SoftMarginLoss(Loss):
     ----------
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x, target = np.array([0.0, 1.0]), np.array([1.0, -1.0])
+    >>> agrad.nn.SoftMarginLoss(reduction="none")(x, target).round(4)
+    array([0.6931, 1.3133])
     """
 
     function = staticmethod(functional.soft_margin_loss)
@@ -68,6 +86,12 @@ class MultiMarginLoss(Loss):
         A factor for each class, of shape (c,).
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x, labels = np.array([[0.0, 2.0, 1.5]]), np.array([1])
+    >>> agrad.nn.MultiMarginLoss(reduction="sum")(x, labels).round(4)
+    np.float64(0.1667)
     """
 
     function = staticmethod(functional.multi_margin_loss)
@@ -84,6 +108,12 @@ class MultiLabelMarginLoss(Loss):
     ----------
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x, labels = np.array([[0.1, 0.2, 0.4, 0.8]]), np.array([[3, 0, -1, 1]])
+    >>> round(float(agrad.nn.MultiLabelMarginLoss()(x, labels)), 4)
+    0.85
     """
 
     function = staticmethod(functional.multilabel_margin_loss)
@@ -98,6 +128,12 @@ class MultiLabelSoftMarginLoss(Loss):
         A factor for each class, of shape (c,).
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> x, target = np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]])
+    >>> round(float(agrad.nn.MultiLabelSoftMarginLoss()(x, target)), 4)
+    0.6931
     """
 
     function = staticmethod(functional.multilabel_soft_margin_loss)
@@ -120,6 +156,13 @@ class TripletMarginWithDistanceLoss(Loss):
         True to take the distance of the positive from the negative where it is the smaller one.
     reduction : {"mean", "sum", "none"}
         The reduction over all losses.
+
+    Examples
+    --------
+    >>> anchor, positive, negative = np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([[1.0, 1.0]])
+    >>> loss = agrad.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: abs(a - b).sum(-1))
+    >>> loss(anchor, positive, negative)
+    np.float64(6.0)
     """
 
     function = staticmethod(functional.triplet_margin_with_distance_loss)
@@ -147,6 +190,13 @@ class CTCLoss(Loss):
         The reduction over all losses; the mean is that of losses over their numbers of targets.
     zero_infinity : bool
         True for the loss 0 where there are too few steps for the targets.
+
+    Examples
+    --------
+    >>> log_probability = np.log(np.full((4, 1, 3), 1 / 3))
+    >>> loss = agrad.nn.CTCLoss(reduction="sum")(log_probability, np.array([[1, 2]]), np.array([4]), np.array([2]))
+    >>> round(float(np.exp(-loss)) * 3**4, 4)  # ways to write "12" in four steps
+    15.0
     """
 
     function = staticmethod(functional.ctc_loss)

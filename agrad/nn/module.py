@@ -27,6 +27,18 @@ class Module(Parts, State, Hooked):
     other leaf Tensor a buffer, which is saved and moved but not trained. Modules are found in the same way, and both
     also in lists, tuples and dicts. Attributes whose names start with an underscore are left out, unless they are a
     Module, a ``Parameter`` or a ``Buffer``. A Tensor or Module found twice counts once.
+
+    Examples
+    --------
+    >>> class Scale(agrad.nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = agrad.nn.Parameter(np.array(2.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> model = Scale()
+    >>> model(np.array([1.0, 3.0])).sum().backward()
+    >>> model.factor.grad
+    Tensor(4.0, dtype=float64, backend=numpy, device=cpu)
     """
 
     traced_attributes: tuple[str, ...] = ()
@@ -83,6 +95,12 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Dropout(0.5)).eval()
+        >>> model.train()[1].training
+        True
         """
         for module in self.modules():
             module.training = bool(mode)
@@ -95,6 +113,12 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Dropout(0.5))
+        >>> model.eval()[1].training
+        False
         """
         return self.train(False)
 
@@ -112,6 +136,13 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Linear(2, 1))
+        >>> _ = model[0].requires_grad_(False)
+        >>> [p.requires_grad for p in model.parameters()]
+        [False, False, True, True]
         """
         for tensor in self.parameters():
             marked(tensor, Parameter).requires_grad = bool(requires_grad)
@@ -124,6 +155,14 @@ class Module(Parts, State, Hooked):
         ----------
         set_to_none : bool
             False for zeros, where there is a gradient.
+
+        Examples
+        --------
+        >>> layer = agrad.nn.Linear(2, 1)
+        >>> layer(np.ones(2)).sum().backward()
+        >>> layer.zero_grad()
+        >>> layer.weight.grad is None
+        True
         """
         for tensor in self.parameters():
             kept = None if set_to_none else tensor.grad
@@ -155,6 +194,12 @@ class Module(Parts, State, Hooked):
             If the target cannot be used. Nothing is changed then.
         DtypeError
             If the dtype is not floating, or real where there are complex values. Nothing is changed then.
+
+        Examples
+        --------
+        >>> layer = agrad.nn.Linear(2, 1).to(dtype=np.float64)
+        >>> layer.weight.dtype
+        agrad.float64
         """
         if target is not None and any(known == target for known in _DTYPES):
             if dtype is not None:
@@ -188,6 +233,11 @@ class Module(Parts, State, Hooked):
         ------
         DtypeError
             If the dtype is not floating, or real where there are complex values. Nothing is cast then.
+
+        Examples
+        --------
+        >>> agrad.nn.Linear(2, 1).astype(np.float64).weight.dtype
+        agrad.float64
         """
         return self.to(None, dtype)
 
@@ -198,6 +248,11 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> agrad.nn.Linear(2, 1, dtype=np.float64).float().weight.dtype
+        agrad.float32
         """
         return self.to(None, "float32")
 
@@ -208,6 +263,11 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> agrad.nn.Linear(2, 1).double().weight.dtype
+        agrad.float64
         """
         return self.to(None, "float64")
 
@@ -218,6 +278,11 @@ class Module(Parts, State, Hooked):
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> agrad.nn.Linear(2, 1).half().weight.dtype
+        agrad.float16
         """
         return self.to(None, "float16")
 

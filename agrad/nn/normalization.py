@@ -35,6 +35,17 @@ class LayerNorm(Module):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.LayerNorm(2)
+    >>> y = layer(np.array([[1.0, 3.0], [10.0, 30.0]]))
+    >>> y.detach().round(3)
+    Tensor([[-1.0,  1.0],
+            [-1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> y[:, 1].sum().backward()
+    >>> layer.weight.grad.round(3)
+    Tensor([0.0, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
 
     def __init__(
@@ -90,6 +101,12 @@ class RMSNorm(Module):
         Its backend, by default the selected one.
     device : device or None
         Its device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.RMSNorm(2)
+    >>> layer(np.array([[1.0, 7.0]])).detach().round(3)
+    Tensor([[0.2, 1.4]], dtype=float64, backend=numpy, device=cpu)
     """
 
     def __init__(
@@ -146,6 +163,12 @@ class GroupNorm(Module):
         Their backend, by default the selected one.
     device : device or None
         Their device, by default that of the backend.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.GroupNorm(2, 4)
+    >>> layer(np.array([[1.0, 3.0, 10.0, 30.0]])).detach().round(3)
+    Tensor([[-1.0,  1.0, -1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
     """
 
     def __init__(
@@ -195,6 +218,13 @@ class LocalResponseNorm(FunctionModule):
         The number of channels in the mean.
     alpha, beta, k : float
         The factor, the exponent and the constant.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)
+    >>> layer(np.array([[[1.0], [2.0]]])).round(4)
+    array([[[0.5],
+            [0.4]]])
     """
 
     function = staticmethod(functional.local_response_norm)

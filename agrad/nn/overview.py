@@ -60,6 +60,18 @@ def summary(model: Module, inputs: Any, *, dtype: Any = None) -> Summary:
         If ``model`` is no Module.
     ConfigurationError
         If ``inputs`` is neither arrays nor shapes.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
+    >>> agrad.nn.summary(model, (2, 4))
+    layer        output shape  parameters  trainable
+    ------------------------------------------------
+    Sequential   (2, 3)
+      0: Linear  (2, 8)                40         40
+      1: ReLU    (2, 8)
+      2: Linear  (2, 3)                27         27
+    67 parameters, 67 of them trainable
     """
     if not isinstance(model, Module):
         raise OperandError(f"summary takes a Module, not a {type(model).__name__}")

@@ -74,6 +74,11 @@ class ConstantPad1d(_ConstantPad):
         The numbers of elements, (left, right), or one for all. A negative number takes elements away.
     value : float
         The value of new elements.
+
+    Examples
+    --------
+    >>> agrad.nn.ConstantPad1d((1, 2), 9.0)(np.array([[1.0, 2.0, 3.0]]))
+    array([[9., 1., 2., 3., 9., 9.]])
     """
 
     spatial = 1
@@ -88,6 +93,13 @@ class ConstantPad2d(_ConstantPad):
         The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
     value : float
         The value of new elements.
+
+    Examples
+    --------
+    >>> agrad.nn.ConstantPad2d((1, 0, 0, 1), 9.0)(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    array([[[9., 1., 2.],
+            [9., 3., 4.],
+            [9., 9., 9.]]])
     """
 
     spatial = 2
@@ -103,6 +115,11 @@ class ConstantPad3d(_ConstantPad):
         elements away.
     value : float
         The value of new elements.
+
+    Examples
+    --------
+    >>> agrad.nn.ConstantPad3d(1, 9.0)(np.ones((1, 2, 3, 4, 5))).shape
+    (1, 2, 5, 6, 7)
     """
 
     spatial = 3
@@ -115,6 +132,11 @@ class ZeroPad1d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ZeroPad1d((1, 2))(np.array([[1.0, 2.0, 3.0]]))
+    array([[0., 1., 2., 3., 0., 0.]])
     """
 
     spatial = 1
@@ -128,6 +150,13 @@ class ZeroPad2d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ZeroPad2d((1, 0, 0, 1))(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    array([[[0., 1., 2.],
+            [0., 3., 4.],
+            [0., 0., 0.]]])
     """
 
     spatial = 2
@@ -142,6 +171,11 @@ class ZeroPad3d(_Pad):
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
         elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ZeroPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
+    (1, 2, 5, 6, 7)
     """
 
     spatial = 3
@@ -155,6 +189,11 @@ class ReflectionPad1d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ReflectionPad1d(2)(np.array([[1.0, 2.0, 3.0]]))
+    array([[3., 2., 1., 2., 3., 2., 1.]])
     """
 
     spatial = 1
@@ -168,6 +207,13 @@ class ReflectionPad2d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ReflectionPad2d((1, 0, 0, 1))(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    array([[[2., 1., 2.],
+            [4., 3., 4.],
+            [2., 1., 2.]]])
     """
 
     spatial = 2
@@ -182,6 +228,11 @@ class ReflectionPad3d(_Pad):
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
         elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ReflectionPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
+    (1, 2, 5, 6, 7)
     """
 
     spatial = 3
@@ -195,6 +246,14 @@ class ReplicationPad1d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> x, pad = np.array([[1.0, 2.0, 3.0]]), agrad.nn.ReplicationPad1d(2)
+    >>> pad(x)
+    array([[1., 1., 1., 2., 3., 3., 3.]])
+    >>> agrad.grad(lambda x: pad(x).sum())(x)
+    array([[3., 1., 3.]])
     """
 
     spatial = 1
@@ -208,6 +267,13 @@ class ReplicationPad2d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ReplicationPad2d((1, 0, 0, 1))(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    array([[[1., 1., 2.],
+            [3., 3., 4.],
+            [3., 3., 4.]]])
     """
 
     spatial = 2
@@ -222,6 +288,11 @@ class ReplicationPad3d(_Pad):
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
         elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.ReplicationPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
+    (1, 2, 5, 6, 7)
     """
 
     spatial = 3
@@ -235,6 +306,11 @@ class CircularPad1d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.CircularPad1d(1)(np.array([[1.0, 2.0, 3.0]]))
+    array([[3., 1., 2., 3., 1.]])
     """
 
     spatial = 1
@@ -248,6 +324,13 @@ class CircularPad2d(_Pad):
     ----------
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.CircularPad2d((1, 0, 0, 1))(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    array([[[2., 1., 2.],
+            [4., 3., 4.],
+            [2., 1., 2.]]])
     """
 
     spatial = 2
@@ -262,6 +345,11 @@ class CircularPad3d(_Pad):
     padding : int or tuple of int
         The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
         elements away.
+
+    Examples
+    --------
+    >>> agrad.nn.CircularPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
+    (1, 2, 5, 6, 7)
     """
 
     spatial = 3

@@ -48,6 +48,15 @@ class Parameter(metaclass=_Role):
     ------
     DtypeError
         If ``requires_grad``, and the dtype has no derivative.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> (w * w).sum().backward()
+    >>> w.grad
+    Tensor([2.0, 4.0], dtype=float64, backend=numpy, device=cpu)
+    >>> isinstance(w, agrad.nn.Parameter), isinstance(w * w, agrad.nn.Parameter)
+    (True, False)
     """
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> agrad.Tensor:  # type: ignore[misc]
@@ -67,6 +76,13 @@ class Buffer(metaclass=_Role):
         The values. A Tensor's derivative is left behind.
     persistent : bool
         False to leave it out of ``state_dict``.
+
+    Examples
+    --------
+    >>> module = agrad.nn.Module()
+    >>> module.steps = agrad.nn.Buffer(np.zeros(2))
+    >>> module.state_dict(), module.parameters()
+    ({'steps': array([0., 0.])}, [])
     """
 
     def __new__(cls, data: Any, *, persistent: bool = True) -> agrad.Tensor:  # type: ignore[misc]

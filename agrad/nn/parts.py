@@ -110,6 +110,12 @@ class Parts:
         -------
         list of (str, Module)
             The modules in the order of attributes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
+        >>> [name for name, _ in model.named_modules()]
+        ['', '0', '1', '1.0']
         """
         found: list[Any] = [p for p in walk(self, prefix, remove_duplicate) if isinstance(p.value, Parts)]
         return [(part.name, part.value) for part in found]
@@ -121,6 +127,12 @@ class Parts:
         -------
         list of Module
             In the order of attributes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
+        >>> [type(module).__name__ for module in model.modules()]
+        ['Sequential', 'Linear', 'Sequential', 'ReLU']
         """
         return [module for _, module in self.named_modules()]
 
@@ -131,6 +143,12 @@ class Parts:
         -------
         list of (str, Module)
             Each once, in the order of attributes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
+        >>> [name for name, _ in model.named_children()]
+        ['0', '1']
         """
         found: dict[int, tuple[str, Any]] = {}
         for name, value in _held(self.members(), "", set()):
@@ -145,6 +163,12 @@ class Parts:
         -------
         list of Module
             Each once, in the order of attributes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
+        >>> [type(module).__name__ for module in model.children()]
+        ['Linear', 'Sequential']
         """
         return [module for _, module in self.named_children()]
 
@@ -166,6 +190,12 @@ class Parts:
         -------
         list of (str, Tensor)
             The parameters, frozen ones among them.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU())
+        >>> [(name, p.shape) for name, p in model.named_parameters()]
+        [('0.weight', (2, 3)), ('0.bias', (3,))]
         """
         found = self._tensors(prefix, recurse, remove_duplicate)
         return [(name, tensor) for name, tensor in found if is_parameter(tensor)]
@@ -182,6 +212,12 @@ class Parts:
         -------
         list of Tensor
             The parameters, once each. Frozen ones are among them; an optimizer does not change those.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU())
+        >>> sum(p.size for p in model.parameters())
+        9
         """
         return [tensor for _, tensor in self.named_parameters("", recurse)]
 
@@ -203,6 +239,12 @@ class Parts:
         -------
         list of (str, Tensor)
             The buffers.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.BatchNorm1d(2))
+        >>> [name for name, _ in model.named_buffers()]
+        ['0.running_mean', '0.running_var']
         """
         found = self._tensors(prefix, recurse, remove_duplicate)
         return [(name, tensor) for name, tensor in found if not is_parameter(tensor)]
@@ -219,6 +261,11 @@ class Parts:
         -------
         list of Tensor
             The buffers, once each.
+
+        Examples
+        --------
+        >>> [tuple(b.shape) for b in agrad.nn.BatchNorm1d(2).buffers()]
+        [(2,), (2,)]
         """
         return [tensor for _, tensor in self.named_buffers("", recurse)]
 
@@ -241,6 +288,12 @@ class Parts:
         ------
         ConfigurationError
             If there is none of that name.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Sequential(agrad.nn.ReLU()))
+        >>> model.get_submodule("0.0")
+        ReLU()
         """
         return self._get(target, "module", dict(self.named_modules(remove_duplicate=False)))
 
@@ -261,6 +314,12 @@ class Parts:
         ------
         ConfigurationError
             If there is none of that name.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3))
+        >>> model.get_parameter("0.weight") is model[0].weight
+        True
         """
         return self._get(target, "parameter", dict(self.named_parameters(remove_duplicate=False)))
 
@@ -281,6 +340,12 @@ class Parts:
         ------
         ConfigurationError
             If there is none of that name.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.BatchNorm1d(2))
+        >>> model.get_buffer("0.running_var")
+        Tensor([1.0, 1.0], dtype=float32, backend=numpy, device=cpu)
         """
         return self._get(target, "buffer", dict(self.named_buffers(remove_duplicate=False)))
 
@@ -306,6 +371,13 @@ class Parts:
         ------
         ConfigurationError, OperandError
             If the name cannot be one, or ``param`` is no Tensor.
+
+        Examples
+        --------
+        >>> module = agrad.nn.Module()
+        >>> module.register_parameter("scale", agrad.nn.Parameter(np.ones(2)))
+        >>> [name for name, _ in module.named_parameters()]
+        ['scale']
         """
         self._check_name(name)
         if param is not None and not isinstance(param, agrad.Tensor):
@@ -328,6 +400,13 @@ class Parts:
         ------
         ConfigurationError
             If the name cannot be one.
+
+        Examples
+        --------
+        >>> module = agrad.nn.Module()
+        >>> module.register_buffer("steps", agrad.asarray(np.zeros(2)))
+        >>> module.state_dict()
+        {'steps': array([0., 0.])}
         """
         self._check_name(name)
         if tensor is not None:
@@ -350,6 +429,13 @@ class Parts:
         ------
         ConfigurationError, OperandError
             If the name cannot be one, or ``module`` is no Module.
+
+        Examples
+        --------
+        >>> module = agrad.nn.Module()
+        >>> module.add_module("hidden", agrad.nn.Linear(2, 3))
+        >>> module.hidden
+        Linear(2, 3)  # 9 parameters
         """
         self._check_name(name)
         if module is not None and not isinstance(module, Parts):
@@ -379,6 +465,15 @@ class Parts:
         -------
         Module
             The module itself.
+
+        Examples
+        --------
+        >>> def zero(module):
+        ...     if isinstance(module, agrad.nn.Linear):
+        ...         _ = agrad.nn.init.zeros_(module.bias)
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.ReLU()).apply(zero)
+        >>> model[0].bias.detach()
+        Tensor([0.0, 0.0], dtype=float32, backend=numpy, device=cpu)
         """
         order: list[Any] = []
         stack, seen = [self], set()

@@ -18,6 +18,15 @@ class MaxPool1d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
+    >>> pool = agrad.nn.MaxPool1d(2)
+    >>> pool(x)
+    array([[3., 9.]])
+    >>> agrad.grad(lambda x: pool(x).sum())(x)
+    array([[0., 1., 1., 0.]])
     """
 
     function = staticmethod(functional.max_pool1d)
@@ -46,6 +55,11 @@ class AvgPool1d(FunctionModule):
         Take also the windows that reach beyond the end.
     count_include_pad : bool
         Count the zeros of the padding.
+
+    Examples
+    --------
+    >>> agrad.nn.AvgPool1d(2)(np.array([[1.0, 3.0, 5.0, 9.0]]))
+    array([[2., 7.]])
     """
 
     function = staticmethod(functional.avg_pool1d)
@@ -69,6 +83,11 @@ class AdaptiveAvgPool1d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveAvgPool1d(2)(np.array([[1.0, 3.0, 5.0, 9.0]]))
+    array([[2., 7.]])
     """
 
     function = staticmethod(functional.adaptive_avg_pool1d)
@@ -84,6 +103,11 @@ class AdaptiveMaxPool1d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveMaxPool1d(2)(np.array([[1.0, 3.0, 9.0, 5.0]]))
+    array([[3., 9.]])
     """
 
     function = staticmethod(functional.adaptive_max_pool1d)
@@ -101,6 +125,12 @@ class MaxPool2d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> agrad.nn.MaxPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[ 5.,  7.],
+            [13., 15.]]])
     """
 
     function = staticmethod(functional.max_pool2d)
@@ -131,6 +161,12 @@ class AvgPool2d(FunctionModule):
         Count the zeros of the padding.
     divisor_override : float, optional
         The divisor of the sums, in place of the count.
+
+    Examples
+    --------
+    >>> agrad.nn.AvgPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[ 2.5,  4.5],
+            [10.5, 12.5]]])
     """
 
     function = staticmethod(functional.avg_pool2d)
@@ -156,6 +192,11 @@ class AdaptiveAvgPool2d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveAvgPool2d(1)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[7.5]]])
     """
 
     function = staticmethod(functional.adaptive_avg_pool2d)
@@ -171,6 +212,12 @@ class AdaptiveMaxPool2d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveMaxPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[ 5.,  7.],
+            [13., 15.]]])
     """
 
     function = staticmethod(functional.adaptive_max_pool2d)
@@ -188,6 +235,11 @@ class MaxPool3d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> agrad.nn.MaxPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 2, 3, 4)
     """
 
     function = staticmethod(functional.max_pool3d)
@@ -218,6 +270,11 @@ class AvgPool3d(FunctionModule):
         Count the zeros of the padding.
     divisor_override : float, optional
         The divisor of the sums, in place of the count.
+
+    Examples
+    --------
+    >>> agrad.nn.AvgPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 2, 3, 4)
     """
 
     function = staticmethod(functional.avg_pool3d)
@@ -243,6 +300,11 @@ class AdaptiveAvgPool3d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveAvgPool3d((1, 2, 2))(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 1, 2, 2)
     """
 
     function = staticmethod(functional.adaptive_avg_pool3d)
@@ -258,6 +320,11 @@ class AdaptiveMaxPool3d(FunctionModule):
     ----------
     output_size : int, None or tuple of them
         The length of each axis in the result; None keeps it.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveMaxPool3d((1, 2, 2))(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 1, 2, 2)
     """
 
     function = staticmethod(functional.adaptive_max_pool3d)
@@ -277,6 +344,11 @@ class LPPool1d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> agrad.nn.LPPool1d(2, kernel_size=2)(np.array([[3.0, 4.0, 6.0, 8.0]]))
+    array([[ 5., 10.]])
     """
 
     function = staticmethod(functional.lp_pool1d)
@@ -298,6 +370,12 @@ class LPPool2d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> agrad.nn.LPPool2d(1, kernel_size=2)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[10., 18.],
+            [42., 50.]]])
     """
 
     function = staticmethod(functional.lp_pool2d)
@@ -319,6 +397,11 @@ class LPPool3d(FunctionModule):
         Those of the function.
     ceil_mode : bool
         Take also the windows that reach beyond the end.
+
+    Examples
+    --------
+    >>> agrad.nn.LPPool3d(2, kernel_size=2)(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 2, 3, 4)
     """
 
     function = staticmethod(functional.lp_pool3d)

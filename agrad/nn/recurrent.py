@@ -183,6 +183,12 @@ class RNN(_Recurrent):
     ------
     ConfigurationError
         For lengths below 1, or another nonlinearity.
+
+    Examples
+    --------
+    >>> y, last = agrad.nn.RNN(3, 5, batch_first=True)(np.ones((2, 7, 3)))
+    >>> y.shape, last.shape
+    ((2, 7, 5), (1, 2, 5))
     """
 
     gates = 1
@@ -279,6 +285,12 @@ class LSTM(_Recurrent):
     -----
     S. Hochreiter and J. Schmidhuber (1997), Neural Computation 9; with the forget gate of F. Gers, J. Schmidhuber and
     F. Cummins (2000), Neural Computation 12. Projections: H. Sak, A. Senior and F. Beaufays (2014), arXiv:1402.1128.
+
+    Examples
+    --------
+    >>> y, (h, c) = agrad.nn.LSTM(3, 5, bidirectional=True)(np.ones((7, 2, 3)))
+    >>> y.shape, h.shape, c.shape
+    ((7, 2, 10), (2, 2, 5), (2, 2, 5))
     """
 
     gates = 4
@@ -380,6 +392,12 @@ class GRU(_Recurrent):
     Notes
     -----
     K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+
+    Examples
+    --------
+    >>> y, last = agrad.nn.GRU(3, 5, num_layers=2)(np.ones((7, 2, 3)))
+    >>> y.shape, last.shape
+    ((7, 2, 5), (2, 2, 5))
     """
 
     gates = 3

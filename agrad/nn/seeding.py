@@ -32,6 +32,14 @@ def manual_seed(seed: int) -> None:
     ------
     ConfigurationError
         If ``seed`` is anything else.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(1)
+    >>> first = agrad.nn.Linear(3, 2).state_dict()
+    >>> agrad.nn.manual_seed(1)
+    >>> np.array_equal(first["weight"], agrad.nn.Linear(3, 2).state_dict()["weight"])
+    True
     """
     try:
         whole = index(seed)
@@ -59,6 +67,13 @@ def generator(rng: Rng = None) -> Generator:
     ------
     OperandError
         If ``rng`` is of another type.
+
+    Examples
+    --------
+    >>> keys = agrad.nn.generator(np.random.default_rng(0))
+    >>> a, b = agrad.nn.Linear(3, 2, rng=np.random.default_rng(0)), agrad.nn.Linear(3, 2, rng=keys)
+    >>> np.array_equal(a.state_dict()["weight"], b.state_dict()["weight"])
+    True
     """
     if rng is None:
         return _DEFAULT

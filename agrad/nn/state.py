@@ -60,6 +60,12 @@ class State:
         -------
         dict of str to numpy.ndarray
             Arrays on the host that share no memory with the module.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Sequential(agrad.nn.BatchNorm1d(2))
+        >>> sorted(model.state_dict())
+        ['0.bias', '0.num_batches_tracked', '0.running_mean', '0.running_var', '0.weight']
         """
         state = {prefix + part.name: np.array(part.value.detach().numpy()) for part in saved(self)}  # type: ignore[arg-type]
         for name, module in self.named_modules():  # type: ignore[attr-defined]
@@ -90,6 +96,14 @@ class State:
             If ``state`` is no mapping.
         DataError
             If shapes or dtypes do not fit, or names if ``strict``. The message lists them, and the module is unchanged.
+
+        Examples
+        --------
+        >>> layer, other = agrad.nn.Linear(2, 1), agrad.nn.Linear(2, 1)
+        >>> layer.load_state_dict(other.state_dict())
+        IncompatibleKeys(missing_keys=[], unexpected_keys=[])
+        >>> bool((layer.weight == other.weight).all())
+        True
         """
         if not isinstance(state, Mapping):
             raise OperandError(f"load_state_dict takes a dict of arrays by name, not a {type(state).__name__}")

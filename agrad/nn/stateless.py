@@ -53,6 +53,16 @@ def functional_call(
     As ``torch.func.functional_call``. During the call the module holds the other values, so two threads may not call
     one module in this way at once. Running values of batch normalization in training are written to the buffers that
     are given as Tensors, and where none are given to the module's own.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 1)
+    >>> def loss(parameters, x):
+    ...     return agrad.nn.functional_call(layer, parameters, x).sum()
+    >>> parameters = {"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(1)}
+    >>> agrad.grad(loss)(parameters, np.array([3.0, 4.0]))
+    {'weight': array([[3.],
+           [4.]]), 'bias': array([1.])}
     """
     if not isinstance(module, Module):
         raise OperandError(f"functional_call takes a Module, not a {type(module).__name__}")

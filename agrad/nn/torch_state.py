@@ -50,6 +50,12 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
     ------
     OperandError
         If ``module`` is no Module.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.BatchNorm1d(2)
+    >>> sorted(agrad.nn.torch_state_dict(layer))
+    ['bias', 'num_batches_tracked', 'running_mean', 'running_var', 'weight']
     """
     _check(module)
     state = {p.name: np.array(_turned(p, p.value.detach().numpy()), order="C") for p in saved(module, once=False)}
@@ -82,6 +88,14 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
     DataError
         If shapes or kinds of numbers do not fit, or names if ``strict``. The message lists them, and the module is
         unchanged.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 1)
+    >>> agrad.nn.load_torch_state_dict(layer, {"weight": np.array([[1.0, 2.0]]), "bias": np.zeros(1)})
+    IncompatibleKeys(missing_keys=[], unexpected_keys=[])
+    >>> layer(np.array([3.0, 4.0])).detach()
+    Tensor([11.0], dtype=float64, backend=numpy, device=cpu)
     """
     _check(module)
     if not isinstance(state, Mapping):

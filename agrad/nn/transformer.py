@@ -50,6 +50,13 @@ class TransformerEncoder(Module):
     ------
     ConfigurationError
         For a number below 1, or a layer that is no Module.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16)
+    >>> model = agrad.nn.TransformerEncoder(layer, num_layers=2)
+    >>> model(np.ones((5, 2, 8))).shape
+    (5, 2, 8)
     """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
@@ -102,6 +109,13 @@ class TransformerDecoder(Module):
     ------
     ConfigurationError
         For a number below 1, or a layer that is no Module.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16)
+    >>> model = agrad.nn.TransformerDecoder(layer, num_layers=2)
+    >>> model(np.ones((4, 2, 8)), np.ones((5, 2, 8))).shape
+    (4, 2, 8)
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
@@ -193,6 +207,12 @@ class Transformer(Module):
     Notes
     -----
     A. Vaswani et al. (2017), arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
+    >>> model(np.ones((5, 2, 8)), np.ones((4, 2, 8))).shape
+    (4, 2, 8)
     """
 
     def __init__(
@@ -293,6 +313,13 @@ class Transformer(Module):
         -------
         Tensor
             Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere.
+
+        Examples
+        --------
+        >>> agrad.nn.Transformer.generate_square_subsequent_mask(3)
+        Tensor([[ 0.0, -inf, -inf],
+                [ 0.0,  0.0, -inf],
+                [ 0.0,  0.0,  0.0]], dtype=float32, backend=numpy, device=cpu)
         """
         (sz,) = numbers("generate_square_subsequent_mask", "sz", sz, 1, 0)
         values = np.triu(np.full((sz, sz), -math.inf), 1)

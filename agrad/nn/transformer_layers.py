@@ -100,6 +100,12 @@ class TransformerEncoderLayer(_Layer):
     Notes
     -----
     A. Vaswani et al. (2017), arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+    >>> layer(np.ones((2, 5, 8))).shape
+    (2, 5, 8)
     """
 
     def __init__(
@@ -187,6 +193,12 @@ class TransformerDecoderLayer(_Layer):
     ------
     ConfigurationError
         For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+    >>> layer(np.ones((2, 4, 8)), np.ones((2, 5, 8))).shape
+    (2, 4, 8)
     """
 
     def __init__(

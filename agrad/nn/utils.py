@@ -32,6 +32,12 @@ def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
     ------
     ConfigurationError
         If there are none.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(3, 2)
+    >>> agrad.nn.utils.parameters_to_vector(layer.parameters()).shape
+    (8,)
     """
     flat = [agrad.reshape(tensor, (-1,)) for tensor in _listed(parameters)]
     if not flat:
@@ -55,6 +61,13 @@ def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
     ------
     ShapeError
         If the vector has another length. No parameter is changed then.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 1)
+    >>> agrad.nn.utils.vector_to_parameters(np.array([1.0, 2.0, 3.0]), layer.parameters())
+    >>> layer.bias.detach()
+    Tensor([3.0], dtype=float32, backend=numpy, device=cpu)
     """
     found, vec = _listed(parameters), agrad.asarray(vec)
     total = sum(tensor.size for tensor in found)
@@ -97,6 +110,15 @@ def clip_grad_norm_(
         If ``max_norm`` or ``norm_type`` is no number of such a kind.
     AnomalyError
         If ``error_if_nonfinite`` and the norm is not finite. No gradient is changed then.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([3.0, 4.0]))
+    >>> (0.5 * w * w).sum().backward()
+    >>> agrad.nn.utils.clip_grad_norm_([w], max_norm=1.0)
+    Tensor(5.0, dtype=float64, backend=numpy, device=cpu)
+    >>> w.grad.round(4)
+    Tensor([0.6, 0.8], dtype=float64, backend=numpy, device=cpu)
     """
     return agrad.optim.clip_grad_norm(parameters, max_norm, norm_type, error_if_nonfinite)
 
@@ -117,5 +139,13 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     ------
     ConfigurationError
         If ``clip_value`` is not a number of 0 or more.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([0.5, -4.0]))
+    >>> (0.5 * w * w).sum().backward()
+    >>> agrad.nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad
+    Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu)
     """
     agrad.optim.clip_grad_value(parameters, clip_value)

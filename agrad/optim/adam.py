@@ -43,6 +43,15 @@ class Adam(Optimizer):
     Notes
     -----
     Kingma and Ba 2015, arXiv:1412.6980.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)  # the first step has the length of lr in each coordinate
+    Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     pairs: ClassVar = {"betas": 1}
@@ -131,6 +140,15 @@ class AdamW(Adam):
     Notes
     -----
     Loshchilov and Hutter 2019, arXiv:1711.05101.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> (0.0 * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)  # (1 - lr * weight_decay) * w
+    Tensor([0.95, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     decoupled = True
@@ -178,6 +196,15 @@ class Adamax(Optimizer):
     Notes
     -----
     Kingma and Ba 2015, arXiv:1412.6980, section 7.1.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.Adamax([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)
+    Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("m", "u")
@@ -253,6 +280,17 @@ class NAdam(Optimizer):
     Notes
     -----
     Dozat 2016, Incorporating Nesterov Momentum into Adam.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.NAdam([w], lr=0.1)
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    >>> bool(abs(w).max() < 0.01)
+    True
     """
 
     slots = ("m", "v", "mu_product")
@@ -325,6 +363,15 @@ class RAdam(Optimizer):
     Notes
     -----
     Liu et al. 2020, arXiv:1908.03265.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.RAdam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)  # the first steps are those of momentum
+    Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("m", "v")

@@ -47,6 +47,15 @@ class RMSprop(Optimizer):
     Notes
     -----
     Hinton 2012, Neural Networks for Machine Learning, lecture 6; centered: Graves 2013, arXiv:1308.0850.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.RMSprop([w], lr=0.01)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)
+    Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
@@ -122,6 +131,15 @@ class Adagrad(Optimizer):
     Notes
     -----
     Duchi, Hazan and Singer 2011, Journal of Machine Learning Research 12, 2121.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)
+    Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("total",)
@@ -184,6 +202,15 @@ class Adadelta(Optimizer):
     Notes
     -----
     Zeiler 2012, arXiv:1212.5701.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.Adadelta([w])
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> (np.array([1.0, 2.0]) - w).detach().round(4)
+    Tensor([0.0032, 0.0032], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("square", "steps")
@@ -248,6 +275,15 @@ class Lion(Optimizer):
     Notes
     -----
     Chen et al. 2023, arXiv:2302.06675, algorithm 2.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, -2.0]))
+    >>> optimizer = agrad.optim.Lion([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)  # the step is lr times a sign
+    Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("m",)
@@ -304,6 +340,15 @@ class Rprop(Optimizer):
     -----
     Riedmiller and Braun 1993, IEEE International Conference on Neural Networks. ``lr`` is the first size, and counts no
     more after that.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, -2.0]))
+    >>> optimizer = agrad.optim.Rprop([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(4)
+    Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
     slots = ("last", "size")

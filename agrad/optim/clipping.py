@@ -65,6 +65,15 @@ def clip_grad_norm(
         If ``max_norm`` is not a number of 0 or more, or ``norm_type`` not one above 0.
     AnomalyError
         If the norm is not finite and ``error_if_nonfinite`` is True.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([3.0, 4.0]))
+    >>> (0.5 * w * w).sum().backward()
+    >>> agrad.optim.clip_grad_norm([w], max_norm=1.0)
+    Tensor(5.0, dtype=float64, backend=numpy, device=cpu)
+    >>> w.grad.round(4)
+    Tensor([0.6, 0.8], dtype=float64, backend=numpy, device=cpu)
     """
     bound = number("clip_grad_norm", "max_norm", max_norm)
     order = math.inf if norm_type in (math.inf, "inf") else number("clip_grad_norm", "norm_type", norm_type)
@@ -104,6 +113,14 @@ def clip_grad_value(parameters: Iterable[agrad.Tensor] | agrad.Tensor, clip_valu
     ------
     ConfigurationError
         If ``clip_value`` is not a number of 0 or more.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([0.5, -4.0]))
+    >>> (0.5 * w * w).sum().backward()
+    >>> agrad.optim.clip_grad_value([w], 1.0)
+    >>> w.grad
+    Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu)
     """
     bound = number("clip_grad_value", "clip_value", clip_value)
     with agrad.no_grad():

@@ -34,6 +34,15 @@ class Transform:
     ------
     ConfigurationError
         If ``lr`` is a schedule.
+
+    Examples
+    --------
+    >>> step = agrad.optim.SGD.transform(lr=0.1)
+    >>> params = {"w": np.array([1.0, 2.0])}
+    >>> gradient = agrad.grad(lambda p: (p["w"] ** 2).sum())(params)
+    >>> params, state = step.update(gradient, step.init(params), params)
+    >>> isinstance(step, agrad.optim.Transform), params
+    (True, {'w': array([0.8, 1.6])})
     """
 
     def __init__(self, kind: "type[Optimizer]", options: dict[str, Any]) -> None:
@@ -65,6 +74,12 @@ class Transform:
             If there are no parameters.
         DtypeError
             If a parameter is not floating.
+
+        Examples
+        --------
+        >>> state = agrad.optim.Adam.transform(lr=0.1).init({"w": np.zeros(2)})
+        >>> sorted(state), state["count"]
+        (['count', 'm', 'v'], array([0], dtype=int32))
         """
         what = f"{self.kind.__name__}.transform"
         leaves, structure = tree.flatten(params)
@@ -106,6 +121,13 @@ class Transform:
             If gradients or state do not fit the parameters.
         ConfigurationError
             If ``lr`` is a number below 0.
+
+        Examples
+        --------
+        >>> step = agrad.optim.SGD.transform(lr=0.1)
+        >>> params = {"w": np.array([1.0, 2.0])}
+        >>> step.update({"w": np.array([10.0, 0.0])}, step.init(params), params)[0]
+        {'w': array([0., 2.])}
         """
         what = f"{self.kind.__name__}.transform"
         found = list(state) if isinstance(state, dict) else [type(state).__name__]

@@ -71,6 +71,19 @@ class LBFGS(Optimizer):
     Notes
     -----
     Nocedal 1980, Mathematics of Computation 35, 773; Liu and Nocedal 1989, Mathematical Programming 45, 503.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([-1.0, 1.0]))
+    >>> optimizer = agrad.optim.LBFGS([w], max_iter=100, line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+    ...     loss.backward()
+    ...     return loss
+    >>> _ = optimizer.step(closure)
+    >>> w.detach().round(4)
+    Tensor([1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
 
     floats: ClassVar = {"tolerance_grad": None, "tolerance_change": None}

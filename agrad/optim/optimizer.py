@@ -53,6 +53,13 @@ class Optimizer:
         If there are no parameters, one is given twice, or an option is out of range.
     OperandError, DtypeError, NotDifferentiableError
         If a parameter is not a Tensor, not floating, or not a leaf.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Linear(2, 1)
+    >>> optimizer = agrad.optim.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.01}], lr=0.1)
+    >>> isinstance(optimizer, agrad.optim.Optimizer), [group["lr"] for group in optimizer.param_groups]
+    (True, [0.1, 0.01])
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
@@ -214,9 +221,11 @@ class Optimizer:
 
         Examples
         --------
-        >>> step = optim.Adam.transform(lr=0.1)
-        >>> state = step.init(params)
-        >>> params, state = step.update(grads, state, params)
+        >>> step = agrad.optim.Adam.transform(lr=0.1)
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([2.0, -4.0])}
+        >>> params, state = step.update(grads, step.init(params), params)
+        >>> params["w"].round(4)
+        array([0.9, 2.1])
         """
         try:
             bound = inspect.signature(cls).bind((), **options)
@@ -248,6 +257,14 @@ class Optimizer:
             then.
         OperandError, DtypeError, NotDifferentiableError
             If a parameter is not a Tensor, not floating, or not a leaf.
+
+        Examples
+        --------
+        >>> w, b = agrad.nn.Parameter(np.ones(2)), agrad.nn.Parameter(np.zeros(1))
+        >>> optimizer = agrad.optim.SGD([w], lr=0.1)
+        >>> optimizer.add_param_group({"params": [b], "lr": 0.01})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.1, 0.01]
         """
         what = f"{self._name}, group {len(self.parts)}" if self.parts else self._name
         if "params" not in param_group:
@@ -344,6 +361,14 @@ class Optimizer:
         ----------
         set_to_none : bool
             False to replace the gradients that are there by zeros.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.ones(2))
+        >>> (w * w).sum().backward()
+        >>> agrad.optim.SGD([w]).zero_grad()
+        >>> w.grad is None
+        True
         """
         for tensor in self.parameters:
             if set_to_none:
@@ -371,6 +396,14 @@ class Optimizer:
         MixedBackendsError, DtypeError
             If a gradient or the state of an earlier step has another backend or dtype than the parameter. Nothing is
             changed then.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+        >>> (w * w).sum().backward()
+        >>> agrad.optim.SGD([w], lr=0.25).step()
+        >>> w.detach()
+        Tensor([0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
         """
         loss = None if closure is None else agrad.enable_grad()(closure)()
         mark_state_used(self)
@@ -463,6 +496,12 @@ class Optimizer:
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
             its arrays (``i.m`` and ``i.v`` of Adam). The rates of several groups, and options whose numbers were
             changed, are ``groups.0.lr`` and the like.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.ones(2))
+        >>> sorted(agrad.optim.SGD([w], momentum=0.9).state_dict())
+        ['lr', 'steps']
         """
         return saved_state(self, self._steps_taken())
 
@@ -484,6 +523,14 @@ class Optimizer:
         ------
         ConfigurationError, DataError
             If the state does not fit. The message lists the differences, and the optimizer is unchanged.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.ones(2))
+        >>> first, second = agrad.optim.Adam([w], lr=0.1), agrad.optim.Adam([w], lr=0.2)
+        >>> second.load_state_dict(first.state_dict())
+        >>> second.param_groups[0]["lr"]
+        0.1
         """
         self.steps, counts, self.arrays, options = checked_state(self, state)
         self._set_counts(*grouped(counts))

@@ -55,6 +55,16 @@ class LossScale:
     Notes
     -----
     Micikevicius et al. 2018, arXiv:1710.03740.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.SGD([w], lr=0.1)
+    >>> scale = agrad.optim.LossScale(optimizer)
+    >>> scale((w * w).sum()).backward()
+    >>> scale.step()
+    >>> w.detach()
+    Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
     traced_attributes = ("_state",)
@@ -113,6 +123,15 @@ class LossScale:
         ------
         ConfigurationError
             If they are divided already, or no parameter has a gradient.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+        >>> scale = agrad.optim.LossScale(agrad.optim.SGD([w], lr=0.1))
+        >>> scale((w * w).sum()).backward()
+        >>> scale.unscale()
+        >>> w.grad
+        Tensor([2.0, 4.0], dtype=float64, backend=numpy, device=cpu)
         """
         mark_state_used(self)
         if self._finite is not None:
@@ -140,6 +159,15 @@ class LossScale:
         ------
         ConfigurationError
             If no parameter has a gradient.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+        >>> scale = agrad.optim.LossScale(agrad.optim.SGD([w], lr=0.1))
+        >>> scale(np.inf * w.sum()).backward()
+        >>> scale.step()  # left out, as the gradient is infinite
+        >>> w.detach()
+        Tensor([1.0, 2.0], dtype=float64, backend=numpy, device=cpu)
         """
         if self._finite is None:
             self.unscale()

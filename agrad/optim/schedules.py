@@ -46,6 +46,12 @@ class Constant(_Checked):
     ------
     ConfigurationError
         If ``lr`` is not a number of 0 or more.
+
+    Examples
+    --------
+    >>> schedule = agrad.optim.Constant(0.1)
+    >>> schedule(0), schedule(1000)
+    (0.1, 0.1)
     """
 
     lr: float
@@ -77,6 +83,12 @@ class Cosine(_Checked):
     Notes
     -----
     Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts.
+
+    Examples
+    --------
+    >>> schedule = agrad.optim.Cosine(0.1, steps=100)
+    >>> [round(schedule(n), 4) for n in (0, 50, 100)]
+    [0.1, 0.05, 0.0]
     """
 
     lr: float
@@ -107,6 +119,12 @@ class Step(_Checked):
     ------
     ConfigurationError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> schedule = agrad.optim.Step(0.1, every=10)
+    >>> [round(schedule(n), 4) for n in (0, 9, 10, 20)]
+    [0.1, 0.1, 0.01, 0.001]
     """
 
     lr: float
@@ -134,6 +152,12 @@ class Exponential(_Checked):
     ------
     ConfigurationError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> schedule = agrad.optim.Exponential(0.1, 0.5)
+    >>> [round(schedule(n), 4) for n in range(4)]
+    [0.1, 0.05, 0.025, 0.0125]
     """
 
     lr: float
@@ -164,6 +188,12 @@ class Warmup(_Checked):
     Notes
     -----
     Goyal et al. 2017, arXiv:1706.02677.
+
+    Examples
+    --------
+    >>> schedule = agrad.optim.Warmup(agrad.optim.Constant(0.1), steps=4)
+    >>> [round(schedule(n), 4) for n in range(6)]
+    [0.025, 0.05, 0.075, 0.1, 0.1, 0.1]
     """
 
     schedule: Schedule

@@ -45,6 +45,15 @@ class SGD(Optimizer):
     Notes
     -----
     Sutskever et al. 2013, Proceedings of ICML, with the sign and the place of ``lr`` as in PyTorch.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
     floats: ClassVar = {"momentum": None, "dampening": None, "weight_decay": None}
@@ -126,6 +135,17 @@ class ASGD(Optimizer):
     -----
     Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838. PyTorch's rate r is computed from
     the ``lr`` of the step before.
+
+    Examples
+    --------
+    >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+    >>> optimizer = agrad.optim.ASGD([w], lr=0.1, lambd=0.0)
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    >>> bool(abs(w).max() < 0.001)
+    True
     """
 
     slots = ("mean",)

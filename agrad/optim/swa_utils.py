@@ -46,6 +46,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     ------
     ConfigurationError
         If ``decay`` is out of range.
+
+    Examples
+    --------
+    >>> average = agrad.optim.swa_utils.get_ema_avg_fn(decay=0.9)
+    >>> average(np.array([1.0]), np.array([2.0]), 5)
+    array([1.1])
     """
     if number("get_ema_avg_fn", "decay", decay) > 1:
         raise ConfigurationError(f"get_ema_avg_fn: decay is a number from 0 to 1, not {decay!r}")
@@ -59,8 +65,19 @@ def get_swa_avg_fn() -> Average:
     -------
     function
         From (mean, value, number of values so far) to the mean of one value more.
+
+    Examples
+    --------
+    >>> average = agrad.optim.swa_utils.get_swa_avg_fn()
+    >>> average(np.array([1.0]), np.array([5.0]), 3)  # 5.0 is the fourth value
+    array([2.])
     """
-    return lambda mean, value, count: mean + (value - mean) / agrad.astype(count + 1, agrad.real(mean).dtype)
+
+    def add(mean: Any, value: Any, count: Any) -> Any:
+        more = count + 1
+        return mean + (value - mean) / (more if isinstance(more, int) else agrad.astype(more, agrad.real(mean).dtype))
+
+    return add
 
 
 def _of_all(function: Average) -> Averages:
@@ -84,6 +101,12 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     ------
     ConfigurationError
         If ``decay`` is out of range.
+
+    Examples
+    --------
+    >>> average = agrad.optim.swa_utils.get_ema_multi_avg_fn(decay=0.9)
+    >>> average([np.array([1.0])], [np.array([2.0])], 5)
+    [array([1.1])]
     """
     return _of_all(get_ema_avg_fn(decay))
 
@@ -95,6 +118,12 @@ def get_swa_multi_avg_fn() -> Averages:
     -------
     function
         From (means, values, number of values so far) to the list of new means.
+
+    Examples
+    --------
+    >>> average = agrad.optim.swa_utils.get_swa_multi_avg_fn()
+    >>> average([np.array([1.0])], [np.array([5.0])], 3)  # 5.0 is the fourth value
+    [array([2.])]
     """
     return _of_all(get_swa_avg_fn())
 
@@ -134,6 +163,16 @@ class AveragedModel(Module):
     Notes
     -----
     Izmailov et al. 2018, arXiv:1803.05407; Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Linear(1, 1, bias=False)
+    >>> average = agrad.optim.swa_utils.AveragedModel(model)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = agrad.nn.init.constant_(model.weight, value)
+    ...     average.update_parameters(model)
+    >>> average(np.array([10.0])).detach()
+    Tensor([30.0], dtype=float64, backend=numpy, device=cpu)
     """
 
     def __init__(
@@ -186,6 +225,14 @@ class AveragedModel(Module):
         ------
         OperandError
             If its parameters or buffers are of other names or shapes.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> average = agrad.optim.swa_utils.AveragedModel(model)
+        >>> average.update_parameters(model)
+        >>> int(average.n_averaged[0])
+        1
         """
         mine, theirs = (dict(m.named_parameters() + m.named_buffers()) for m in (self.module, model))
         shapes = [{name: tensor.shape for name, tensor in found.items()} for found in (mine, theirs)]
@@ -225,6 +272,14 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         The model, which is called on each batch, in training.
     device : str, device or None
         Where batches are moved to.
+
+    Examples
+    --------
+    >>> model = agrad.nn.BatchNorm1d(2)
+    >>> batches = [np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0]])]
+    >>> agrad.optim.swa_utils.update_bn(batches, model)
+    >>> model.running_mean
+    Tensor([4.0, 5.0], dtype=float32, backend=numpy, device=cpu)
     """
     kinds = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
     found = [m for _, m in model.named_modules() if isinstance(m, kinds) and m.running_mean is not None]
@@ -267,6 +322,16 @@ class SWALR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.swa_utils.SWALR(optimizer, swa_lr=0.1, anneal_epochs=2, anneal_strategy="linear")
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.55 0.1 0.1 0.1
     """
 
     def __init__(

@@ -234,4 +234,60 @@ array([ 3., 12.,  9.])
 >>> agrad.grad(lambda x: ndimage.sobel(x)[1, 1])(x)[:, 2]
 array([1., 2., 1.])
 """,
+    "windows.barthann": """
+>>> signal.windows.barthann(5).round(4)[1:4]
+Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.bartlett": """
+>>> signal.windows.bartlett(5).round(4)[1:4]
+Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.blackman": """
+>>> signal.windows.blackman(5).round(4)[1:4]
+Tensor([0.34, 1.0, 0.34], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.blackmanharris": """
+>>> signal.windows.blackmanharris(5).round(4)
+Tensor([0.0001, 0.2175, 1.0, 0.2175, 0.0001], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.bohman": """
+>>> signal.windows.bohman(5).round(4)[1:4]
+Tensor([0.3183, 1.0, 0.3183], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.boxcar": """
+>>> signal.windows.boxcar(5).round(4)
+Tensor([1.0, 1.0, 1.0, 1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.cosine": """
+>>> signal.windows.cosine(5).round(4)
+Tensor([0.309, 0.809, 1.0, 0.809, 0.309], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.flattop": """
+>>> signal.windows.flattop(5).round(4)
+Tensor([-0.0004, -0.0547, 1.0, -0.0547, -0.0004], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.hamming": """
+>>> signal.windows.hamming(5).round(4)
+Tensor([0.08, 0.54, 1.0, 0.54, 0.08], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.hann": """
+>>> signal.windows.hann(5).round(4)[1:4]
+Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.lanczos": """
+>>> signal.windows.lanczos(5).round(4)[1:4]
+Tensor([0.6366, 1.0, 0.6366], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.nuttall": """
+>>> signal.windows.nuttall(5).round(4)
+Tensor([0.0004, 0.227, 1.0, 0.227, 0.0004], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.parzen": """
+>>> signal.windows.parzen(5).round(4)
+Tensor([0.016, 0.424, 1.0, 0.424, 0.016], dtype=float64, backend=numpy, device=cpu)
+""",
+    "windows.triang": """
+>>> signal.windows.triang(5).round(4)
+Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, device=cpu)
+""",
 }

@@ -106,7 +106,7 @@ class MLPClassifier(Classifier, Perceptron):
     >>> from sklearn.datasets import load_iris
     >>> from agrad.sklearn import MLPClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = MLPClassifier(solver="lbfgs", random_state=0).fit(X, y)
+    >>> model = MLPClassifier(solver="lbfgs", max_iter=1000, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

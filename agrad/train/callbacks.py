@@ -104,6 +104,16 @@ class EarlyStopping(Monitored):
     ------
     ConfigurationError
         If an option is out of range; in training if there is no such entry.
+
+    Examples
+    --------
+    >>> stop = agrad.train.EarlyStopping(patience=3)
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.0)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[stop])
+    >>> history = trainer.fit(np.ones((4, 1)), np.zeros((4, 1)), epochs=100, progress=False)
+    >>> len(history), history.stopped
+    (4, True)
     """
 
     def __init__(
@@ -175,6 +185,18 @@ class Checkpoint(Monitored):
         If `mode` is another one; in training if there is no such entry.
     SaveError
         In training, if the file cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save = agrad.train.Checkpoint(os.path.join(folder, "run-{epoch}.npz"))
+    ...     trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[save])
+    ...     _ = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=2, progress=False)
+    ...     print(sorted(os.listdir(folder)))
+    ['run-1.npz', 'run-2.npz']
     """
 
     saves = True
@@ -217,6 +239,19 @@ class JSONLogger(Callback):
     ------
     SaveError
         In training, if the file cannot be written.
+
+    Examples
+    --------
+    >>> import json, os, tempfile
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = agrad.train.JSONLogger(os.path.join(folder, "log.jsonl"))
+    ...     trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[log])
+    ...     _ = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=2, progress=False)
+    ...     with open(log.path) as file:
+    ...         print([json.loads(line)["event"] for line in file])
+    ['start', 'epoch', 'epoch', 'end']
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -279,6 +314,18 @@ class LearningCurves(Callback):
         If Matplotlib is not installed.
     SaveError
         In training, if the picture cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     curves = agrad.train.LearningCurves(os.path.join(folder, "curves.png"))
+    ...     trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[curves])
+    ...     _ = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=2, progress=False)
+    ...     print(os.listdir(folder))
+    ['curves.png']
     """
 
     what = "LearningCurves"
@@ -325,6 +372,16 @@ class Scheduler(Callback):
         If `scheduler` has no method `step`.
     ConfigurationError
         If `every` is another one.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> schedule = agrad.train.Scheduler(agrad.optim.lr_scheduler.StepLR(optimizer, step_size=1))
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[schedule])
+    >>> history = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=3, progress=False)
+    >>> np.round(history.column("lr"), 4)
+    array([0.1  , 0.01 , 0.001])
     """
 
     def __init__(self, scheduler: Any, every: str = "epoch", monitor: str | None = None) -> None:
@@ -365,6 +422,16 @@ class LambdaCallback(Callback):
     ------
     ConfigurationError
         If there is no such method.
+
+    Examples
+    --------
+    >>> show = agrad.train.LambdaCallback(on_epoch_end=lambda trainer, record: print("epoch", record["epoch"]))
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[show])
+    >>> _ = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=2, progress=False)
+    epoch 1
+    epoch 2
     """
 
     def __init__(self, **hooks: Callable[..., Any]) -> None:

@@ -135,6 +135,14 @@ class ProgressBar(Callback):
     """Shows loss and metrics on the standard output; `fit` adds one by default.
 
     On a terminal it is a bar, if rich is installed; elsewhere a line for each epoch.
+
+    Examples
+    --------
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[agrad.train.ProgressBar()])
+    >>> history = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=1)
+    epoch 1/1  loss ...  ... samples/s
     """
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:

@@ -42,6 +42,14 @@ class History(list[Record]):
         True if Ctrl-C ended the run.
     stopped : bool
         True if a callback ended the run early.
+
+    Examples
+    --------
+    >>> history = agrad.train.History([{"epoch": 1, "loss": 2.0}, {"epoch": 2, "loss": 0.5}])
+    >>> history.column("loss")
+    [2.0, 0.5]
+    >>> history
+    History(2 epochs; the last: loss 0.5)
     """
 
     interrupted = False
@@ -64,6 +72,12 @@ class History(list[Record]):
         ------
         ConfigurationError
             If the records have no such entry.
+
+        Examples
+        --------
+        >>> history = agrad.train.History([{"validation_loss": 3.0}, {"validation_loss": 1.0}])
+        >>> history.column("val_loss")
+        [3.0, 1.0]
         """
         known = [record.get(entry(name)) for record in self]
         if None in known:

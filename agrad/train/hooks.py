@@ -18,6 +18,18 @@ class Callback:
 
     The methods do nothing here. A record is a dictionary. What a callback adds to it, those after it see, and the
     history keeps. Callbacks with `saves = True` come last, and first at the end of the training.
+
+    Examples
+    --------
+    >>> class Losses(agrad.train.Callback):
+    ...     def on_epoch_end(self, trainer, record):
+    ...         print(record["epoch"], record["loss"] < 5)
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[Losses()])
+    >>> _ = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=2, progress=False)
+    1 True
+    2 True
     """
 
     saves = False

@@ -51,6 +51,11 @@ def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> fl
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.accuracy(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
+    0.75
     """
     return Accuracy(threshold)(y_true, prediction)
 
@@ -78,6 +83,12 @@ def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
         If `k` is not an integer of 1 or more.
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
+    >>> agrad.train.metrics.top_k_accuracy(np.array([1, 2]), scores, k=2)
+    0.5
     """
     return TopK(k)(y_true, prediction)
 
@@ -99,6 +110,11 @@ def mean_squared_error(y_true: Any, prediction: Any) -> float:
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    2.0
     """
     return Error(2)(y_true, prediction)
 
@@ -120,6 +136,11 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.mean_absolute_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    1.0
     """
     return Error(1)(y_true, prediction)
 
@@ -143,6 +164,11 @@ def r2_score(y_true: Any, prediction: Any) -> float:
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
+    0.5
     """
     return R2()(y_true, prediction)
 
@@ -171,6 +197,11 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
         If `average` is another one.
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> round(agrad.train.metrics.precision(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 1])), 4)
+    0.6667
     """
     return Confusion("precision", average, threshold)(y_true, prediction)
 
@@ -198,6 +229,11 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
         If `average` is another one.
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.recall(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
+    0.5
     """
     return Confusion("recall", average, threshold)(y_true, prediction)
 
@@ -225,6 +261,11 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
         If `average` is another one.
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.f1(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 1]))
+    0.8
     """
     return Confusion("f1", average, threshold)(y_true, prediction)
 
@@ -252,6 +293,12 @@ def confusion_matrix(
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.confusion_matrix(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
+    array([[2, 0],
+           [1, 1]])
     """
     with agrad.no_grad():
         matrix = confusion(array(y_true), array(prediction), threshold, n_classes, "confusion_matrix")
@@ -281,6 +328,11 @@ def roc_auc(y_true: Any, prediction: Any) -> float:
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> agrad.train.metrics.roc_auc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.3, 0.8]))
+    0.75
     """
     scores = np.asarray(array(prediction).numpy(), np.float64)
     if scores.ndim == 2 and scores.shape[1] > 1:

@@ -71,6 +71,18 @@ class Trainer:
         If an argument is of another kind.
     ConfigurationError
         If an option is out of range, a metric is not known, or the optimizer has parameters of another model.
+
+    Examples
+    --------
+    >>> agrad.nn.manual_seed(0)
+    >>> X = np.linspace(-1.0, 1.0, 64)[:, None]
+    >>> model = agrad.nn.Linear(1, 1)
+    >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters(), lr=0.2), ["r2"])
+    >>> history = trainer.fit(X, 3 * X + 1, epochs=20, progress=False)
+    >>> trainer.evaluate(X, 3 * X + 1)["r2"] > 0.99
+    True
+    >>> trainer.predict(np.array([[2.0]])).round(1)
+    array([[7.]], dtype=float32)
     """
 
     rate_name = "learning rate"
@@ -128,7 +140,17 @@ class Trainer:
         return float(self.optimizer.settings(0)["lr"])
 
     def stop(self) -> None:
-        """Have `fit` end after this epoch, for callbacks."""
+        """Have `fit` end after this epoch, for callbacks.
+
+        Examples
+        --------
+        >>> stop = agrad.train.LambdaCallback(on_epoch_end=lambda trainer, record: trainer.stop())
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> optimizer = agrad.optim.SGD(model.parameters())
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, callbacks=[stop])
+        >>> len(trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=9, progress=False))
+        1
+        """
         self.stopping = True
 
     # ------------------------------------------------------------------ training
@@ -184,6 +206,18 @@ class Trainer:
             If a loss or a parameter is not finite; the message names the step.
         ShapeError, DtypeError, DataError, OperandError, ConfigurationError
             If data or options make no sense; nothing is trained then.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> optimizer = agrad.optim.SGD(model.parameters(), lr=0.1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer)
+        >>> X, y = np.ones((10, 1)), np.zeros((10, 1))
+        >>> history = trainer.fit(X, y, epochs=5, batch_size=4, validation=0.2, progress=False)
+        >>> len(history), history[-1]["step"]
+        (5, 10)
+        >>> history[-1]["validation_loss"] < history[0]["validation_loss"]
+        True
         """
         _whole(epochs, "epochs")
         _whole(batch_size, "batch_size")
@@ -304,6 +338,15 @@ class Trainer:
         -------
         dict of str to float
             "loss", and the metrics by name.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> _ = agrad.nn.init.zeros_(model.weight), agrad.nn.init.zeros_(model.bias)
+        >>> optimizer = agrad.optim.SGD(model.parameters())
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), optimizer, metrics=["mae"])
+        >>> trainer.evaluate(np.ones((2, 1)), np.array([[1.0], [3.0]]))
+        {'loss': 5.0, 'mae': 2.0}
         """
         _whole(batch_size, "batch_size")
         if y is None and not examples.is_examples(X):
@@ -360,6 +403,15 @@ class Trainer:
         -------
         array or container of arrays
             Arrays of the model's backend, with the examples along the first axis.
+
+        Examples
+        --------
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> _ = agrad.nn.init.ones_(model.weight), agrad.nn.init.zeros_(model.bias)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> trainer.predict(np.array([[1.0], [3.0]]))
+        array([[1.],
+               [3.]], dtype=float32)
         """
         _whole(batch_size, "batch_size")
         if examples.is_examples(X):
@@ -390,6 +442,16 @@ class Trainer:
         ------
         SaveError
             If it cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer.save(os.path.join(folder, "run.safetensors"))
+        ...     print(os.listdir(folder))
+        ['run.safetensors']
         """
         saving.save(self, path, {"data": self._data})
 
@@ -405,6 +467,19 @@ class Trainer:
         ------
         DataError
             If it is none, or does not fit the trainer. Nothing is changed then.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> model = agrad.nn.Linear(1, 1)
+        >>> trainer = agrad.train.Trainer(model, agrad.nn.MSELoss(), agrad.optim.SGD(model.parameters()))
+        >>> weight = model.weight.detach()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer.save(os.path.join(folder, "run.safetensors"))
+        ...     _ = agrad.nn.init.zeros_(model.weight)
+        ...     trainer.load(os.path.join(folder, "run.safetensors"))
+        >>> bool((model.weight == weight).all())
+        True
         """
         self._data = saving.load(self, path).get("data") or {}
 

@@ -19,6 +19,14 @@ def relu(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.0, 2.0])
+    >>> agrad.nn.functional.relu(x)
+    array([0., 0., 2.])
+    >>> agrad.grad(lambda x: agrad.nn.functional.relu(x).sum())(x)
+    array([0., 0., 1.])
     """
     return agrad.relu(x)
 
@@ -35,6 +43,14 @@ def tanh(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.functional.tanh(x).round(4)
+    array([0.    , 0.7616])
+    >>> agrad.grad(lambda x: agrad.nn.functional.tanh(x).sum())(x).round(4)
+    array([1.  , 0.42])
     """
     return agrad.tanh(x)
 
@@ -51,6 +67,14 @@ def sigmoid(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.functional.sigmoid(x).round(4)
+    array([0.5   , 0.7311])
+    >>> agrad.grad(lambda x: agrad.nn.functional.sigmoid(x).sum())(x).round(4)
+    array([0.25  , 0.1966])
     """
     return agrad.sigmoid(x)
 
@@ -68,6 +92,12 @@ def logsigmoid(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([-1000.0, 0.0])
+    >>> agrad.grad(lambda x: agrad.nn.functional.logsigmoid(x).sum())(x)
+    array([1. , 0.5])
     """
     return -agrad.logaddexp(-x, 0.0)
 
@@ -91,6 +121,14 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
     Notes
     -----
     A. Maas, A. Hannun and A. Ng (2013), ICML Workshop on Deep Learning.
+
+    Examples
+    --------
+    >>> x = np.array([-2.0, 3.0])
+    >>> agrad.nn.functional.leaky_relu(x, 0.1)
+    array([-0.2,  3. ])
+    >>> agrad.grad(lambda x: agrad.nn.functional.leaky_relu(x, 0.1).sum())(x)
+    array([0.1, 1. ])
     """
     return agrad.where(x > 0, x, x * negative_slope)
 
@@ -119,6 +157,14 @@ def prelu(x: Any, weight: Any, /) -> Any:
     Notes
     -----
     K. He et al. (2015), arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> x, weight = np.array([-2.0, 3.0]), np.array([0.25])
+    >>> agrad.nn.functional.prelu(x, weight)
+    array([-0.5,  3. ])
+    >>> agrad.grad(lambda w: agrad.nn.functional.prelu(x, w).sum())(weight)
+    array([-2.])
     """
     shape, slopes = tuple(x.shape), tuple(weight.shape)
     channels = shape[1] if len(shape) > 1 else 1
@@ -152,6 +198,14 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
     Notes
     -----
     D. Clevert, T. Unterthiner and S. Hochreiter (2016), arXiv:1511.07289.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 2.0])
+    >>> agrad.nn.functional.elu(x).round(4)
+    array([-0.6321,  2.    ])
+    >>> agrad.grad(lambda x: agrad.nn.functional.elu(x).sum())(x).round(4)
+    array([0.3679, 1.    ])
     """
     return agrad.where(x > 0, x, _exponential(x, alpha))
 
@@ -180,6 +234,11 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
     Notes
     -----
     J. Barron (2017), arXiv:1704.07483.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.celu(np.array([-2.0, 2.0]), alpha=2.0).round(4)
+    array([-1.2642,  2.    ])
     """
     if alpha == 0:
         raise ConfigurationError("celu: alpha is not 0, by which it divides")
@@ -206,6 +265,11 @@ def selu(x: Any, /) -> Any:
     Notes
     -----
     G. Klambauer et al. (2017), arXiv:1706.02515.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.selu(np.array([-1.0, 1.0])).round(4)
+    array([-1.1113,  1.0507])
     """
     return elu(x, _SELU_ALPHA) * _SELU_SCALE
 
@@ -226,6 +290,14 @@ def silu(x: Any, /) -> Any:
     Notes
     -----
     S. Elfwing, E. Uchibe and K. Doya (2018), arXiv:1702.03118.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0])
+    >>> agrad.nn.functional.silu(x).round(4)
+    array([0.    , 0.7311])
+    >>> agrad.grad(lambda x: agrad.nn.functional.silu(x).sum())(x).round(4)
+    array([0.5   , 0.9277])
     """
     return x * agrad.sigmoid(x)
 
@@ -247,6 +319,11 @@ def mish(x: Any, /) -> Any:
     Notes
     -----
     D. Misra (2020), arXiv:1908.08681.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.mish(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([-0.3034,  0.    ,  0.8651])
     """
     return x * agrad.tanh(agrad.logaddexp(x, 0.0))
 
@@ -273,6 +350,12 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     ------
     ConfigurationError
         If ``beta`` is 0.
+
+    Examples
+    --------
+    >>> x = np.array([-1000.0, 0.0, 1000.0])
+    >>> agrad.grad(lambda x: agrad.nn.functional.softplus(x).sum())(x)
+    array([0. , 0.5, 1. ])
     """
     if beta == 0:
         raise ConfigurationError("softplus: beta is not 0, by which it divides")
@@ -293,6 +376,14 @@ def softsign(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.0, 3.0])
+    >>> agrad.nn.functional.softsign(x)
+    array([-0.5 ,  0.  ,  0.75])
+    >>> agrad.grad(lambda x: agrad.nn.functional.softsign(x).sum())(x)
+    array([0.25  , 1.    , 0.0625])
     """
     return x / (agrad.abs(x) + 1.0)
 
@@ -309,6 +400,11 @@ def tanhshrink(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.tanhshrink(np.array([-2.0, 0.0, 2.0])).round(4)
+    array([-1.036,  0.   ,  1.036])
     """
     return x - agrad.tanh(x)
 
@@ -335,6 +431,11 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     ------
     ConfigurationError
         If ``min_val`` is greater than ``max_val``.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.hardtanh(np.array([-3.0, 0.5, 3.0]))
+    array([-1. ,  0.5,  1. ])
     """
     if min_val > max_val:
         raise ConfigurationError(f"hardtanh: min_val {min_val!r} is at most max_val, {max_val!r}")
@@ -354,6 +455,11 @@ def relu6(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.relu6(np.array([-1.0, 3.0, 8.0]))
+    array([0., 3., 6.])
     """
     return hardtanh(x, 0.0, 6.0)
 
@@ -371,6 +477,14 @@ def hardsigmoid(x: Any, /) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([-4.0, 0.0, 1.5])
+    >>> agrad.nn.functional.hardsigmoid(x)
+    array([0.  , 0.5 , 0.75])
+    >>> agrad.grad(lambda x: agrad.nn.functional.hardsigmoid(x).sum())(x).round(4)
+    array([0.    , 0.1667, 0.1667])
     """
     return relu6(x + 3.0) / 6.0
 
@@ -392,6 +506,11 @@ def hardswish(x: Any, /) -> Any:
     Notes
     -----
     A. Howard et al. (2019), arXiv:1905.02244.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.hardswish(np.array([-4.0, 1.5, 4.0]))
+    array([0.   , 1.125, 4.   ])
     """
     return agrad.where(x <= -3.0, 0.0, agrad.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
 
@@ -411,6 +530,11 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.hardshrink(np.array([-1.0, 0.3, 0.8]))
+    array([-1. ,  0. ,  0.8])
     """
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x)
 
@@ -435,6 +559,11 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     ------
     ConfigurationError
         If ``lambd`` is below 0.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.softshrink(np.array([-1.0, 0.3, 0.75]))
+    array([-0.5 ,  0.  ,  0.25])
     """
     if not lambd >= 0:
         raise ConfigurationError(f"softshrink: lambd is 0 or more, not {lambd!r}")
@@ -458,6 +587,11 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.threshold(np.array([0.2, 0.5, 0.8]), 0.5, -1.0)
+    array([-1. , -1. ,  0.8])
     """
     return agrad.where(x <= threshold, value, x)
 
@@ -485,6 +619,14 @@ def gelu(x: Any, /, approximate: str = "none") -> Any:
     Notes
     -----
     D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+
+    Examples
+    --------
+    >>> x = np.array([-1.0, 0.0, 1.0])
+    >>> agrad.nn.functional.gelu(x).round(4)
+    array([-0.1587,  0.    ,  0.8413])
+    >>> agrad.grad(lambda x: agrad.nn.functional.gelu(x).sum())(x).round(4)
+    array([-0.0833,  0.5   ,  1.0833])
     """
     if approximate not in ("none", "tanh"):
         raise ConfigurationError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")

@@ -21,6 +21,14 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 0.0, 1.0])
+    >>> agrad.nn.functional.softmax(x).round(4)
+    array([0.2119, 0.2119, 0.5761])
+    >>> agrad.grad(lambda x: agrad.nn.functional.softmax(x)[0])(x).round(4)
+    array([ 0.167 , -0.0449, -0.1221])
     """
     return agrad.softmax(x, axis=dim)
 
@@ -39,6 +47,15 @@ def log_softmax(x: Any, /, dim: int = -1) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 0.0], [0.0, 1000.0]])
+    >>> agrad.nn.functional.log_softmax(x)[0].round(4)
+    array([-0.6931, -0.6931])
+    >>> agrad.grad(lambda x: agrad.nn.functional.log_softmax(x)[0, 0])(x)
+    array([[ 0.5, -0.5],
+           [ 0. ,  0. ]])
     """
     return agrad.log_softmax(x, axis=dim)
 
@@ -57,6 +74,11 @@ def softmin(x: Any, /, dim: int = -1) -> Any:
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.softmin(np.array([0.0, 0.0, 1.0])).round(4)
+    array([0.4223, 0.4223, 0.1554])
     """
     return agrad.softmax(-x, axis=dim)
 
@@ -84,6 +106,11 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     Notes
     -----
     Y. Dauphin et al. (2017), arXiv:1612.08083.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.glu(np.array([[1.0, 2.0, 0.0, 1000.0]]))
+    array([[0.5, 2. ]])
     """
     shape = tuple(x.shape)
     if not -len(shape) <= dim < len(shape) or shape[dim] % 2:
@@ -111,6 +138,12 @@ def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> An
     -------
     array
         Array of the same shape and dtype.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.normalize(np.array([[3.0, 4.0], [0.0, 2.0]])).round(4)
+    array([[0.6, 0.8],
+           [0. , 1. ]])
     """
     return x / agrad.maximum(agrad.linalg.vector_norm(x, axis=dim, keepdims=True, ord=p), eps)
 
@@ -132,6 +165,12 @@ def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> A
     -------
     array
         Array of the broadcast shape without the axis.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])
+    >>> agrad.nn.functional.cosine_similarity(x1, x2).round(4)
+    array([0.96])
     """
     dot = agrad.sum(agrad.multiply(x1, x2), axis=dim)
     # the root of a square that is at least eps**2 has a derivative at a vector of zeros, too
@@ -159,5 +198,11 @@ def pairwise_distance(x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, ke
     -------
     array
         Array of the broadcast shape without the last axis.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([[3.0, 4.0]]), np.zeros((1, 2))
+    >>> agrad.nn.functional.pairwise_distance(x1, x2).round(4)
+    array([5.])
     """
     return agrad.linalg.vector_norm(agrad.subtract(x1, x2) + eps, axis=-1, ord=p, keepdims=keepdim)

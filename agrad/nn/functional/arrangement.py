@@ -60,6 +60,15 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
+    >>> agrad.nn.functional.unfold(x, (2, 2))[0]
+    array([[0., 1., 3., 4.],
+           [1., 2., 4., 5.],
+           [3., 4., 6., 7.],
+           [4., 5., 7., 8.]])
     """
     shape = tuple(x.shape)
     if len(shape) not in (3, 4):
@@ -106,6 +115,13 @@ def fold(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.fold(np.ones((1, 4, 4)), (3, 3), (2, 2))[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
     shape, lengths = tuple(x.shape), numbers("fold", "output_size", output_size, 2, 1)
     places, counts, pads = _windows("fold", lengths, kernel_size, dilation, padding, stride)
@@ -152,6 +168,13 @@ def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     Notes
     -----
     W. Shi et al. (2016), arXiv:1609.05158.
+
+    Examples
+    --------
+    >>> x = np.array([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])
+    >>> agrad.nn.functional.pixel_shuffle(x, 2)[0, 0]
+    array([[1., 2.],
+           [3., 4.]])
     """
     (*lead, c, h, w), r = _image("pixel_shuffle", x, upscale_factor, "upscale_factor")
     if c % r**2:
@@ -183,6 +206,12 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     ------
     ShapeError, ConfigurationError
         If height or width is no multiple of r, or ``downscale_factor`` is below 1.
+
+    Examples
+    --------
+    >>> x = np.array([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> agrad.nn.functional.pixel_unshuffle(x, 2).ravel()
+    array([1., 2., 3., 4.])
     """
     (*lead, c, h, w), r = _image("pixel_unshuffle", x, downscale_factor, "downscale_factor")
     if h % r or w % r:
@@ -216,6 +245,12 @@ def channel_shuffle(x: Any, /, groups: int) -> Any:
     Notes
     -----
     X. Zhang et al. (2018), arXiv:1707.01083.
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0], [2.0], [3.0], [4.0]]])
+    >>> agrad.nn.functional.channel_shuffle(x, 2).ravel()
+    array([1., 3., 2., 4.])
     """
     shape, groups = _image("channel_shuffle", x, groups, "groups")
     n, c = shape[:2]
@@ -246,6 +281,13 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
     ------
     DtypeError, ConfigurationError, OperandError
         If the numbers are no integers, ``num_classes`` is below 1, or a number is no class.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.one_hot(np.array([0, 2, 1]))
+    array([[1, 0, 0],
+           [0, 0, 1],
+           [0, 1, 0]])
     """
     if not agrad.isdtype(x.dtype, "integral"):
         raise DtypeError(f"one_hot takes integers as class numbers, not {x.dtype}")

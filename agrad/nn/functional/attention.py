@@ -175,6 +175,13 @@ def scaled_dot_product_attention(
     -----
     A. Vaswani et al. (2017), arXiv:1706.03762. Memory linear in the length: M. Rabe and C. Staats (2021),
     arXiv:2112.05682. Here a block has all keys, so that its softmax is the plain one.
+
+    Examples
+    --------
+    >>> query, key = np.array([[1000.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> value = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.nn.functional.scaled_dot_product_attention(query, key, value)
+    array([[1., 2.]])
     """
     if is_causal and attn_mask is not None:
         raise ConfigurationError("scaled_dot_product_attention takes attn_mask or is_causal=True, not both")

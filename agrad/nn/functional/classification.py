@@ -120,6 +120,12 @@ def nll_loss(
         If labels, probabilities and weights do not fit.
     IndexRangeError
         If NumPy's labels are out of range.
+
+    Examples
+    --------
+    >>> log_probability = np.log([[0.5, 0.5], [0.25, 0.75]])
+    >>> agrad.nn.functional.nll_loss(log_probability, np.array([0, 0]), reduction="none").round(4)
+    array([0.6931, 1.3863])
     """
     check_reduction("nll_loss", reduction)
     _checked_labels("nll_loss", tuple(log_probability.shape), labels)
@@ -173,6 +179,15 @@ def cross_entropy(
         If NumPy's labels are out of range.
     ConfigurationError
         If an option has another value.
+
+    Examples
+    --------
+    >>> logits, labels = np.array([[2.0, 0.0], [0.0, 0.0]]), np.array([0, 1])
+    >>> agrad.nn.functional.cross_entropy(logits, labels, reduction="none").round(4)
+    array([0.1269, 0.6931])
+    >>> agrad.grad(agrad.nn.functional.cross_entropy)(logits, labels).round(4)
+    array([[-0.0596,  0.0596],
+           [ 0.25  , -0.25  ]])
     """
     check_reduction("cross_entropy", reduction)
     if not 0 <= label_smoothing <= 1:

@@ -156,6 +156,14 @@ def conv1d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.array([[[1.0, 2.0, 4.0, 8.0]]]), np.array([[[-1.0, 1.0]]])
+    >>> agrad.nn.functional.conv1d(x, weight)
+    array([[[1., 2., 4.]]])
+    >>> agrad.grad(lambda w: agrad.nn.functional.conv1d(x, w).sum())(weight)
+    array([[[ 7., 14.]]])
     """
     return _conv("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
 
@@ -201,6 +209,14 @@ def conv_transpose1d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.array([[[1.0, 10.0]]]), np.array([[[1.0, 2.0]]])
+    >>> agrad.nn.functional.conv_transpose1d(x, weight)
+    array([[[ 1., 12., 20.]]])
+    >>> agrad.nn.functional.conv_transpose1d(x, weight, stride=2)
+    array([[[ 1.,  2., 10., 20.]]])
     """
     return _conv_transpose("conv_transpose1d", x, weight, bias, stride, padding, output_padding, groups, dilation, 1)
 
@@ -243,6 +259,17 @@ def conv2d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.arange(9.0).reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2))
+    >>> agrad.nn.functional.conv2d(x, weight)[0, 0]
+    array([[ 8., 12.],
+           [20., 24.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.conv2d(x, weight).sum())(x)[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
     return _conv("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
 
@@ -288,6 +315,14 @@ def conv_transpose2d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.ones((1, 1, 2, 2)), np.ones((1, 1, 2, 2))
+    >>> agrad.nn.functional.conv_transpose2d(x, weight)[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
     return _conv_transpose("conv_transpose2d", x, weight, bias, stride, padding, output_padding, groups, dilation, 2)
 
@@ -330,6 +365,12 @@ def conv3d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.ones((1, 2, 4, 5, 6)), np.ones((3, 2, 1, 3, 3))
+    >>> agrad.nn.functional.conv3d(x, weight, padding="same").shape
+    (1, 3, 4, 5, 6)
     """
     return _conv("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
 
@@ -375,5 +416,11 @@ def conv_transpose3d(
     ------
     ShapeError, DtypeError, ConfigurationError
         If shapes or dtypes do not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x, weight = np.ones((1, 2, 2, 3, 4)), np.ones((2, 5, 2, 2, 2))
+    >>> agrad.nn.functional.conv_transpose3d(x, weight, stride=2).shape
+    (1, 5, 4, 6, 8)
     """
     return _conv_transpose("conv_transpose3d", x, weight, bias, stride, padding, output_padding, groups, dilation, 3)

@@ -118,6 +118,14 @@ def ctc_loss(
     Notes
     -----
     A. Graves et al. (2006), "Connectionist temporal classification".
+
+    Examples
+    --------
+    >>> log_probability = np.log(np.full((4, 1, 3), 1 / 3))
+    >>> labels, steps, length = np.array([[1, 2]]), np.array([4]), np.array([2])
+    >>> loss = agrad.nn.functional.ctc_loss(log_probability, labels, steps, length, reduction="sum")
+    >>> round(float(np.exp(-loss)) * 3**4, 4)  # ways to write the labels 1, 2 in four steps
+    15.0
     """
     check_reduction("ctc_loss", reduction)
     shape = tuple(log_probs.shape)

@@ -102,6 +102,14 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
     Notes
     -----
     N. Srivastava et al. (2014), Journal of Machine Learning Research 15.
+
+    Examples
+    --------
+    >>> x = np.ones(1000)
+    >>> np.unique(agrad.nn.functional.dropout(x, 0.5, key=agrad.random.key(0)))
+    Tensor([0.0, 2.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.nn.functional.dropout(x, 0.5, training=False).mean()
+    np.float64(1.0)
     """
     return _dropped("dropout", x, p, training, key)
 
@@ -133,6 +141,12 @@ def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     Notes
     -----
     J. Tompson et al. (2015), arXiv:1411.4280.
+
+    Examples
+    --------
+    >>> y = agrad.nn.functional.dropout1d(np.ones((2, 8, 5)), 0.5)
+    >>> bool((y == y[:, :, :1]).all())
+    True
     """
     return _dropped("dropout1d", x, p, training, key, _lead("dropout1d", x, {2: 1, 3: 2}))
 
@@ -164,6 +178,12 @@ def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     Notes
     -----
     J. Tompson et al. (2015), arXiv:1411.4280.
+
+    Examples
+    --------
+    >>> y = agrad.nn.functional.dropout2d(np.ones((2, 8, 5, 5)), 0.5)
+    >>> bool((y == y[:, :, :1, :1]).all())
+    True
     """
     return _dropped("dropout2d", x, p, training, key, _lead("dropout2d", x, {3: 2, 4: 2}))
 
@@ -195,6 +215,12 @@ def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     Notes
     -----
     J. Tompson et al. (2015), arXiv:1411.4280.
+
+    Examples
+    --------
+    >>> y = agrad.nn.functional.dropout3d(np.ones((2, 8, 3, 3, 3)), 0.5)
+    >>> bool((y == y[:, :, :1, :1, :1]).all())
+    True
     """
     return _dropped("dropout3d", x, p, training, key, _lead("dropout3d", x, {4: 1, 5: 2}))
 
@@ -229,6 +255,13 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     Notes
     -----
     G. Klambauer et al. (2017), arXiv:1706.02515.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=100_000)
+    >>> y = agrad.nn.functional.alpha_dropout(x, 0.2, training=True, key=agrad.random.key(0))
+    >>> abs(float(y.mean())) < 0.02, abs(float(y.std()) - 1) < 0.02
+    (True, True)
     """
     return _alpha_dropped("alpha_dropout", x, p, training, key)
 
@@ -263,6 +296,12 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     Notes
     -----
     G. Klambauer et al. (2017), arXiv:1706.02515.
+
+    Examples
+    --------
+    >>> y = agrad.nn.functional.feature_alpha_dropout(np.ones((2, 8, 5)), 0.5, training=True)
+    >>> bool((y == y[:, :, :1]).all())
+    True
     """
     if len(x.shape) < 2:
         raise ShapeError(f"feature_alpha_dropout takes an array of shape (n, c, ...), not {tuple(x.shape)}")
@@ -297,6 +336,11 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     Notes
     -----
     B. Xu et al. (2015), arXiv:1505.00853.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.rrelu(np.array([-1.0, 2.0]), 0.2, 0.4).round(4)
+    array([-0.3,  2. ])
     """
     if not lower <= upper:
         raise ConfigurationError(f"rrelu: lower {lower!r} is at most upper, {upper!r}")
@@ -336,6 +380,13 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
     Notes
     -----
     E. Jang, S. Gu and B. Poole (2017), arXiv:1611.01144.
+
+    Examples
+    --------
+    >>> x = np.log([0.1, 0.2, 0.7])
+    >>> y = agrad.nn.functional.gumbel_softmax(x, hard=True, key=agrad.random.key(0))
+    >>> float(y.sum()), float(y.max())
+    (1.0, 1.0)
     """
     if not tau > 0:
         raise ConfigurationError(f"gumbel_softmax: tau is above 0, not {tau!r}")

@@ -27,6 +27,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     -------
     array
         Array of shape (..., out_features), or (...) with a weight of one axis.
+
+    Examples
+    --------
+    >>> x, weight = np.array([1.0, 2.0]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> agrad.nn.functional.linear(x, weight, np.array([0.0, 0.0, 10.0]))
+    array([ 1.,  2., 13.])
     """
     if len(weight.shape) == 2:
         weight = agrad.permute_dims(weight, (1, 0))
@@ -58,6 +64,12 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> x1, x2, weight = np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([[[1.0, 0.0], [0.0, 10.0]]])
+    >>> agrad.nn.functional.bilinear(x1, x2, weight)
+    array([83.])
     """
     shapes = tuple(map(tuple, (x1.shape, x2.shape, weight.shape)))
     if len(shapes[2]) != 3 or shapes[0][:-1] != shapes[1][:-1] or (*shapes[0][-1:], *shapes[1][-1:]) != shapes[2][1:]:
@@ -93,6 +105,18 @@ def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> A
     ------
     ShapeError, DtypeError, ConfigurationError, OperandError
         If the table has other axes, the numbers are no integers, or a number or ``padding_idx`` names no row.
+
+    Examples
+    --------
+    >>> weight = np.array([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
+    >>> agrad.nn.functional.embedding(np.array([2, 1, 2]), weight)
+    array([[ 2., 20.],
+           [ 1., 10.],
+           [ 2., 20.]])
+    >>> agrad.grad(lambda w: agrad.nn.functional.embedding(np.array([2, 1, 2]), w).sum())(weight)
+    array([[0., 0.],
+           [1., 1.],
+           [2., 2.]])
     """
     if len(weight.shape) != 2:
         raise ShapeError(f"embedding takes a table of shape (n, d), not {tuple(weight.shape)}")
@@ -172,6 +196,13 @@ def embedding_bag(
     ------
     ShapeError, DtypeError, ConfigurationError, OperandError
         If a shape or a dtype does not fit, or for an option or a number that is none.
+
+    Examples
+    --------
+    >>> weight = np.array([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
+    >>> agrad.nn.functional.embedding_bag(np.array([2, 1, 2]), weight, np.array([0, 2]), mode="sum")
+    array([[ 3., 30.],
+           [ 2., 20.]])
     """
     if mode not in _MODES:
         raise ConfigurationError(f"embedding_bag: mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}")

@@ -105,6 +105,16 @@ def grid_sample(
     Notes
     -----
     M. Jaderberg et al. (2015), "Spatial transformer networks".
+
+    Examples
+    --------
+    >>> x = np.array([[[[0.0, 1.0], [2.0, 3.0]]]])
+    >>> grid = np.array([[[[0.0, 0.0], [1.0, -1.0]]]])
+    >>> agrad.nn.functional.grid_sample(x, grid, align_corners=True)
+    array([[[[1.5, 1. ]]]])
+    >>> agrad.grad(lambda g: agrad.nn.functional.grid_sample(x, g, align_corners=True)[..., 0].sum())(grid)
+    array([[[[0.5, 1. ],
+             [0. , 0. ]]]])
     """
     shape, points = tuple(x.shape), tuple(grid.shape)
     spatial = len(shape) - 2
@@ -162,6 +172,16 @@ def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None =
     ------
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> theta = np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> agrad.nn.functional.affine_grid(theta, (1, 1, 2, 2), align_corners=True)[0]
+    array([[[-1., -1.],
+            [ 1., -1.]],
+    <BLANKLINE>
+           [[-1.,  1.],
+            [ 1.,  1.]]])
     """
     lengths = tuple(map(index, size))
     spatial = len(lengths) - 2

@@ -176,6 +176,14 @@ def interpolate(
     -----
     The cubic kernel is that of R. Keys (1981), IEEE Transactions on Acoustics, Speech, and Signal Processing 29, with
     a = -0.75, and with a = -0.5 for ``antialias``.
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0, 3.0]]])
+    >>> agrad.nn.functional.interpolate(x, scale_factor=2)
+    array([[[1., 1., 3., 3.]]])
+    >>> agrad.nn.functional.interpolate(x, size=4, mode="linear")
+    array([[[1. , 1.5, 2.5, 3. ]]])
     """
     shape = tuple(x.shape)
     spatial = len(shape) - 2

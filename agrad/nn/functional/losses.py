@@ -77,6 +77,14 @@ def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: A
         If the shapes differ, also if they would broadcast.
     DtypeError
         If the difference is complex.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([1.0, 2.0]), np.array([1.0, 4.0])
+    >>> agrad.nn.functional.mse_loss(prediction, target)
+    np.float64(2.0)
+    >>> agrad.grad(agrad.nn.functional.mse_loss)(prediction, target)
+    array([ 0., -2.])
     """
     return reduced("mse_loss", agrad.square(_difference("mse_loss", prediction, target)), reduction, weight)
 
@@ -104,6 +112,14 @@ def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: An
         If the shapes differ, also if they would broadcast.
     DtypeError
         If the difference is complex.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([1.0, 2.0]), np.array([1.5, 4.0])
+    >>> agrad.nn.functional.l1_loss(prediction, target)
+    np.float64(1.25)
+    >>> agrad.grad(agrad.nn.functional.l1_loss)(prediction, target)
+    array([-0.5, -0.5])
     """
     return reduced("l1_loss", agrad.abs(_difference("l1_loss", prediction, target)), reduction, weight)
 
@@ -141,6 +157,12 @@ def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: 
     Notes
     -----
     P. Huber (1964), Annals of Mathematical Statistics 35.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([0.5, 3.0]), np.array([0.0, 0.0])
+    >>> agrad.nn.functional.huber_loss(prediction, target, reduction="none", delta=2.0)
+    array([0.125, 4.   ])
     """
     if not delta > 0:
         raise ConfigurationError(f"huber_loss: delta is above 0, not {delta!r}")
@@ -186,6 +208,12 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", bet
     Notes
     -----
     R. Girshick (2015), arXiv:1504.08083.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([0.5, 3.0]), np.array([0.0, 0.0])
+    >>> agrad.nn.functional.smooth_l1_loss(prediction, target, reduction="none", beta=2.0)
+    array([0.0625, 2.    ])
     """
     if not beta >= 0:
         raise ConfigurationError(f"smooth_l1_loss: beta is 0 or more, not {beta!r}")
@@ -238,6 +266,14 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
         If the shapes differ, also if they would broadcast.
     OperandError
         If a number in NumPy's array of probabilities is none.
+
+    Examples
+    --------
+    >>> probability, target = np.array([0.5, 0.8]), np.array([0.0, 1.0])
+    >>> agrad.nn.functional.binary_cross_entropy(probability, target, reduction="none").round(4)
+    array([0.6931, 0.2231])
+    >>> agrad.grad(agrad.nn.functional.binary_cross_entropy)(probability, target)
+    array([ 1.   , -0.625])
     """
     same_shape("binary_cross_entropy", probability, target)
     _check_probabilities(probability)
@@ -272,6 +308,14 @@ def binary_cross_entropy_with_logits(
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+
+    Examples
+    --------
+    >>> logits, target = np.array([0.0, 1000.0]), np.array([0.0, 1.0])
+    >>> agrad.nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none").round(4)
+    array([0.6931, 0.    ])
+    >>> agrad.grad(agrad.nn.functional.binary_cross_entropy_with_logits)(logits, target)
+    array([0.25, 0.  ])
     """
     same_shape("binary_cross_entropy_with_logits", logits, target)
     softplus = agrad.logaddexp(-logits, 0.0)
@@ -306,6 +350,12 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+
+    Examples
+    --------
+    >>> p, q = np.array([[0.5, 0.5]]), np.array([[0.25, 0.75]])
+    >>> round(float(agrad.nn.functional.kl_div(np.log(q), p, reduction="sum")), 4)
+    0.1438
     """
     same_shape("kl_div", x, target)
     check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
@@ -348,6 +398,12 @@ def gaussian_nll_loss(
         If the shapes of means and values differ, also if they would broadcast.
     ConfigurationError
         If ``eps`` is not above 0.
+
+    Examples
+    --------
+    >>> mean, target, variance = np.array([0.0, 1.0]), np.array([0.0, 3.0]), np.array([1.0, 4.0])
+    >>> agrad.nn.functional.gaussian_nll_loss(mean, target, variance, reduction="none").round(4)
+    array([0.    , 1.1931])
     """
     same_shape("gaussian_nll_loss", x, target)
     if not eps > 0:
@@ -388,6 +444,12 @@ def poisson_nll_loss(
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+
+    Examples
+    --------
+    >>> log_rate, counts = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    >>> agrad.grad(agrad.nn.functional.poisson_nll_loss)(log_rate, counts).round(4)  # (exp(x) - target) / 2
+    array([0.    , 0.3591])
     """
     same_shape("poisson_nll_loss", x, target)
     if log_input:
@@ -443,6 +505,13 @@ def triplet_margin_loss(
     Notes
     -----
     V. Balntas et al. (2016), Proceedings of BMVC.
+
+    Examples
+    --------
+    >>> anchor, positive, negative = np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]])
+    >>> loss = agrad.nn.functional.triplet_margin_loss(anchor, positive, negative, margin=6.0)
+    >>> round(float(loss), 4)
+    1.0
     """
     if not margin > 0:
         raise ConfigurationError(f"triplet_margin_loss: margin is above 0, not {margin!r}")
@@ -475,6 +544,12 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
     -------
     array
         Array of shape (), or of the shape of ``target``.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> agrad.nn.functional.cosine_embedding_loss(x1, x2, np.array([1.0, 1.0]), reduction="none").round(4)
+    array([0., 1.])
     """
     # 1e-12 beside the squares, as PyTorch has it, keeps vectors of zeros out of the divisor
     product = agrad.sum(agrad.multiply(x1, x2), axis=-1)

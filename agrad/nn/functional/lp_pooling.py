@@ -54,6 +54,14 @@ def lp_pool1d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.array([[3.0, 4.0, 6.0, 8.0]])
+    >>> agrad.nn.functional.lp_pool1d(x, 2, 2)
+    array([[ 5., 10.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.lp_pool1d(x, 2, 2).sum())(x)
+    array([[0.6, 0.8, 0.6, 0.8]])
     """
     return _lp_pool("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
 
@@ -88,6 +96,13 @@ def lp_pool2d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(16.0).reshape(1, 4, 4)
+    >>> agrad.nn.functional.lp_pool2d(x, 1, 2)
+    array([[[10., 18.],
+            [42., 50.]]])
     """
     return _lp_pool("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)
 
@@ -122,5 +137,10 @@ def lp_pool3d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.lp_pool3d(np.ones((1, 3, 4, 6, 8)), 2, 2).shape
+    (1, 3, 2, 3, 4)
     """
     return _lp_pool("lp_pool3d", x, norm_type, kernel_size, stride, ceil_mode, 3)

@@ -36,6 +36,12 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     -------
     array
         Array of shape (), or of the broadcast shape.
+
+    Examples
+    --------
+    >>> x1, x2 = np.array([1.0, 2.0]), np.array([3.0, 0.0])
+    >>> agrad.nn.functional.margin_ranking_loss(x1, x2, np.array([1.0, 1.0]), margin=1.0, reduction="none")
+    array([3., 0.])
     """
     losses = positive_part(agrad.multiply(agrad.subtract(x2, x1), _like(target, x1)) + margin)
     return reduced("margin_ranking_loss", losses, reduction)
@@ -60,6 +66,12 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
     -------
     array
         Array of shape (), or of the broadcast shape.
+
+    Examples
+    --------
+    >>> x, target = np.array([0.5, 0.25]), np.array([1.0, -1.0])
+    >>> agrad.nn.functional.hinge_embedding_loss(x, target, reduction="none")
+    array([0.5 , 0.75])
     """
     apart = agrad.where(target == 1, 0.0, positive_part(margin - x))
     losses = agrad.add(apart, agrad.where(target == -1, 0.0, x))
@@ -88,6 +100,12 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+
+    Examples
+    --------
+    >>> x, target = np.array([0.0, 1.0]), np.array([1.0, -1.0])
+    >>> agrad.nn.functional.soft_margin_loss(x, target, reduction="none").round(4)
+    array([0.6931, 1.3133])
     """
     same_shape("soft_margin_loss", x, target)
     return reduced("soft_margin_loss", agrad.logaddexp(-agrad.multiply(x, _like(target, x)), 0.0), reduction)
@@ -141,6 +159,12 @@ def multi_margin_loss(
         If the arrays do not fit, or for an option that is none.
     OperandError
         If NumPy's labels are out of range.
+
+    Examples
+    --------
+    >>> x, labels = np.array([[0.0, 2.0, 1.5]]), np.array([1])
+    >>> agrad.grad(agrad.nn.functional.multi_margin_loss)(x, labels).round(4)
+    array([[ 0.    , -0.3333,  0.3333]])
     """
     if p not in (1, 2):
         raise ConfigurationError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
@@ -193,6 +217,12 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
         If the arrays do not fit.
     OperandError
         If NumPy's labels are out of range; below 0 only -1 is in it.
+
+    Examples
+    --------
+    >>> x, labels = np.array([[0.1, 0.2, 0.4, 0.8]]), np.array([[3, 0, -1, 1]])
+    >>> round(float(agrad.nn.functional.multilabel_margin_loss(x, labels)), 4)
+    0.85
     """
     shape = tuple(x.shape)
     x, labels = _rows("multilabel_margin_loss", x, labels, True)
@@ -231,6 +261,12 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
     ------
     ShapeError
         If the shapes differ, also if they would broadcast.
+
+    Examples
+    --------
+    >>> x, target = np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]])
+    >>> round(float(agrad.nn.functional.multilabel_soft_margin_loss(x, target)), 4)
+    0.6931
     """
     same_shape("multilabel_soft_margin_loss", x, target)
     target = _like(target, x)
@@ -280,6 +316,13 @@ def triplet_margin_with_distance_loss(
     Notes
     -----
     V. Balntas et al. (2016), Proceedings of BMVC.
+
+    Examples
+    --------
+    >>> anchor, positive, negative = np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([[1.0, 1.0]])
+    >>> distance = lambda a, b: abs(a - b).sum(-1)
+    >>> agrad.nn.functional.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance)
+    np.float64(6.0)
     """
     name = "triplet_margin_with_distance_loss"
     check_reduction(name, reduction)

@@ -92,6 +92,16 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
     Notes
     -----
     J. Ba, J. Kiros and G. Hinton (2016), "Layer normalization".
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0], [10.0, 30.0]])
+    >>> agrad.nn.functional.layer_norm(x, 2).round(3)
+    array([[-1.,  1.],
+           [-1.,  1.]])
+    >>> agrad.nn.functional.layer_norm(x, 2, weight=np.array([2.0, 2.0]), bias=np.array([0.0, 1.0])).round(3)
+    array([[-2.,  3.],
+           [-2.,  3.]])
     """
     shape, axes = _last_axes("layer_norm", x, normalized_shape)
     return _scaled(_standardized(x, axes, eps), weight, bias, shape)
@@ -124,6 +134,11 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
     Notes
     -----
     B. Zhang and R. Sennrich (2019), "Root mean square layer normalization".
+
+    Examples
+    --------
+    >>> agrad.nn.functional.rms_norm(np.array([[1.0, 7.0]]), 2).round(3)
+    array([[0.2, 1.4]])
     """
     shape, axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(agrad.finfo(x.dtype).eps) if eps is None else eps
@@ -158,6 +173,12 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
     Notes
     -----
     Y. Wu and K. He (2018), "Group normalization".
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 10.0, 30.0]])
+    >>> agrad.nn.functional.group_norm(x, 2).round(3)
+    array([[-1.,  1., -1.,  1.]])
     """
     shape, around = tuple(x.shape), _channels_second("group_norm", x, weight=weight, bias=bias)
     if num_groups < 1 or shape[1] % num_groups:
@@ -209,6 +230,16 @@ def batch_norm(
     Notes
     -----
     S. Ioffe and C. Szegedy (2015), "Batch normalization".
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 10.0], [3.0, 30.0]])
+    >>> agrad.nn.functional.batch_norm(x, training=True).round(3)
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    >>> agrad.nn.functional.batch_norm(x, np.array([1.0, 10.0]), np.array([4.0, 100.0])).round(3)
+    array([[0., 0.],
+           [1., 2.]])
     """
     around = _channels_second(
         "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
@@ -269,6 +300,13 @@ def instance_norm(
     Notes
     -----
     D. Ulyanov, A. Vedaldi and V. Lempitsky (2016), "Instance normalization".
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0, 3.0], [10.0, 30.0]]])
+    >>> agrad.nn.functional.instance_norm(x).round(3)
+    array([[[-1.,  1.],
+            [-1.,  1.]]])
     """
     name = "instance_norm"
     around = _channels_second(name, x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
@@ -315,6 +353,13 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     Notes
     -----
     A. Krizhevsky, I. Sutskever and G. Hinton (2012), "ImageNet classification with deep convolutional neural networks".
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0], [2.0]]])
+    >>> agrad.nn.functional.local_response_norm(x, 1, alpha=1.0, beta=1.0).round(4)
+    array([[[0.5],
+            [0.4]]])
     """
     shape = tuple(x.shape)
     if len(shape) < 3:

@@ -60,6 +60,14 @@ def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | No
     ShapeError
         If an axis is too short: for what is taken away, for ``"reflect"`` (one element more than is added), for
         ``"circular"`` (as many as are added) or for ``"replicate"`` (one).
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 2.0, 3.0]])
+    >>> agrad.nn.functional.pad(x, (1, 2), value=9.0)
+    array([[9., 1., 2., 3., 9., 9.]])
+    >>> agrad.nn.functional.pad(x, (1, 1), mode="circular")
+    array([[3., 1., 2., 3., 1.]])
     """
     if mode not in _MODES:
         raise ConfigurationError(f"pad: mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}")

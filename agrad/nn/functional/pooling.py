@@ -140,6 +140,14 @@ def max_pool1d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
+    >>> agrad.nn.functional.max_pool1d(x, 2)
+    array([[3., 9.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.max_pool1d(x, 2).sum())(x)
+    array([[0., 1., 1., 0.]])
     """
     return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, 1)
 
@@ -179,6 +187,14 @@ def avg_pool1d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 5.0, 9.0]])
+    >>> agrad.nn.functional.avg_pool1d(x, 2)
+    array([[2., 7.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.avg_pool1d(x, 2).sum())(x)
+    array([[0.5, 0.5, 0.5, 0.5]])
     """
     return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
@@ -202,6 +218,12 @@ def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 5.0, 9.0]])
+    >>> agrad.nn.functional.adaptive_avg_pool1d(x, 2)
+    array([[2., 7.]])
     """
     return _adaptive("adaptive_avg_pool1d", x, output_size, 1, _mean)
 
@@ -228,6 +250,14 @@ def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
+    >>> agrad.nn.functional.adaptive_max_pool1d(x, 2)
+    array([[3., 9.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.adaptive_max_pool1d(x, 2).sum())(x)
+    array([[0., 1., 1., 0.]])
     """
     return _adaptive("adaptive_max_pool1d", x, output_size, 1, _first_max)
 
@@ -270,6 +300,14 @@ def max_pool2d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(16.0).reshape(1, 4, 4)
+    >>> agrad.nn.functional.max_pool2d(x, 2, stride=1)
+    array([[[ 5.,  6.,  7.],
+            [ 9., 10., 11.],
+            [13., 14., 15.]]])
     """
     return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, 2)
 
@@ -312,6 +350,13 @@ def avg_pool2d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(16.0).reshape(1, 4, 4)
+    >>> agrad.nn.functional.avg_pool2d(x, 2)
+    array([[[ 2.5,  4.5],
+            [10.5, 12.5]]])
     """
     return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
 
@@ -335,6 +380,13 @@ def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(16.0).reshape(1, 4, 4)
+    >>> agrad.nn.functional.adaptive_avg_pool2d(x, (2, 1))
+    array([[[ 3.5],
+            [11.5]]])
     """
     return _adaptive("adaptive_avg_pool2d", x, output_size, 2, _mean)
 
@@ -361,6 +413,13 @@ def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.arange(16.0).reshape(1, 4, 4)
+    >>> agrad.nn.functional.adaptive_max_pool2d(x, (2, 1))
+    array([[[ 7.],
+            [15.]]])
     """
     return _adaptive("adaptive_max_pool2d", x, output_size, 2, _first_max)
 
@@ -403,6 +462,11 @@ def max_pool3d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.max_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
+    (1, 3, 2, 3, 4)
     """
     return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, 3)
 
@@ -445,6 +509,11 @@ def avg_pool3d(
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> agrad.nn.functional.avg_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
+    (1, 3, 2, 3, 4)
     """
     return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
 
@@ -468,6 +537,12 @@ def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.ones((1, 3, 4, 6, 8))
+    >>> agrad.nn.functional.adaptive_avg_pool3d(x, (1, 2, 2)).shape
+    (1, 3, 1, 2, 2)
     """
     return _adaptive("adaptive_avg_pool3d", x, output_size, 3, _mean)
 
@@ -494,5 +569,11 @@ def adaptive_max_pool3d(x: Any, /, output_size: Any) -> Any:
     ------
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
+
+    Examples
+    --------
+    >>> x = np.ones((1, 3, 4, 6, 8))
+    >>> agrad.nn.functional.adaptive_max_pool3d(x, (1, 2, 2)).shape
+    (1, 3, 1, 2, 2)
     """
     return _adaptive("adaptive_max_pool3d", x, output_size, 3, _first_max)

@@ -52,6 +52,16 @@ class LRScheduler:
         If the rate of a group is a schedule, or ``initial_lr`` is missing.
     OperandError
         If ``optimizer`` is not one.
+
+    Examples
+    --------
+    >>> class Halving(agrad.optim.lr_scheduler.LRScheduler):
+    ...     def factor(self, n):
+    ...         return 0.5**n
+    >>> scheduler = Halving(agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0))
+    >>> scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -147,6 +157,15 @@ class LRScheduler:
             In a jitted function.
         ConfigurationError
             If the optimizer was given groups since the scheduler was made.
+
+        Examples
+        --------
+        >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+        >>> scheduler = agrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> optimizer.param_groups[0]["lr"]
+        0.5
         """
         refuse_trace(f"{type(self).__name__}.step", "Call it after the jitted function, which reads the rate each time")
         self._check_groups()
@@ -169,6 +188,12 @@ class LRScheduler:
         -------
         list of float
             A rate for each group.
+
+        Examples
+        --------
+        >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+        >>> agrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5).get_last_lr()
+        [0.5]
         """
         return list(self._last_lr)
 
@@ -209,6 +234,15 @@ class LRScheduler:
         ------
         DataError
             If the state does not fit. Nothing is changed then.
+
+        Examples
+        --------
+        >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+        >>> first, second = (agrad.optim.lr_scheduler.StepLR(optimizer, step_size=2) for _ in range(2))
+        >>> first.step()
+        >>> second.load_state_dict(first.state_dict())
+        >>> second.last_epoch
+        1
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         self.check(given)

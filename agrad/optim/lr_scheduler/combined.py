@@ -80,6 +80,20 @@ class ChainedScheduler(_Combined):
         If there are none, one looks at a metric, or they have several optimizers.
     OperandError
         If one is no scheduler.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> decay = agrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> warmup = agrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+    >>> scheduler = agrad.optim.lr_scheduler.ChainedScheduler([warmup, decay])
+    >>> for _ in range(3):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step()
+    ...     scheduler.step()
+    [0.1]
+    [0.05]
+    [0.25]
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
@@ -134,6 +148,21 @@ class SequentialLR(_Combined):
         If there are none, one looks at a metric, they have several optimizers, or ``milestones`` is not one shorter.
     OperandError
         If one is no scheduler.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> warmup = agrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> decay = agrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
+    >>> scheduler = agrad.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2])
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step()
+    ...     scheduler.step()
+    [0.5]
+    [0.5]
+    [1.0]
+    [0.1]
     """
 
     def __init__(

@@ -114,6 +114,16 @@ class OneCycleLR(_Cyclic):
     Notes
     -----
     Smith and Topin 2018, arXiv:1708.07120.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=5, cycle_momentum=False)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    0.04 0.9505 0.6113 0.1883 0.0
     """
 
     def __init__(
@@ -225,6 +235,16 @@ class CyclicLR(_Cyclic):
     Notes
     -----
     Smith 2017, arXiv:1506.01186.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.5, step_size_up=2, cycle_momentum=False)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    0.1 0.3 0.5 0.3 0.1
     """
 
     def __init__(

@@ -54,6 +54,16 @@ class StepLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 1.0 0.1 0.1 0.01
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -85,6 +95,16 @@ class MultiStepLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.1 0.1 0.01 0.01
     """
 
     def __init__(
@@ -118,6 +138,16 @@ class ConstantLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    0.5 0.5 1.0 1.0 1.0
     """
 
     def __init__(
@@ -154,6 +184,16 @@ class LinearLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    0.25 0.5 0.75 1.0 1.0
     """
 
     def __init__(
@@ -193,6 +233,16 @@ class ExponentialLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.5 0.25 0.125 0.0625
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -223,6 +273,16 @@ class PolynomialLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.75 0.5 0.25 0.0
     """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -259,6 +319,16 @@ class CosineAnnealingLR(LRScheduler):
     Notes
     -----
     Loshchilov and Hutter 2017, arXiv:1608.03983.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.8536 0.5 0.1464 0.0
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -296,6 +366,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Notes
     -----
     Loshchilov and Hutter 2017, arXiv:1608.03983.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.5 1.0 0.5 1.0
     """
 
     def __init__(
@@ -357,6 +437,16 @@ class LambdaLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.LambdaLR(optimizer, lr_lambda=lambda epoch: 1 / (1 + epoch))
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.5 0.3333 0.25 0.2
     """
 
     def __init__(
@@ -397,6 +487,16 @@ class MultiplicativeLR(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.MultiplicativeLR(optimizer, lr_lambda=lambda epoch: 0.5)
+    >>> for _ in range(5):
+    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+    ...     optimizer.step()
+    ...     scheduler.step()
+    1.0 0.5 0.25 0.125 0.0625
     """
 
     def __init__(

@@ -41,6 +41,19 @@ class ReduceLROnPlateau(LRScheduler):
     ------
     ConfigurationError
         If an option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
+    >>> scheduler = agrad.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (3.0, 2.0, 2.0, 2.0):
+    ...     optimizer.step()
+    ...     scheduler.step(loss)
+    ...     print(loss, scheduler.get_last_lr())
+    3.0 [1.0]
+    2.0 [1.0]
+    2.0 [1.0]
+    2.0 [0.1]
     """
 
     counts = ("last_epoch", "num_bad_epochs", "cooldown_counter")

@@ -13,7 +13,8 @@ import agrad
 from agrad import Tensor, special
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.shared import array, arrays, function, named
+from agrad.scipy.examples import EXAMPLES
+from agrad.scipy.shared import array, arrays, function, named, shown
 
 __all__ = [
     "barthann",
@@ -127,7 +128,7 @@ def _named(name: str, values: Callable[..., Tensor], what: str) -> Any:
         """
         return _window(M, sym, values)
 
-    return named(made, name, what)
+    return shown(named(made, name, what), "signal", EXAMPLES[f"windows.{name}"])
 
 
 def _of_cosines(*weights: float) -> Callable[..., Tensor]:
@@ -173,6 +174,14 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``a``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.general_cosine(5, np.array([0.5, 0.5])).round(4)
+    array([0. , 0.5, 1. , 0.5, 0. ])
+    >>> agrad.grad(lambda a: signal.windows.general_cosine(5, a)[1])(np.array([0.5, 0.5])).round(4) + 0.0
+    array([1., 0.])
     """
     return _window(M, sym, _cosines, array(a))
 
@@ -194,6 +203,14 @@ def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``alpha``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.general_hamming(5, 0.6).round(4)
+    Tensor([0.2, 0.6, 1.0, 0.6, 0.2], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda alpha: signal.windows.general_hamming(5, alpha)[0])(np.array(0.6)).round(4)
+    np.float64(2.0)
     """
     alpha = array(alpha)
     return _window(M, sym, _cosines, agrad.stack([alpha, 1 - alpha]))
@@ -216,6 +233,14 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``std``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.gaussian(5, std=1.0).round(4)
+    Tensor([0.1353, 0.6065, 1.0, 0.6065, 0.1353], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda std: signal.windows.gaussian(5, std)[1])(np.array(1.0)).round(4)
+    np.float64(0.6065)
     """
     return _window(M, sym, lambda n, count, std: agrad.exp(-0.5 * ((n - (count - 1) / 2) / std) ** 2), std)
 
@@ -239,6 +264,12 @@ def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``p`` and ``sig``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.general_gaussian(5, p=1.5, sig=1.0).round(4)
+    Tensor([0.0183, 0.6065, 1.0, 0.6065, 0.0183], dtype=float64, backend=numpy, device=cpu)
     """
 
     def values(n: Tensor, count: int, p: Tensor, sig: Tensor) -> Tensor:
@@ -264,6 +295,14 @@ def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``beta``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.kaiser(5, beta=4.0).round(4)
+    Tensor([0.0885, 0.6334, 1.0, 0.6334, 0.0885], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda beta: signal.windows.kaiser(5, beta)[1])(np.array(4.0)).round(4)
+    np.float64(-0.0866)
     """
     return _window(M, sym, _of_kaiser, beta)
 
@@ -285,6 +324,12 @@ def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
     -------
     array
         Of shape (M,), differentiable in ``alpha``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.tukey(9, alpha=0.5).round(4)
+    Tensor([0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0], dtype=float64, backend=numpy, device=cpu)
     """
     return _window(M, sym, _of_tukey, alpha)
 
@@ -313,6 +358,14 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     ------
     ConfigurationError
         For a center of a symmetric window.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.windows.exponential(5, tau=2.0).round(4)
+    Tensor([0.3679, 0.6065, 1.0, 0.6065, 0.3679], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda tau: signal.windows.exponential(5, tau=tau)[1])(np.array([2.0])).round(4)
+    array([0.1516])
     """
     if sym and center is not None:
         raise ConfigurationError("exponential: a symmetric window has its center in the middle; give sym=False")
