@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,18 @@ def test_every_public_name_has_an_example_that_runs(
     wrong |= {name: "no example that prints something" for name, thing in things.items() if lacks(name, thing)}
     assert things
     assert not wrong
+
+
+def inner(module: str) -> set[str]:
+    """Return the modules that a module names as public."""
+    found = pkgutil.resolve_name(module)
+    names = getattr(found, "__all__", ())
+    return {f"{module}.{n}" for n in names if isinstance(getattr(found, n), ModuleType | SimpleNamespace)}
+
+
+@pytest.mark.parametrize("module", [marked(*row) for row in {**MODULES, "agrad.scipy": None}.items()])
+def test_every_public_module_is_listed(module: str) -> None:
+    assert not {name for name in inner(module) if not any(f"{listed}.".startswith(f"{name}.") for listed in MODULES)}
 
 
 def related(text: str) -> list[str]:
