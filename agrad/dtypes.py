@@ -20,6 +20,17 @@ class DType:
         The kind, such as ``"real floating"`` or ``"signed integer"``.
     itemsize : int
         The number of bytes of an element.
+
+    Examples
+    --------
+    >>> agrad.float32
+    agrad.float32
+    >>> agrad.float32 == np.float32, agrad.float32.kind, agrad.float32.itemsize
+    (True, 'real floating', 4)
+    >>> agrad.zeros(2, dtype=agrad.float32).dtype
+    agrad.float32
+    >>> isinstance(agrad.float32, agrad.DType)
+    True
     """
 
     __slots__ = ("__weakref__", "itemsize", "kind", "name")

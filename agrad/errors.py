@@ -15,6 +15,11 @@ def printable(text: str) -> str:
     """Return ``text`` with escapes for unprintable characters.
 
     A terminal would act on these characters or could not show them. Line breaks and tabs stay.
+
+    Examples
+    --------
+    >>> print(agrad.errors.printable(f"a{chr(27)}[31mb"))
+    a\\x1b[31mb
     """
     if text.isprintable():
         return text
@@ -27,13 +32,26 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
-    """Return the first names of a list, each cut to ``width``, for a readable message."""
+    """Return the first names of a list, each cut to ``width``, for a readable message.
+
+    Examples
+    --------
+    >>> agrad.errors.listed(["weight", "bias", "scale"], limit=2)
+    'weight, bias, ... 3 in all'
+    """
     shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
 
 
 def brief(text: str) -> str:
-    """Return ``text`` made printable, and cut after a few lines."""
+    """Return ``text`` made printable, and cut after a few lines.
+
+    Examples
+    --------
+    >>> text = chr(10).join("abcdefghijklmnopqrst")
+    >>> len(text.splitlines()), agrad.errors.brief(text).splitlines()[-1]
+    (20, '... 20 lines')
+    """
     shown = printable(text[:LENGTH])
     lines = shown.split("\n")
     if len(lines) > LINES:
@@ -42,112 +60,348 @@ def brief(text: str) -> str:
 
 
 class AgradError(Exception):
-    """The base of every error that agrad raises on purpose."""
+    """The base of every error that agrad raises on purpose.
+
+    Examples
+    --------
+    >>> try:
+    ...     agrad.grad(agrad.sin)(np.ones(3))
+    ... except agrad.errors.AgradError as error:
+    ...     print(type(error).__name__)
+    ShapeError
+    """
 
 
 class ShapeError(AgradError, ValueError):
-    """Shapes that do not fit each other, an axis or an index out of range."""
+    """Shapes that do not fit each other, an axis or an index out of range.
+
+    Examples
+    --------
+    >>> agrad.grad(agrad.sin)(np.ones(3))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.ShapeError: the gradient of sin: the function must return an array of shape (), not (3,); ...
+    """
 
 
 class IndexRangeError(ShapeError, IndexError):
-    """An index or an axis out of range."""
+    """An index or an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.sum(np.ones(3), axis=1)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.IndexRangeError: axis 1 is out of range for an array of 1 dimensions
+    """
 
 
 class AxesError(IndexRangeError, AttributeError):
-    """An attribute of Tensors of another number of axes. ``hasattr`` is False then."""
+    """An attribute of Tensors of another number of axes. ``hasattr`` is False then.
+
+    Examples
+    --------
+    >>> x = agrad.zeros((2, 3, 4))
+    >>> hasattr(x, "T"), x.mT.shape
+    (False, (2, 4, 3))
+    >>> x.T
+    Traceback (most recent call last):
+        ...
+    agrad.errors.AxesError: .T is of two axes, not of shape (2, 3, 4); ...
+    """
 
 
 class DtypeError(AgradError, TypeError):
-    """A dtype that the operation does not take, such as an integer to differentiate."""
+    """A dtype that the operation does not take, such as an integer to differentiate.
+
+    Examples
+    --------
+    >>> agrad.grad(agrad.sum)(np.asarray([1, 2]))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DtypeError: the gradient of sum: argument 0 has dtype int64, ...
+    """
 
 
 class OperandError(AgradError, TypeError):
-    """An operand that is neither a Tensor, an array of a known library, nor a number."""
+    """An operand that is neither a Tensor, an array of a known library, nor a number.
+
+    Examples
+    --------
+    >>> agrad.sin("1.0")
+    Traceback (most recent call last):
+        ...
+    agrad.errors.OperandError: sin takes Tensors, arrays of a known library and numbers, not str; ...
+    """
 
 
 class MixedBackendsError(AgradError, TypeError):
-    """Arrays of two array libraries, or of two devices, in one operation."""
+    """Arrays of two array libraries, or of two devices, in one operation.
+
+    Examples
+    --------
+    >>> agrad.asarray([1.0]) + agrad.asarray([1.0], backend="array_api_strict")
+    Traceback (most recent call last):
+        ...
+    agrad.errors.MixedBackendsError: add was given arrays of numpy and of array_api_strict; ...
+    """
 
 
 class BackendUnavailableError(AgradError, ImportError):
-    """A backend that cannot run here. The message names the reason and the remedy."""
+    """A backend that cannot run here. The message names the reason and the remedy.
+
+    Examples
+    --------
+    >>> agrad.zeros(3, backend="tensorflow")
+    Traceback (most recent call last):
+        ...
+    agrad.errors.BackendUnavailableError: there is no backend 'tensorflow'; agrad knows ...
+    """
 
 
 class DeviceUnavailableError(AgradError, ValueError):
-    """A device that the backend does not have."""
+    """A device that the backend does not have.
+
+    Examples
+    --------
+    >>> agrad.zeros(3, device="tpu")
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DeviceUnavailableError: backend 'numpy' has no device 'tpu' here; its devices: 'cpu'
+    """
 
 
 class RuleError(AgradError, RuntimeError):
-    """A derivative rule that failed, or whose result does not fit its argument."""
+    """A derivative rule that failed, or whose result does not fit its argument.
+
+    Examples
+    --------
+    >>> @agrad.primitive
+    ... def double(xp, x, /):
+    ...     return 2 * x
+    >>> @double.vjp
+    ... def double_vjp(xp, g):
+    ...     return xp.stack([g, g])
+    >>> agrad.grad(double)(1.0)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.RuleError: the backward rule of double for x failed: ...
+    """
 
 
 class PrimitiveDefinitionError(AgradError, TypeError):
-    """A primitive, rule or kernel with an invalid signature. Raised at import."""
+    """A primitive, rule or kernel with an invalid signature. Raised at import.
+
+    Examples
+    --------
+    >>> @agrad.primitive
+    ... def double(x):
+    ...     return 2 * x
+    Traceback (most recent call last):
+        ...
+    agrad.errors.PrimitiveDefinitionError: double: a primitive's signature is (xp, arrays, /, *, settings); ...
+    """
 
 
 class MissingRuleError(AgradError, NotImplementedError):
-    """An operation without a derivative rule where a derivative is needed."""
+    """An operation without a derivative rule where a derivative is needed.
+
+    Examples
+    --------
+    >>> @agrad.primitive
+    ... def double(xp, x, /):
+    ...     return 2 * x
+    >>> agrad.grad(double)(1.0)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.MissingRuleError: ... double has no vjp rule for x; write one, @double.vjp('x'), ...
+    """
 
 
 class MissingFunctionError(AgradError, NotImplementedError):
-    """A standard function that the array library of the arguments lacks."""
+    """A standard function that the array library of the arguments lacks.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.vonmises.mean(0.5)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.MissingFunctionError: agrad.scipy.stats.vonmises has no mean
+    """
 
 
 class RefusedFunctionError(AgradError, TypeError):
     """A call of another library's function that would leave the graph.
 
     The message names a remedy.
+
+    Examples
+    --------
+    >>> np.busday_count(agrad.asarray([1.0, 2.0]), 1)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.RefusedFunctionError: numpy.busday_count takes no Tensors; ...
     """
 
 
 class GraphFreedError(AgradError, RuntimeError):
-    """A second backward pass through a graph whose saved values are freed."""
+    """A second backward pass through a graph whose saved values are freed.
+
+    Examples
+    --------
+    >>> x = agrad.asarray(2.0, requires_grad=True)
+    >>> y = x * x
+    >>> y.backward()
+    >>> y.backward()
+    Traceback (most recent call last):
+        ...
+    agrad.errors.GraphFreedError: the values kept for multiply were freed by an earlier backward pass; ...
+    """
 
 
 class NotDifferentiableError(AgradError, RuntimeError):
-    """A derivative of a value that no recorded operation made."""
+    """A derivative of a value that no recorded operation made.
+
+    Examples
+    --------
+    >>> agrad.asarray(2.0).backward()
+    Traceback (most recent call last):
+        ...
+    agrad.errors.NotDifferentiableError: backward() of a Tensor that nothing recorded: ...
+    """
 
 
 class LeafMutationError(AgradError, RuntimeError):
-    """An in-place change that would lose a leaf, or the derivative through a view."""
+    """An in-place change that would lose a leaf, or the derivative through a view.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> x[0] = 5.0
+    Traceback (most recent call last):
+        ...
+    agrad.errors.LeafMutationError: x[i] = v on a leaf that requires a gradient would lose the leaf; ...
+    """
 
 
 class ReadOnlyViewError(AgradError, ValueError):
-    """A write to a read-only view, or to one whose elements share memory."""
+    """A write to a read-only view, or to one whose elements share memory.
+
+    Examples
+    --------
+    >>> x = agrad.broadcast_to(agrad.asarray([1.0, 2.0]), (3, 2))
+    >>> x[0, 0] = 5.0
+    Traceback (most recent call last):
+        ...
+    agrad.errors.ReadOnlyViewError: x[i] = v on a view that numpy gives for reading alone; ...
+    """
 
 
 class DetachError(AgradError, TypeError):
-    """A conversion that would silently leave the graph. The remedy is ``.detach()``."""
+    """A conversion that would silently leave the graph. The remedy is ``.detach()``.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> np.asarray(x)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DetachError: numpy.array() or numpy.asarray() of a Tensor that requires a gradient ...
+    """
 
 
 class HiddenMemoryError(DetachError, AttributeError):
-    """An attribute of Tensors without a gradient. ``hasattr`` is False for others."""
+    """An attribute of Tensors without a gradient. ``hasattr`` is False for others.
+
+    Examples
+    --------
+    >>> issubclass(agrad.errors.HiddenMemoryError, AttributeError)
+    True
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> hasattr(x, "__cuda_array_interface__")
+    False
+    """
 
 
 class TracedValueError(AgradError, TypeError):
-    """A value inside a transform used as a Python number, truth value or index."""
+    """A value inside a transform used as a Python number, truth value or index.
+
+    Examples
+    --------
+    >>> agrad.jit(lambda x: x if x > 0 else -x)(np.asarray(1.0))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.TracedValueError: bool() of a value inside <lambda>, which is traced once ...
+    """
 
 
 class ConvergenceError(AgradError, ArithmeticError):
-    """An iteration that did not reach its accuracy in the permitted steps."""
+    """An iteration that did not reach its accuracy in the permitted steps.
+
+    Examples
+    --------
+    >>> agrad.fixed_point(lambda x: 2 * x + 1, np.asarray(1.0), maxiter=10)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.ConvergenceError: fixed_point: x still moves by 1.02e+03 after 10 iterations; ...
+    """
 
 
 class AnomalyError(AgradError, FloatingPointError):
-    """A NaN or an infinity, found where ``detect_anomaly`` or training looked for one."""
+    """A NaN or an infinity, found where ``detect_anomaly`` or training looked for one.
+
+    Examples
+    --------
+    >>> with np.errstate(all="ignore"), agrad.detect_anomaly():
+    ...     agrad.log(np.asarray([1.0, 0.0]))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.AnomalyError: log made a NaN or an infinity at ...
+    """
 
 
 class DerivativeError(AgradError, AssertionError):
-    """A derivative that finite differences contradict, found by ``agrad.testing``."""
+    """A derivative that finite differences contradict, found by ``agrad.testing``.
+
+    Examples
+    --------
+    >>> double = agrad.elementwise("double", lambda g: 3 * g, forward=lambda xp, x, /: 2 * x)
+    >>> agrad.testing.check_grads(double, (np.asarray([1.0, 3.0]),))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DerivativeError: check_grads of double: ...
+    """
 
 
 class KinkError(AgradError, AssertionError):
-    """A point without a derivative, found by ``agrad.testing``."""
+    """A point without a derivative, found by ``agrad.testing``.
+
+    Examples
+    --------
+    >>> agrad.testing.check_grads(agrad.abs, (np.asarray([1.0, 0.0]),))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.KinkError: ...
+    """
 
 
 class DataError(AgradError, ValueError):
     """A file that is truncated, of a wrong format, or of unexpected contents.
 
     The message may quote the file. It is made ``printable`` and cut after a few lines.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> size = Path("digits.npz").write_text("no archive")
+    >>> try:
+    ...     agrad.data.load_npz("digits.npz")
+    ... finally:
+    ...     Path("digits.npz").unlink()
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DataError: 'digits.npz': expected an archive of numpy.savez, ...
     """
 
     def __init__(self, message: str) -> None:
@@ -155,12 +409,32 @@ class DataError(AgradError, ValueError):
 
 
 class ConfigurationError(AgradError, ValueError):
-    """An option, a model description or a container whose value makes no sense."""
+    """An option, a model description or a container whose value makes no sense.
+
+    Examples
+    --------
+    >>> agrad.optim.SGD([agrad.zeros(2, requires_grad=True)], lr=-1.0)
+    Traceback (most recent call last):
+        ...
+    agrad.errors.ConfigurationError: SGD: lr is a finite number of 0 or more, not -1.0
+    """
 
 
 class SaveError(AgradError, OSError):
-    """A place that cannot be written, found before work starts or during a write."""
+    """A place that cannot be written, found before work starts or during a write.
+
+    Examples
+    --------
+    >>> issubclass(agrad.errors.SaveError, OSError)
+    True
+    """
 
 
 class MissingExtraError(AgradError, ImportError):
-    """An optional package that is missing. The message names the pip extra."""
+    """An optional package that is missing. The message names the pip extra.
+
+    Examples
+    --------
+    >>> issubclass(agrad.errors.MissingExtraError, ImportError)
+    True
+    """

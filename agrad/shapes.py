@@ -88,6 +88,11 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     ------
     ShapeError
         The shapes do not broadcast.
+
+    Examples
+    --------
+    >>> agrad.broadcast_shapes((3, 1), (2,))
+    (3, 2)
     """
     out: list[int] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:

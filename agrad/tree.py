@@ -32,6 +32,16 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     -------
     tuple
         (leaves, structure): a list, and an object for ``unflatten`` that is equal for containers of one structure.
+
+    Examples
+    --------
+    >>> leaves, structure = agrad.tree.flatten({"a": 1, "b": (2, 3)})
+    >>> leaves
+    [1, 2, 3]
+    >>> structure
+    PyTreeSpec({'a': *, 'b': (*, *)})
+    >>> agrad.tree.unflatten(structure, [10, 20, 30])
+    {'a': 10, 'b': (20, 30)}
     """
     return trees.flatten(tree)
 
@@ -48,6 +58,11 @@ def leaves(tree: Any) -> list[Any]:
     -------
     list
         The leaves in the order of ``flatten``.
+
+    Examples
+    --------
+    >>> agrad.tree.leaves({"a": 1, "b": (2, 3)})
+    [1, 2, 3]
     """
     return trees.flatten(tree)[0]
 
@@ -64,6 +79,11 @@ def structure(tree: Any) -> Any:
     -------
     object
         The structure of ``flatten``. Its text is the container with ``*`` for leaves.
+
+    Examples
+    --------
+    >>> agrad.tree.structure({"a": 1, "b": (2, 3)})
+    PyTreeSpec({'a': *, 'b': (*, *)})
     """
     return trees.flatten(tree)[1]
 
@@ -89,6 +109,12 @@ def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
         If the number of leaves is another.
     OperandError
         If ``structure`` is none; it is the first argument.
+
+    Examples
+    --------
+    >>> structure = agrad.tree.structure({"a": 1, "b": (2, 3)})
+    >>> agrad.tree.unflatten(structure, ["x", "y", "z"])
+    {'a': 'x', 'b': ('y', 'z')}
     """
     if not hasattr(structure, "num_leaves"):
         raise OperandError(
@@ -113,6 +139,12 @@ def flatten_with_path(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
     tuple
         (pairs, structure): a list of (path, leaf), and the structure of ``flatten``. A path is a string in Python's
         notation, such as ``"['layers'][0].weight"``; that of a single leaf is empty.
+
+    Examples
+    --------
+    >>> pairs, structure = agrad.tree.flatten_with_path({"a": 1, "b": (2, 3)})
+    >>> pairs
+    [("['a']", 1), ("['b'][0]", 2), ("['b'][1]", 3)]
     """
     found, spec = trees.flatten(tree)
     return list(zip(trees.paths(tree), found, strict=True)), spec
@@ -139,6 +171,13 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # the name that u
     ------
     ShapeError
         If a container has another structure. The text names the first place where it differs.
+
+    Examples
+    --------
+    >>> params = {"w": np.asarray([1.0, 2.0]), "b": np.asarray(0.5)}
+    >>> gradient = agrad.grad(lambda p: agrad.sum(p["w"] ** 2) + p["b"])(params)
+    >>> agrad.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
+    {'w': array([0.8, 1.6]), 'b': np.float64(0.4)}
     """
     found, spec = trees.flatten(tree)
     columns = [found]
@@ -194,6 +233,13 @@ def all(tree: Any) -> bool:
     -------
     bool
         True also where there are no leaves.
+
+    Examples
+    --------
+    >>> agrad.tree.all({"a": True, "b": [np.asarray(True), 1]})
+    True
+    >>> agrad.tree.all({"a": True, "b": [np.asarray(False), 1]})
+    False
     """
     return builtins.all(trees.flatten(tree)[0])
 
@@ -219,6 +265,11 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_START
     ------
     ShapeError
         If there are no leaves and no ``initializer``.
+
+    Examples
+    --------
+    >>> agrad.tree.reduce(lambda total, leaf: total + leaf, {"a": 1, "b": (2, 3)})
+    6
     """
     found = trees.flatten(tree)[0]
     if initializer is not _NO_START:
@@ -257,6 +308,18 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     The vector has the dtype to which those of the arrays promote. ``unravel`` casts each leaf to its own again, and
     takes the real part of a complex number for a real leaf. Python numbers come back as arrays without axes. Raw leaves
     may be views of the argument of ``unravel``, as its parts are; the vector is no view of the tree.
+
+    Examples
+    --------
+    >>> vector, unravel = agrad.tree.ravel({"w": np.asarray([1.0, 2.0]), "b": np.asarray(0.5)})
+    >>> vector
+    array([0.5, 1. , 2. ])
+    >>> unravel(vector * 2)
+    {'w': array([2., 4.]), 'b': array(1.)}
+    >>> agrad.hessian(lambda v: unravel(v)["b"] * agrad.sum(unravel(v)["w"]))(vector)
+    array([[0., 1., 1.],
+           [1., 0., 0.],
+           [1., 0., 0.]])
     """
     found, spec = trees.flatten(tree)
     shapes = [tuple(getattr(leaf, "shape", ())) for leaf in found]

@@ -25,6 +25,7 @@ MODULES = {
     "loops": "bench.loops",
     "shapes": "bench.shapes",
     "conv": "bench.conv",
+    "launches": "bench.launches",
 }
 """The modules of the suites, by name."""
 

@@ -159,6 +159,14 @@ def get_backend() -> str:
     ------
     BackendUnavailableError, DeviceUnavailableError
         ``AGRAD_BACKEND`` or ``AGRAD_DEVICE`` names one that cannot run here.
+
+    Examples
+    --------
+    >>> agrad.get_backend()
+    'numpy'
+    >>> with agrad.use_backend("array_api_strict"):
+    ...     print(agrad.get_backend())
+    array_api_strict
     """
     return selected().backend.name
 
@@ -182,6 +190,12 @@ def set_backend(name: str, device: Any = None) -> None:
         The backend is unknown or cannot run here.
     DeviceUnavailableError
         The backend has no such device here.
+
+    Examples
+    --------
+    >>> agrad.set_backend("numpy")
+    >>> agrad.zeros(2).backend
+    'numpy'
     """
     _process[:] = [_select(name, device)]
 
@@ -210,6 +224,15 @@ def use_backend(name: str, device: Any = None) -> Iterator[None]:
         The backend is unknown or cannot run here.
     DeviceUnavailableError
         The backend has no such device here.
+
+    Examples
+    --------
+    >>> with agrad.use_backend("array_api_strict"):
+    ...     x = agrad.asarray([1.0, 2.0])
+    >>> x
+    Tensor([1.0, 2.0], dtype=float64, backend=array_api_strict, device=CPU_DEVICE)
+    >>> agrad.grad(lambda x: agrad.sum(x**2))(x)
+    Tensor([2.0, 4.0], dtype=float64, backend=array_api_strict, device=CPU_DEVICE)
     """
     token = _innermost.set(_select(name, device))
     try:
@@ -239,6 +262,14 @@ def available_backends() -> dict[str, BackendReport]:
     -------
     dict of str to BackendReport
         The version and the devices of each backend, or the reason why it cannot run here.
+
+    Examples
+    --------
+    >>> reports = agrad.available_backends()
+    >>> sorted(reports)
+    ['array_api_strict', 'cupy', 'dask', 'jax', 'numpy', 'torch']
+    >>> reports["numpy"].available
+    True
     """
     reports = {}
     for name in _modules():

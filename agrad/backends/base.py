@@ -55,6 +55,8 @@ class Backend:
     find_device: Callable[[str], Device | None] = lambda name: name if name == "cpu" else None
     """Return the device of that name (``"cpu"``, ``"cuda:1"``), or None where there is none."""
     device_of: Callable[[Raw], Device] = lambda x: x.device
+    device_name: Callable[[Raw], str] = lambda x: str(x.device)
+    """Return a name of the device for comparisons."""
     synchronize: Callable[[], None] = lambda: None
     """Wait until all work on the devices is done."""
     lazy: bool = False

@@ -250,6 +250,7 @@ BACKEND = Backend(
     version=dask.__version__,
     array_types=(da.Array,),
     device_of=lambda x: "cpu",
+    device_name=lambda x: "cpu",
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
     lazy=True,

@@ -171,6 +171,7 @@ BACKEND = Backend(
     devices=_devices,
     find_device=_find_device,
     device_of=_device_of,
+    device_name=lambda x: str(_device_of(x)),
     to_host=lambda x: np.asarray(x),
     from_host=_from_host,
     synchronize=_synchronize,

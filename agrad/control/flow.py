@@ -109,6 +109,23 @@ def scan(
         For lengths that differ, a carry that changes, and y's that cannot be stacked.
     ConfigurationError
         Where no length is known.
+
+    See Also
+    --------
+    agrad.fori_loop : Without inputs and outputs at each step.
+    agrad.vmap : For members that do not depend on each other.
+    agrad.checkpoint : What ``checkpoint=True`` does to a function.
+
+    Examples
+    --------
+    >>> def step(balance, payment):
+    ...     balance = 1.1 * balance + payment
+    ...     return balance, balance
+    >>> last, balances = agrad.scan(step, np.asarray(100.0), np.asarray([10.0, 10.0, 10.0]))
+    >>> balances.round(4)
+    array([120. , 142. , 166.2])
+    >>> agrad.grad(lambda p: agrad.scan(step, np.asarray(100.0), p)[0])(np.asarray([10.0, 10.0, 10.0])).round(4)
+    array([1.21, 1.1 , 1.  ])
     """
     leaves, spec = flatten(xs)
     count = _length(xs, leaves, length)
@@ -255,6 +272,18 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
         For bounds that are no integers.
     ShapeError
         Where the structure, a shape or a dtype changes.
+
+    See Also
+    --------
+    agrad.scan : With inputs and outputs at each step.
+    agrad.while_loop : Until a condition is false.
+
+    Examples
+    --------
+    >>> def power(x):
+    ...     return agrad.fori_loop(0, 3, lambda i, value: value * x, np.asarray(1.0))
+    >>> power(np.asarray(2.0)), agrad.grad(power)(2.0)
+    (np.float64(8.0), np.float64(12.0))
     """
     if _is_hidden(lower) or _is_hidden(upper):
         return while_loop(lambda v: v[0] < upper, lambda v: (v[0] + 1, body_fun(*v)), (lower + 0 * upper, init_val))[1]
@@ -345,6 +374,18 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     ------
     ShapeError
         For an array ``pred`` with axes, and for results inside ``jit`` that differ.
+
+    See Also
+    --------
+    agrad.switch : More than two functions.
+    agrad.where : Chooses element by element; both sides are computed.
+
+    Examples
+    --------
+    >>> def f(x):
+    ...     return agrad.cond(x > 0, lambda x: x**2, lambda x: -x, x)
+    >>> f(3.0), agrad.grad(f)(3.0), agrad.grad(f)(-3.0)
+    (9.0, np.float64(6.0), np.float64(-1.0))
     """
     if _is_hidden(pred):
         return staged_branches("cond", _chosen(pred, "cond: pred", True), (false_fn, true_fn), operands)
@@ -376,6 +417,16 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         Without branches, and for an index that is no integer.
     ShapeError
         For an index with axes, and for results inside ``jit`` that differ.
+
+    See Also
+    --------
+    agrad.cond : Two functions, by a truth value.
+
+    Examples
+    --------
+    >>> branches = [agrad.sin, agrad.exp, lambda x: 3 * x]
+    >>> [float(agrad.grad(lambda x: agrad.switch(i, branches, x))(0.0)) for i in range(3)]
+    [1.0, 1.0, 3.0]
     """
     if not len(branches):
         raise OperandError("switch: there must be a branch")
@@ -426,6 +477,18 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         Where the structure, a shape or a dtype changes.
     NotDifferentiableError
         For a derivative in reverse mode inside ``jit``.
+
+    See Also
+    --------
+    agrad.fori_loop : For a number of steps that is known.
+    agrad.fixed_point : Iterations with a derivative through the solution.
+
+    Examples
+    --------
+    >>> def halved(x):
+    ...     return agrad.while_loop(lambda value: value > 1.0, lambda value: value / 2, x)
+    >>> halved(np.asarray(10.0)), agrad.grad(halved)(10.0)
+    (np.float64(0.625), np.float64(0.0625))
     """
 
     def step(value: Any) -> Any:

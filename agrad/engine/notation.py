@@ -117,6 +117,23 @@ def primitive(
     ------
     PrimitiveDefinitionError
         At the definition, for a signature or a rule that breaks the notation.
+
+    See Also
+    --------
+    agrad.elementwise : For operations on each element.
+    agrad.custom_vjp : For functions of containers.
+    agrad.testing.PrimitiveTest : All tests of a primitive.
+
+    Examples
+    --------
+    >>> @agrad.primitive
+    ... def cube(xp, x, /):
+    ...     return x**3
+    >>> @cube.vjp
+    ... def cube_vjp(xp, g, x):
+    ...     return 3 * g * x**2
+    >>> agrad.grad(cube)(2.0), agrad.grad(agrad.grad(cube))(2.0)
+    (np.float64(12.0), np.float64(12.0))
     """
 
     def define(function: Callable[..., Any]) -> PrimitiveFunction:
@@ -232,7 +249,7 @@ def elementwise(
     jointly : bool
         As of ``primitive``.
     doc : str, optional
-        The docstring's text before its sections.
+        The docstring's text before its sections, with the section Examples if there is one.
     **traits : object
         As of ``primitive``.
 
@@ -245,6 +262,19 @@ def elementwise(
     ------
     PrimitiveDefinitionError
         For a rule that breaks the notation.
+
+    See Also
+    --------
+    agrad.primitive : For any operation.
+    agrad.testing.PrimitiveTest : All tests of a primitive.
+
+    Examples
+    --------
+    >>> def log1pexp(xp, x, /):
+    ...     return xp.log1p(xp.exp(x))
+    >>> softplus = agrad.elementwise("softplus", lambda xp, g, x: g / (1 + xp.exp(-x)), forward=log1pexp)
+    >>> agrad.grad(softplus)(0.0), agrad.jvp(softplus, (0.0,), (2.0,))[1]
+    (np.float64(0.5), np.float64(1.0))
     """
     if forward is None:
         names: tuple[str, ...] = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
@@ -274,7 +304,8 @@ def elementwise(
 
 
 def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
-    """Return the docstring of an elementwise function: ``text`` and its sections."""
+    """Return the docstring of an elementwise function: ``text`` and its sections, with the examples last."""
+    text, title, examples = text.partition("\n\nExamples\n")
     if len(names) == 1:
         taken, shape, errors = "A Tensor, or an array of any known library.", "same", ""
     else:
@@ -283,4 +314,5 @@ def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
     return (
         f"{text}\n\nParameters\n----------\n{', '.join(names)} : array\n    {taken}\n\n"
         f"Returns\n-------\narray\n    Of the {shape} shape; a Tensor if one is given, else of the library.\n{errors}"
+        f"{title[1:]}{examples}"
     )

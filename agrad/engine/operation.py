@@ -61,6 +61,8 @@ class Operation:
     """True if elements of an argument may be unused."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
+    flags: dict[str, tuple[int, ...]] | None = None
+    """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
     sketches = False
     """True if ``sketch`` returns other values than ``evaluate``."""
     put: Function | None = None

@@ -36,6 +36,20 @@ def note_state(owner: Any, read: Callable[[], Any], load: Callable[[Any], None])
         ``read()`` returns the state.
     load : callable
         ``load(state)`` restores it.
+
+    Examples
+    --------
+    >>> class Counter:
+    ...     calls = 0
+    ...     def __call__(self, x):
+    ...         agrad.note_state(self, lambda: self.calls, lambda calls: setattr(self, "calls", calls))
+    ...         self.calls += 1
+    ...         return x * self.calls
+    >>> counter = Counter()
+    >>> agrad.grad(agrad.checkpoint(counter))(1.0)
+    np.float64(1.0)
+    >>> counter.calls
+    1
     """
     for states in _recording.get():
         if id(owner) not in states:

@@ -256,6 +256,19 @@ class no_grad(_ModeChange):
 
     It stops the recording of levels opened outside of it. A transform called inside (``grad(f)(x)``) still records its
     own level.
+
+    See Also
+    --------
+    agrad.enable_grad : Records again inside.
+    agrad.stop_gradient : Makes a constant of one value.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> with agrad.no_grad():
+    ...     y = agrad.sum(x * 2)
+    >>> y.requires_grad, agrad.sum(x * 2).requires_grad
+    (False, True)
     """
 
     def _change(self, now: Mode) -> Mode:
@@ -263,7 +276,22 @@ class no_grad(_ModeChange):
 
 
 class enable_grad(_ModeChange):
-    """A context manager and decorator that records again inside ``no_grad``."""
+    """A context manager and decorator that records again inside ``no_grad``.
+
+    See Also
+    --------
+    agrad.no_grad : Records nothing inside.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> with agrad.no_grad():
+    ...     with agrad.enable_grad():
+    ...         y = agrad.sum(x * 2)
+    >>> y.backward()
+    >>> x.grad
+    Tensor([2.0, 2.0], dtype=float64, backend=numpy, device=cpu)
+    """
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(oldest=0)
@@ -299,6 +327,20 @@ class detect_anomaly(_ModeChange):
     It checks every operation, forward or backward, recorded or not, at every level and in every transform. Of a
     derivative rule it checks the result, not the intermediate values. Operations are several times slower inside.
     Raises ``AnomalyError``, which names the user's line; the error of a rule that fails inside names the line too.
+
+    See Also
+    --------
+    agrad.graph : All operations with their values.
+
+    Examples
+    --------
+    >>> def length(x):
+    ...     return agrad.sqrt(agrad.sum(x**2))
+    >>> with np.errstate(all="ignore"), agrad.detect_anomaly():
+    ...     agrad.grad(length)(np.zeros(2))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.AnomalyError: ...
     """
 
     looks = True

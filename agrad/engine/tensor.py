@@ -34,6 +34,17 @@ class Tensor(NumPyOperand):
     ``data`` is the raw array of the backend (or, inside nested transforms, a Tensor of an older level), ``level``
     is the level that records it, and ``node`` its place on the tape, None for a constant.
     Make one with ``agrad.asarray``; the class takes no arguments.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = (x.T @ x).sum()
+    >>> y.backward()
+    >>> x.grad
+    Tensor([[ 6.0,  6.0],
+            [14.0, 14.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> isinstance(y, agrad.Tensor), y.op.name, y.item()
+    (True, 'sum', 58.0)
     """
 
     __slots__ = ("__weakref__", "_grad", "_link", "_role", "data", "level", "node")
@@ -109,6 +120,11 @@ class Tensor(NumPyOperand):
         ------
         DetachError
             If the Tensor requires a gradient: use ``.detach().numpy()``.
+
+        Examples
+        --------
+        >>> agrad.asarray([1.0, 2.0], backend="array_api_strict").numpy()
+        array([1., 2.])
         """
         self._check_detached("numpy()")
         raw = self.raw
@@ -121,6 +137,11 @@ class Tensor(NumPyOperand):
         -------
         bool, int, float or complex
             It carries no gradient.
+
+        Examples
+        --------
+        >>> agrad.sum(agrad.asarray([1.0, 2.0])).item()
+        3.0
         """
         self._check_concrete("item()")
         raw = self.raw
@@ -176,7 +197,16 @@ class Tensor(NumPyOperand):
         self._grad = value
 
     def zero_grad(self) -> None:
-        """Set ``.grad`` to None."""
+        """Set ``.grad`` to None.
+
+        Examples
+        --------
+        >>> x = agrad.asarray(2.0, requires_grad=True)
+        >>> (x * x).backward()
+        >>> x.zero_grad()
+        >>> x.grad is None
+        True
+        """
         self.grad = None
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
@@ -199,11 +229,29 @@ class Tensor(NumPyOperand):
             If an earlier pass freed the values.
         ShapeError, DtypeError, MixedBackendsError
             If ``gradient`` is not like this Tensor.
+
+        Examples
+        --------
+        >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+        >>> agrad.sum(x**2).backward()
+        >>> agrad.sum(x).backward()
+        >>> x.grad
+        Tensor([3.0, 5.0], dtype=float64, backend=numpy, device=cpu)
         """
         CALLS["backward"](self, gradient, retain_graph or create_graph, create_graph)
 
     def retain_grad(self) -> None:
-        """Make backward passes keep the gradient of this non-leaf Tensor in ``.grad``."""
+        """Make backward passes keep the gradient of this non-leaf Tensor in ``.grad``.
+
+        Examples
+        --------
+        >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+        >>> y = x**2
+        >>> y.retain_grad()
+        >>> agrad.sum(y**2).backward()
+        >>> y.grad
+        Tensor([2.0, 8.0], dtype=float64, backend=numpy, device=cpu)
+        """
         CALLS["retain_grad"](self)
 
     def register_hook(self, hook: Any) -> Any:
@@ -223,6 +271,15 @@ class Tensor(NumPyOperand):
         ------
         NotDifferentiableError
             If this Tensor requires no gradient.
+
+        Examples
+        --------
+        >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+        >>> y = x**2
+        >>> handle = y.register_hook(lambda gradient: 10 * gradient)
+        >>> agrad.sum(y).backward()
+        >>> x.grad
+        Tensor([20.0, 40.0], dtype=float64, backend=numpy, device=cpu)
         """
         return CALLS["register_hook"](self, hook)
 
@@ -233,6 +290,13 @@ class Tensor(NumPyOperand):
         -------
         Tensor
             Later writes to either Tensor do not change the other.
+
+        Examples
+        --------
+        >>> x = agrad.asarray(3.0, requires_grad=True)
+        >>> (x * x.detach()).backward()
+        >>> x.grad
+        Tensor(3.0, dtype=float64, backend=numpy, device=cpu)
         """
         data, level = self.data, self.level
         if level.keeps_rules:
@@ -384,6 +448,13 @@ class Tensor(NumPyOperand):
         ------
         OperandError
             If shape or dtype differ.
+
+        Examples
+        --------
+        >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+        >>> x.assign(np.asarray([3.0, 4.0]))
+        >>> x
+        Tensor([3.0, 4.0], dtype=float64, backend=numpy, device=cpu, requires_grad=True)
         """
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(

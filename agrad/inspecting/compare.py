@@ -236,6 +236,14 @@ def compare_backends(
         With ``check``, for a difference; its text is the report.
     BackendUnavailableError, ConfigurationError
         For a backend that cannot run here, and for fewer than two.
+
+    Examples
+    --------
+    >>> def f(x):
+    ...     return agrad.softmax(x) @ agrad.arange(3.0)
+    >>> x = np.asarray([1.0, 2.0, 3.0])
+    >>> bool(agrad.compare_backends(f, x, backends=("numpy", "array_api_strict"), grad=True))
+    True
     """
     chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
     if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):

@@ -115,6 +115,19 @@ class profile(_ModeChange):
     ----------
     lines : bool
         Keep apart the calls of different lines of the user's code.
+
+    See Also
+    --------
+    agrad.graph : The operations and their values.
+    agrad.compare_backends : The results on several backends.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0])
+    >>> with agrad.profile() as p:
+    ...     y = agrad.sum(agrad.sin(x) * agrad.sin(x))
+    >>> sorted((row.operation, row.calls) for row in p.rows())
+    [('multiply', 1), ('sin', 2), ('sum', 1)]
     """
 
     looks = True

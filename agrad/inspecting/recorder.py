@@ -114,6 +114,20 @@ def graph(
         For a missing or wrong cotangent in ``gradients``.
     GraphFreedError
         With ``gradients``, where a backward pass freed the graph.
+
+    See Also
+    --------
+    agrad.profile : Counts and times of operations.
+    agrad.detect_anomaly : Stops at the first NaN.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> tape = agrad.graph(agrad.sum(x * agrad.exp(x)), names={"x": x})
+    >>> [(row.title, row.shape) for row in tape.rows]
+    [('x', (2,)), ('exp', (2,)), ('multiply', (2,)), ('sum', ())]
+    >>> [row.op for row in agrad.graph(agrad.grad(agrad.sin))(0.5).rows]
+    [None, 'sin', 'cos', 'multiply']
     """
     if limit is not None and limit < 2:
         raise ConfigurationError(f"graph: limit is at least 2, or None for all rows, not {limit}")

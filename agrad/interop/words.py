@@ -44,6 +44,14 @@ def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor
         If the indices do not fit the shapes of the operands.
     DetachError
         If ``out`` is an array of another class and the result has a gradient.
+
+    Examples
+    --------
+    >>> agrad.einsum("ij,j->i", agrad.asarray([[1.0, 2.0], [3.0, 4.0]]), agrad.asarray([1.0, 10.0]))
+    Tensor([21.0, 43.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda a: agrad.einsum("ii", a))(agrad.ones((2, 2)))
+    Tensor([[1.0, 0.0],
+            [0.0, 1.0]], dtype=float64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("einsum")], operands, settings if out is None else {**settings, "out": out})
 
@@ -67,6 +75,13 @@ def transpose(x: Any, axes: Sequence[int] | None = None, /) -> Tensor:
     ------
     ShapeError
         If ``axes`` is not a permutation of the axes.
+
+    Examples
+    --------
+    >>> agrad.transpose(agrad.asarray([[1, 2, 3], [4, 5, 6]]))
+    Tensor([[1, 4],
+            [2, 5],
+            [3, 6]], dtype=int64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("transpose")], (x, axes), {})
 
@@ -98,6 +113,13 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
         If the mode is a function, "empty", or reflects with ``reflect_type="odd"``.
     ValueError
         If a setting does not belong to the mode.
+
+    Examples
+    --------
+    >>> agrad.pad(agrad.asarray([1.0, 2.0]), (1, 2))
+    Tensor([0.0, 1.0, 2.0, 0.0, 0.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda x: agrad.sum(agrad.pad(x, 2, mode="edge")))(agrad.asarray([1.0, 2.0]))
+    Tensor([3.0, 3.0], dtype=float64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("pad")], (x, pad_width, mode), settings)
 
@@ -132,6 +154,13 @@ def quantile(x: Any, q: Any, **settings: Any) -> Any:
     Notes
     -----
     The methods of interpolation are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+
+    Examples
+    --------
+    >>> agrad.quantile(agrad.asarray([1.0, 4.0, 2.0]), 0.75)
+    Tensor(3.0, dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda x: agrad.quantile(x, 0.75))(agrad.asarray([1.0, 4.0, 2.0]))
+    Tensor([0.0, 0.5, 0.5], dtype=float64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("quantile")], (x, q), settings)
 
@@ -157,6 +186,14 @@ def cumsum(x: Any, axis: int | None = None, **settings: Any) -> Tensor:
     ------
     numpy.exceptions.AxisError
         If ``x`` has no such axis.
+
+    Examples
+    --------
+    >>> agrad.cumsum(agrad.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Tensor([[1.0, 2.0],
+            [4.0, 6.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda x: agrad.sum(agrad.cumsum(x)))(agrad.asarray([1.0, 2.0, 3.0]))
+    Tensor([3.0, 2.0, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("cumsum")], (x, axis), settings)
 
@@ -191,5 +228,10 @@ def gradient(f: Any, *spacing: Any, **settings: Any) -> Any:
     -----
     Central differences, one-sided at the ends: Fornberg, Generation of finite difference formulas on arbitrarily
     spaced grids, 1988.
+
+    Examples
+    --------
+    >>> agrad.gradient(agrad.asarray([1.0, 2.0, 4.0, 8.0]))
+    Tensor([1.0, 1.5, 3.0, 4.0], dtype=float64, backend=numpy, device=cpu)
     """
     return answer(FUNCTIONS[find("gradient")], (f, *spacing), settings)

@@ -435,6 +435,12 @@ def jit(
         At a call, if Python needs the value of a traced array (``bool()``, ``item()``), or if the function changes
         captured values that are not state.
 
+    See Also
+    --------
+    agrad.eval_shape : Shapes and dtypes of results, without computing them.
+    agrad.cond, agrad.scan, agrad.while_loop : Branches and loops that depend on values.
+    agrad.vmap : One call for all members of a batch.
+
     Notes
     -----
     Python floats may change from call to call; where Python needs one (``if lr > 0``), each outcome has a program.
@@ -447,6 +453,19 @@ def jit(
 
     With a precision, parameters stay float32. Gradients that are too small for float16 want ``optim.LossScale``. A
     second derivative through a jitted call is computed in float32.
+
+    Examples
+    --------
+    >>> @agrad.jit
+    ... def energy(params):
+    ...     return agrad.sum(agrad.sin(params["x"]) ** 2) * params["k"]
+    >>> params = {"x": np.ones(3), "k": np.asarray(2.0)}
+    >>> energy(params).round(4), energy({"x": np.zeros(3), "k": np.asarray(2.0)})
+    (np.float64(4.2484), np.float64(0.0))
+    >>> energy.cache_info().misses, energy.cache_info().hits
+    (1, 1)
+    >>> agrad.grad(energy)(params)["x"].round(4)
+    array([1.8186, 1.8186, 1.8186])
     """
     if function is None:
         return functools.partial(

@@ -96,7 +96,7 @@ def like_array(raw: Any) -> tuple[Any, ...]:
         return (kind, raw.shape, raw.dtype)
     backend = backend_of_type(kind)
     assert backend is not None
-    return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
+    return (kind, tuple(raw.shape), raw.dtype, backend.device_name(raw), getattr(raw, "weak_type", None))
 
 
 def unlike(name: str, key: Sequence[Any], scope: Scope) -> list[str]:

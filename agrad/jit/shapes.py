@@ -27,6 +27,14 @@ class ShapeDtype:
         The length of each axis.
     dtype : dtype or str
         A dtype of any array library, or its name.
+
+    Examples
+    --------
+    >>> x = agrad.ShapeDtype((2, 3), agrad.float32)
+    >>> agrad.eval_shape(agrad.sum, x)
+    ShapeDtype((), 'float32')
+    >>> x.shape, x.dtype
+    ((2, 3), agrad.float32)
     """
 
     __slots__ = ("dtype", "shape")
@@ -67,10 +75,22 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         As from ``jit``: if a shape depends on values, if Python needs the value of an array, or if ``f`` changes
         captured values that are not state.
 
+    See Also
+    --------
+    agrad.jit : Computes the results.
+
     Notes
     -----
     ``f`` is traced as by ``jit``, and its program is neither compiled nor kept. The trace evaluates each operation once
     on the arguments, and on ones in the place of objects without values. Captured state is set back.
+
+    Examples
+    --------
+    >>> images, weight = agrad.ShapeDtype((1000, 20), "float32"), agrad.ShapeDtype((20, 7), "float32")
+    >>> agrad.eval_shape(agrad.matmul, images, weight)
+    ShapeDtype((1000, 7), 'float32')
+    >>> agrad.eval_shape(agrad.grad(agrad.sum), np.ones(3))
+    ShapeDtype((3,), 'float64')
     """
     function = f.__wrapped__ if isinstance(f, Jitted) else f
     leaves, spec = flatten((args, kwargs))

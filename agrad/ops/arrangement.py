@@ -58,6 +58,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         For an array of another length than the axis.
     TracedValueError
         For an array whose values are not known, in a traced function.
+
+    Examples
+    --------
+    >>> agrad.repeat(np.asarray([1.0, 2.0]), 2)
+    array([1., 1., 2., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.repeat(x, np.asarray([1, 3]))))(np.asarray([1.0, 2.0]))
+    array([1., 3.])
     """
     ndim_of(x, "repeat")
     if axis is None:
@@ -138,6 +145,13 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     ------
     OperandError
         For a negative number.
+
+    Examples
+    --------
+    >>> agrad.tile(np.asarray([1.0, 2.0]), (2,))
+    array([1., 2., 1., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.tile(x, (3,))))(np.asarray([1.0, 2.0]))
+    array([3., 3.])
     """
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
@@ -184,6 +198,13 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
         For as many shifts as axes are not given.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.roll(np.asarray([1.0, 2.0, 3.0]), 1)
+    array([3., 1., 2.])
+    >>> agrad.grad(lambda x: agrad.roll(x, 1)[0])(np.asarray([1.0, 2.0, 3.0]))
+    array([0., 0., 1.])
     """
     ndim = ndim_of(x, "roll")
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
@@ -231,6 +252,14 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.unstack(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    (array([1., 2.]), array([3., 4.]))
+    >>> agrad.grad(lambda x: agrad.sum(agrad.unstack(x)[1]))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[0., 0.],
+           [1., 1.]])
     """
     ndim_of(x, "unstack")
     axis = axis_of(axis, x)
@@ -280,6 +309,13 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
         For a negative ``n``.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.diff(np.asarray([1.0, 4.0, 9.0]))
+    array([3., 5.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.diff(x) ** 2))(np.asarray([1.0, 4.0, 9.0]))
+    array([-6., -4., 10.])
     """
     ndim_of(x, "diff")
     axis = axis_of(axis, x)

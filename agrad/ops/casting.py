@@ -44,6 +44,11 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     -------
     array
         A constant.
+
+    Examples
+    --------
+    >>> agrad.cast(np.asarray([1.5, -2.5]), dtype=agrad.int64, copy=True)
+    array([ 1, -2])
     """
     return xp.astype(x, dtype, copy=copy)
 
@@ -80,6 +85,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     ------
     DtypeError
         For a floating Tensor and a dtype that the standard does not have.
+
+    Examples
+    --------
+    >>> agrad.astype(np.asarray([1.5, -2.5]), agrad.int64)
+    array([ 1, -2])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.astype(x, agrad.float32)))(np.asarray([1.5, -2.5])).dtype
+    dtype('float64')
     """
     if device is not None:
         x = to_device(x, device)
@@ -122,6 +134,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     Returns
     -------
     DType
+
+    Examples
+    --------
+    >>> agrad.result_type(agrad.float32, agrad.float64), agrad.result_type(np.ones(2, dtype=np.float32), 2.0)
+    (agrad.float64, agrad.float32)
     """
     xp = _xp_for(arrays_and_dtypes)
     return as_dtype(xp.result_type(*[_native(value, xp) for value in arrays_and_dtypes]))
@@ -141,6 +158,11 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> agrad.can_cast(agrad.int32, agrad.float64), agrad.can_cast(agrad.float64, agrad.float32)
+    (True, False)
     """
     xp = _xp_for((from_,))
     return bool(xp.can_cast(_native(from_, xp), _native(to, xp)))
@@ -165,6 +187,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     ------
     ValueError
         For a name that is no kind.
+
+    Examples
+    --------
+    >>> agrad.isdtype(agrad.float32, "real floating"), agrad.isdtype(agrad.int8, ("bool", "real floating"))
+    (True, False)
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -237,6 +264,11 @@ def finfo(type: Any, /) -> FInfo:
     ------
     DtypeError
         For any other dtype.
+
+    Examples
+    --------
+    >>> agrad.finfo(agrad.float32).bits, float(agrad.finfo(agrad.float64).eps)
+    (32, 2.220446049250313e-16)
     """
     return _finfo(type) if isinstance(type, DType) else _finfo.__wrapped__(type)
 
@@ -269,6 +301,11 @@ def iinfo(type: Any, /) -> IInfo:
     ------
     DtypeError
         For any other dtype.
+
+    Examples
+    --------
+    >>> agrad.iinfo(agrad.int8).min, agrad.iinfo(agrad.int8).max
+    (-128, 127)
     """
     found, dtype = _limits("iinfo", type)
     return IInfo(int(found.bits), int(found.max), int(found.min), dtype)

@@ -41,7 +41,6 @@ relu = elementwise(
     no_alias=True,
     finite_slopes=True,
     rule_traits={"vjp:x": {"no_alias": True}},
-    doc="Return the positive part of each element; its derivative at 0 is 0.",
 )
 
 
@@ -62,7 +61,6 @@ sigmoid = elementwise(
     lambda g, y: g * (y * (1 - y)),
     forward=_sigmoid,
     no_alias=True,
-    doc="Return the logistic function 1 / (1 + exp(-x)) of each element.",
 )
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -91,6 +89,13 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     Notes
     -----
     D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+
+    Examples
+    --------
+    >>> agrad.gelu(np.asarray([-1.0, 0.0, 1.0]))
+    array([-0.15865525,  0.        ,  0.84134475])
+    >>> agrad.grad(agrad.gelu)(0.0)
+    np.float64(0.5)
     """
     _check_real("gelu", x)
     if approximate:
@@ -185,6 +190,13 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
+    np.float64(1000.6931)
+    >>> agrad.grad(agrad.logsumexp)(np.asarray([0.0, 0.0, np.log(2.0)])).round(4)
+    array([0.25, 0.25, 0.5 ])
     """
     return logsumexp_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -222,6 +234,14 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.softmax(np.asarray([0.0, 0.0, np.log(2.0)]))
+    array([0.25, 0.25, 0.5 ])
+    >>> agrad.jacobian(agrad.softmax)(np.asarray([0.0, 0.0]))
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
     """
     return softmax_p(x, axis=axis_of(axis, x))
 
@@ -263,6 +283,11 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.log_softmax(np.asarray([1.0, 1.0, 1001.0]))
+    array([-1000., -1000.,     0.])
     """
     return log_softmax_p(x, axis=axis_of(axis, x))
 
@@ -302,6 +327,16 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
         For complex logits.
     IndexRangeError
         For a label out of range, where the labels are a NumPy array.
+
+    Examples
+    --------
+    >>> scores, labels = np.asarray([[2.0, 0.0], [0.0, 0.0]]), np.asarray([0, 1])
+    >>> losses, totals = agrad.softmax_cross_entropy(scores, labels)
+    >>> losses.round(4), totals.round(4)
+    (array([0.1269, 0.6931]), array([2.1269, 0.6931]))
+    >>> agrad.grad(lambda x: agrad.sum(agrad.softmax_cross_entropy(x, labels)[0]))(scores).round(4)
+    array([[-0.1192,  0.1192],
+           [ 0.5   , -0.5   ]])
     """
     _check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
@@ -370,6 +405,15 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
         For a label out of range, where the labels are a NumPy array; another library would have to be waited for.
     ValueError
         For another ``reduction``.
+
+    Examples
+    --------
+    >>> scores = np.asarray([[2.0, 0.0], [0.0, 0.0]])
+    >>> round(float(agrad.cross_entropy(scores, np.asarray([0, 1]))), 4)
+    0.41
+    >>> agrad.grad(agrad.cross_entropy)(scores, np.asarray([0, 1])).round(4)
+    array([[-0.0596,  0.0596],
+           [ 0.25  , -0.25  ]])
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
@@ -443,6 +487,15 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     ------
     ShapeError
         For shapes that do not fit.
+
+    Examples
+    --------
+    >>> x, weight, bias = np.asarray([[1.0, 2.0]]), np.asarray([[3.0, 4.0], [5.0, 6.0]]), np.asarray([0.5, 1.0])
+    >>> agrad.linear(x, weight, bias)
+    array([[13.5, 17. ]])
+    >>> agrad.grad(lambda w: agrad.sum(agrad.linear(x, w, bias)))(weight)
+    array([[1., 1.],
+           [2., 2.]])
     """
     return xp.matmul(x, weight) + bias
 

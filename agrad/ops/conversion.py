@@ -107,6 +107,15 @@ def asarray(
         For a backend that cannot be used here.
     DeviceUnavailableError
         For a device that is not there.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    >>> agrad.sum(x**3).backward()
+    >>> x.grad
+    Tensor([3.0, 12.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.asarray(np.asarray([1, 2]), dtype=agrad.float32)
+    Tensor([1.0, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
     if CAPTURED:
         obj = captured(obj)
@@ -271,6 +280,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
         For an object without ``__dlpack__``.
     BufferError
         For memory that cannot be handed over.
+
+    Examples
+    --------
+    >>> array = np.asarray([1.0, 2.0])
+    >>> x = agrad.from_dlpack(array)
+    >>> array[0] = 5.0
+    >>> x
+    Tensor([5.0, 2.0], dtype=float64, backend=numpy, device=cpu)
     """
     if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
         raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")

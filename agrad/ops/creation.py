@@ -51,6 +51,15 @@ def zeros(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.zeros(3)
+    Tensor([0.0, 0.0, 0.0], dtype=float64, backend=numpy, device=cpu)
+    >>> weights = agrad.zeros(2, requires_grad=True)
+    >>> agrad.sum(agrad.exp(weights)).backward()
+    >>> weights.grad
+    Tensor([1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
     return new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
 
@@ -85,6 +94,12 @@ def ones(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.ones((2, 2))
+    Tensor([[1.0, 1.0],
+            [1.0, 1.0]], dtype=float64, backend=numpy, device=cpu)
     """
     return new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
 
@@ -119,6 +134,11 @@ def empty(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.empty((2, 3), dtype=agrad.float32).shape
+    (2, 3)
     """
     return new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
 
@@ -161,6 +181,12 @@ def full(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.full((2, 2), 7.0)
+    Tensor([[7.0, 7.0],
+            [7.0, 7.0]], dtype=float64, backend=numpy, device=cpu)
     """
     shape = _shape(shape)
     if hasattr(fill_value, "shape") or isinstance(fill_value, TracedNumber):
@@ -214,6 +240,13 @@ def arange(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.arange(1.0, 7.0, 2.0)
+    Tensor([1.0, 3.0, 5.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.sum(agrad.arange(5, dtype=agrad.float32))
+    Tensor(10.0, dtype=float32, backend=numpy, device=cpu)
     """
     if stop is None:
         start, stop = 0, start
@@ -265,6 +298,13 @@ def linspace(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.linspace(0.0, 1.0, 5)
+    Tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.linspace(0.0, 1.0, 4, endpoint=False)
+    Tensor([0.0, 0.25, 0.5, 0.75], dtype=float64, backend=numpy, device=cpu)
     """
     start, stop = read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
@@ -322,6 +362,15 @@ def eye(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+
+    Examples
+    --------
+    >>> agrad.eye(2)
+    Tensor([[1.0, 0.0],
+            [0.0, 1.0]], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.eye(2, 3, k=1, dtype=agrad.int64)
+    Tensor([[0, 1, 0],
+            [0, 0, 1]], dtype=int64, backend=numpy, device=cpu)
     """
     return new("eye", (n_rows, n_cols), dtype, device, backend, requires_grad, k=k)
 
@@ -371,6 +420,11 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     -------
     array
         A constant Tensor for a Tensor, else a raw array.
+
+    Examples
+    --------
+    >>> agrad.zeros_like(np.asarray([5.0, 6.0]))
+    array([0., 0.])
     """
     return _filled_like(x, "zeros", (), dtype, device)
 
@@ -392,6 +446,11 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     -------
     array
         A constant Tensor for a Tensor, else a raw array.
+
+    Examples
+    --------
+    >>> agrad.ones_like(np.asarray([5.0, 6.0]))
+    array([1., 1.])
     """
     return _filled_like(x, "ones", (), dtype, device)
 
@@ -413,6 +472,11 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     -------
     array
         A constant Tensor for a Tensor, else a raw array.
+
+    Examples
+    --------
+    >>> agrad.empty_like(np.ones((2, 3), dtype=np.float32)).shape
+    (2, 3)
     """
     return _filled_like(x, "empty", (), dtype, device)
 
@@ -441,6 +505,11 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     ------
     ShapeError
         For a ``fill_value`` of another shape.
+
+    Examples
+    --------
+    >>> agrad.full_like(np.asarray([1.0, 2.0]), 7.0)
+    array([7., 7.])
     """
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
@@ -478,6 +547,13 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
         For an array that has not one axis.
     ValueError
         For another ``indexing``.
+
+    Examples
+    --------
+    >>> x, y = agrad.meshgrid(np.asarray([1.0, 2.0, 3.0]), np.asarray([10.0, 20.0]))
+    >>> x + y
+    array([[11., 12., 13.],
+           [21., 22., 23.]])
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")

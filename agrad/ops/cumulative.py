@@ -45,6 +45,13 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     ------
     ShapeError
         For an axis out of range, or none given for an array of more axes than one.
+
+    Examples
+    --------
+    >>> agrad.cumulative_sum(np.asarray([1.0, 2.0, 3.0]))
+    array([1., 3., 6.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.cumulative_sum(x)))(np.asarray([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
     """
     axis = _running_axis(axis, x, "cumulative_sum")
     return in_dtype(cumulative_sum_p, x, dtype, axis=axis, include_initial=include_initial)
@@ -137,6 +144,13 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     ------
     ShapeError
         For an axis out of range, or none given for an array of more axes than one.
+
+    Examples
+    --------
+    >>> agrad.cumulative_prod(np.asarray([1.0, 2.0, 3.0]))
+    array([1., 2., 6.])
+    >>> agrad.grad(lambda x: agrad.cumulative_prod(x)[-1])(np.asarray([0.0, 2.0, 3.0]))
+    array([6., 0., 0.])
     """
     axis = _running_axis(axis, x, "cumulative_prod")
     return in_dtype(cumulative_prod_p, x, dtype, axis=axis, include_initial=include_initial)

@@ -183,6 +183,16 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     -----
     Derivatives: Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659; M. Giles, "An extended collection of matrix
     derivative results" (2008), section 3.2.
+
+    Examples
+    --------
+    >>> a = np.asarray([[3.0, 0.0], [0.0, 4.0]])
+    >>> u, s, vh = agrad.linalg.svd(a)
+    >>> s
+    array([4., 3.])
+    >>> agrad.grad(lambda a: agrad.sum(agrad.linalg.svd(a)[1]))(a)
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_matrices(x, "svd")
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
@@ -214,6 +224,15 @@ def svdvals(x: Any, /) -> Any:
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> a = np.asarray([[3.0, 0.0], [0.0, 4.0]])
+    >>> agrad.linalg.svdvals(a)
+    array([4., 3.])
+    >>> agrad.grad(lambda a: agrad.linalg.svdvals(a)[0])(a)
+    array([[0., 0.],
+           [0., 1.]])
     """
     check_matrices(x, "svdvals")
     return svd_p(x, full_matrices=False)[1] if differentiated(x) else svdvals_p(x)
@@ -311,6 +330,17 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     -----
     Derivatives: S. F. Walter and L. Lehmann (2018), arXiv:1009.6112; of wide matrices D. A. O. Roberts and L. R.
     Roberts (2020), arXiv:2009.10071.
+
+    Examples
+    --------
+    >>> a = np.asarray([[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = agrad.linalg.qr(a)
+    >>> agrad.abs(r).round(6)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    >>> agrad.grad(lambda a: agrad.abs(agrad.linalg.qr(a)[1][0, 0]))(a).round(6)
+    array([[0.6, 0. ],
+           [0.8, 0. ]])
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):
@@ -389,6 +419,17 @@ def lu(x: Any, /) -> LUResult:
     As ``torch.linalg.lu`` and ``jax.scipy.linalg.lu``. Derivatives: F. R. de Hoog, R. S. Anderssen and M. A. Lukas,
     "Differentiation of matrix functionals using triangular factorization" (2011), and the same for the rows or columns
     beyond the square part.
+
+    Examples
+    --------
+    >>> p, l, u = agrad.linalg.lu(np.asarray([[1.0, 2.0], [4.0, 2.0]]))
+    >>> l, u
+    (array([[1.  , 0.  ],
+           [0.25, 1.  ]]), array([[4. , 2. ],
+           [0. , 1.5]]))
+    >>> agrad.grad(lambda a: agrad.linalg.lu(a)[2][1, 1])(np.asarray([[1.0, 2.0], [4.0, 2.0]]))
+    array([[-0.5  ,  1.   ],
+           [ 0.125, -0.25 ]])
     """
     check_matrices(x, "lu")
     return LUResult(*lu_p(x))

@@ -6,6 +6,7 @@ from typing import Any
 
 from agrad.engine import notation
 from agrad.engine.notation import PrimitiveFunction
+from agrad.ops.examples import EXAMPLES
 from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
 from agrad.registry import public as publish
@@ -41,9 +42,11 @@ def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
 def elementwise(name: str, *rules: Callable[..., Any] | None, public: bool = True, **how: Any) -> PrimitiveFunction:
     """Make and publish an operation on each element; see ``agrad.elementwise``.
 
-    ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py``, or in ``doc``.
+    ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py`` and its examples
+    in ``examples.py``, or both in ``doc``.
     """
-    how.setdefault("doc", SENTENCES.get(name))
+    if name in SENTENCES:
+        how["doc"] = f"{SENTENCES[name]}\n\nExamples\n--------{EXAMPLES[name]}"
     operation = notation.elementwise(name, *rules, **how)
     file_primitive(operation.primitive)
     return publish(operation) if public else operation

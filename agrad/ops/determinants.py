@@ -169,6 +169,15 @@ def det(x: Any, /) -> Any:
     ------
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> agrad.linalg.det(a).round(6)
+    np.float64(16.0)
+    >>> agrad.grad(agrad.linalg.det)(a).round(6)
+    array([[ 5., -2.],
+           [-2.,  4.]])
     """
     check_matrices(x, "det", square=True)
     return det_p(x)
@@ -221,6 +230,16 @@ def slogdet(x: Any, /) -> SlogdetResult:
     ------
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> sign, logarithm = agrad.linalg.slogdet(-a)
+    >>> float(sign), round(float(logarithm), 6)
+    (1.0, 2.772589)
+    >>> agrad.grad(lambda a: agrad.linalg.slogdet(a)[1])(a).round(6)
+    array([[ 0.3125, -0.125 ],
+           [-0.125 ,  0.25  ]])
     """
     check_matrices(x, "slogdet", square=True)
     return SlogdetResult(*slogdet_p(x))
@@ -249,6 +268,15 @@ def logdet(x: Any, /) -> Any:
     Notes
     -----
     As ``torch.logdet``. It is made of ``slogdet``: nothing overflows, and the gradient is the transposed inverse.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> agrad.linalg.logdet(a).round(6)
+    np.float64(2.772589)
+    >>> agrad.grad(agrad.linalg.logdet)(a).round(6)
+    array([[ 0.3125, -0.125 ],
+           [-0.125 ,  0.25  ]])
     """
     check_matrices(x, "logdet", square=True)
     sign, size = slogdet_p(x)
@@ -310,6 +338,16 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     -----
     Derivatives: G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
     problems whose variables separate" (1973), equation 4.12.
+
+    Examples
+    --------
+    >>> a = np.asarray([[1.0, 2.0], [2.0, 4.0]])
+    >>> agrad.linalg.pinv(a).round(6)
+    array([[0.04, 0.08],
+           [0.08, 0.16]])
+    >>> agrad.grad(lambda a: agrad.linalg.pinv(a)[0, 0])(np.asarray([[2.0], [1.0]])).round(6)
+    array([[-0.12],
+           [-0.16]])
     """
     check_matrices(x, "pinv")
     if isinstance(rtol, Tensor):
@@ -352,6 +390,11 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> agrad.linalg.matrix_rank(np.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    np.int64(1)
     """
     check_matrices(x, "matrix_rank")
     return matrix_rank_p(x, rtol=rtol)

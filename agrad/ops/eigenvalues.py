@@ -91,6 +91,16 @@ def eigh(x: Any, /) -> EighResult:
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 3.1; of complex
     matrices C. Boeddeker et al. (2017), arXiv:1701.00392.
+
+    Examples
+    --------
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> values, vectors = agrad.linalg.eigh(a)
+    >>> values.round(6)
+    array([1., 3.])
+    >>> agrad.grad(lambda a: agrad.linalg.eigh(a)[0][1])(a).round(6)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
     """
     check_matrices(x, "eigh", square=True)
     return EighResult(*eigh_p(x, upper=False))
@@ -123,6 +133,15 @@ def eigvalsh(x: Any, /) -> Any:
     ------
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> agrad.linalg.eigvalsh(a).round(6)
+    array([1., 3.])
+    >>> agrad.grad(lambda a: agrad.linalg.eigvalsh(a)[1])(a).round(6)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
     """
     check_matrices(x, "eigvalsh", square=True)
     return eigh_p(x, upper=False)[0] if differentiated(x) else eigvalsh_p(x)
@@ -186,6 +205,15 @@ def eig(x: Any, /) -> EighResult:
     Notes
     -----
     Derivatives: C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.2.
+
+    Examples
+    --------
+    >>> values, vectors = agrad.linalg.eig(np.asarray([[0.0, 1.0], [-4.0, 0.0]]))
+    >>> agrad.imag(values).round(6)
+    array([ 2., -2.])
+    >>> agrad.grad(lambda a: agrad.sum(agrad.abs(agrad.linalg.eig(a)[0])))(np.diag([3.0, 2.0]))
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_matrices(x, "eig", square=True)
     return EighResult(*eig_p(x))
@@ -213,6 +241,14 @@ def eigvals(x: Any, /) -> Any:
         For matrices that are not square.
     MissingFunctionError
         Where the array library has neither.
+
+    Examples
+    --------
+    >>> agrad.imag(agrad.linalg.eigvals(np.asarray([[0.0, 1.0], [-4.0, 0.0]]))).round(6)
+    array([ 2., -2.])
+    >>> agrad.grad(lambda a: agrad.real(agrad.linalg.eigvals(a)[0]))(np.diag([3.0, 2.0]))
+    array([[1., 0.],
+           [0., 0.]])
     """
     check_matrices(x, "eigvals", square=True)
     return eig_p(x)[0] if isinstance(x, Tensor) else linalg_word(backend_of(x).xp, "eigvals")(x)

@@ -191,6 +191,11 @@ def sign(x: Any, /) -> Any:
     -------
     array
         Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> agrad.sign(np.asarray([-2.0, 0.0, 3.0]))
+    array([-1.,  0.,  1.])
     """
     return (complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else sign_p)(x)
 
@@ -368,6 +373,14 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     ------
     ShapeError
         If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> x = np.asarray([1.0, 2.0, 3.0])
+    >>> agrad.where(x > 1.5, x**2, 0.0)
+    array([0., 4., 9.])
+    >>> agrad.elementwise_grad(lambda x: agrad.where(x > 1.5, x**2, 0.0))(x)
+    array([0., 4., 6.])
     """
     return where_p(*array_arguments("where", condition, x1, x2))
 
@@ -423,6 +436,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     ------
     ShapeError
         If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> agrad.clip(np.asarray([-2.0, 0.5, 3.0]), 0.0, 1.0)
+    array([0. , 0.5, 1. ])
+    >>> agrad.elementwise_grad(lambda x: agrad.clip(x, 0.0, 1.0))(np.asarray([-2.0, 0.5, 3.0]))
+    array([0., 1., 0.])
     """
     if _is_range(x, min, max):
         return between(x, low=min, high=max)

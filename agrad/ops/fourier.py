@@ -135,6 +135,14 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+    >>> agrad.fft.fft(x + 0j)
+    array([ 5.+0.j,  1.+0.j, -3.+0.j,  1.+0.j])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.abs(agrad.fft.fft(x + 0j)) ** 2))(x)
+    array([ 8., 16.,  0., 16.])
     """
     return _one_axis(fft_p, x, n, axis, norm)
 
@@ -165,6 +173,14 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([1.0, 2.0, 0.0, 2.0]) + 0j
+    >>> agrad.fft.ifft(agrad.fft.fft(x))
+    array([1.+0.j, 2.+0.j, 0.+0.j, 2.+0.j])
+    >>> agrad.grad(lambda x: agrad.real(agrad.fft.ifft(x)[0]))(x)
+    array([0.25+0.j, 0.25+0.j, 0.25+0.j, 0.25+0.j])
     """
     return _one_axis(ifft_p, x, n, axis, norm)
 
@@ -195,6 +211,14 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+    >>> agrad.fft.rfft(x)
+    array([ 5.+0.j,  1.+0.j, -3.+0.j])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.abs(agrad.fft.rfft(x)) ** 2))(x)
+    array([ 6., 16.,  2., 16.])
     """
     return _one_axis(rfft_p, x, n, axis, norm)
 
@@ -225,6 +249,13 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> agrad.fft.irfft(agrad.fft.rfft(np.asarray([1.0, 2.0, 0.0])), n=3).round(6)
+    array([1., 2., 0.])
+    >>> agrad.grad(lambda x: agrad.fft.irfft(x + 0j)[0])(np.asarray([1.0, 2.0, 0.0]))
+    array([0.25, 0.5 , 0.25])
     """
     return _from_half(x, n, axis, norm, "fft.irfft")
 
@@ -255,6 +286,11 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> agrad.fft.hfft(np.asarray([1.0, 2.0, 3.0]) + 0j)
+    array([ 8., -2.,  0., -2.])
     """
     ndim_of(x, "fft.hfft")
     # the transform of the conjugate goes the other way
@@ -287,6 +323,11 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> agrad.fft.ihfft(np.asarray([1.0, 2.0, 0.0, 2.0]))
+    array([ 1.25-0.j,  0.25-0.j, -0.75-0.j])
     """
     inverse = INVERSE_NORM[_norm(norm, "fft.ihfft")]
     return conj(_one_axis(rfft_p, x, n, axis, inverse, "fft.ihfft"))
@@ -320,6 +361,16 @@ def fftn(
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.fft.fftn(x + 0j)
+    array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.abs(agrad.fft.fftn(x + 0j)) ** 2))(x)
+    array([[ 8., 16.],
+           [24., 32.]])
     """
     return _several_axes(fftn_p, x, s, axes, norm)
 
@@ -352,6 +403,16 @@ def ifftn(
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]]) + 0j
+    >>> agrad.fft.ifftn(agrad.fft.fftn(x))
+    array([[1.+0.j, 2.+0.j],
+           [3.+0.j, 4.+0.j]])
+    >>> agrad.grad(lambda x: agrad.real(agrad.fft.ifftn(x)[0, 0]))(x)
+    array([[0.25+0.j, 0.25+0.j],
+           [0.25+0.j, 0.25+0.j]])
     """
     return _several_axes(ifftn_p, x, s, axes, norm)
 
@@ -384,6 +445,16 @@ def rfftn(
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.fft.rfftn(x)
+    array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.abs(agrad.fft.rfftn(x)) ** 2))(x)
+    array([[ 8., 16.],
+           [24., 32.]])
     """
     return _several_axes(rfftn_p, x, s, axes, norm)
 
@@ -416,6 +487,13 @@ def irfftn(
         For a length below 1 or an axis out of range.
     OperandError
         For another ``norm``.
+
+    Examples
+    --------
+    >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> agrad.fft.irfftn(agrad.fft.rfftn(x))
+    array([[1., 2.],
+           [3., 4.]])
     """
     chosen, sizes = _sizes(x, s, axes, "fft.irfftn", half=True)
     lengths = dict(zip(chosen, [*sizes[:-1], sizes[-1] // 2 + 1], strict=True))

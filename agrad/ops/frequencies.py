@@ -32,6 +32,11 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.fft.fftshift(np.asarray([0.0, 1.0, -2.0, -1.0]))
+    array([-2., -1.,  0.,  1.])
     """
     chosen = axes_of(axes, x)
     return roll(x, tuple([x.shape[axis] // 2 for axis in chosen]), axis=chosen)
@@ -57,6 +62,11 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.fft.ifftshift(np.asarray([-2.0, -1.0, 0.0, 1.0]))
+    array([ 0.,  1., -2., -1.])
     """
     chosen = axes_of(axes, x)
     return roll(x, tuple([-(x.shape[axis] // 2) for axis in chosen]), axis=chosen)
@@ -99,6 +109,11 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     ------
     ShapeError
         For a length below 1.
+
+    Examples
+    --------
+    >>> agrad.fft.fftfreq(4, d=0.5)
+    Tensor([0.0, 0.5, -1.0, -0.5], dtype=float64, backend=numpy, device=cpu)
     """
     return _frequencies("fftfreq", n, d, dtype, device)
 
@@ -127,5 +142,10 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     ------
     ShapeError
         For a length below 1.
+
+    Examples
+    --------
+    >>> agrad.fft.rfftfreq(4, d=0.5)
+    Tensor([0.0, 0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
     return _frequencies("rfftfreq", n, d, dtype, device)

@@ -244,6 +244,13 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
         For indices of another dtype.
     MixedBackendsError
         For indices of another library.
+
+    Examples
+    --------
+    >>> agrad.take(np.asarray([10.0, 20.0, 30.0]), np.asarray([2, 0, 2]))
+    array([30., 10., 30.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.take(x, np.asarray([2, 0, 2]))))(np.asarray([10.0, 20.0, 30.0]))
+    array([1., 0., 2.])
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
@@ -316,6 +323,16 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
         For indices of another number of axes or dtype.
     MixedBackendsError
         For indices of another library.
+
+    Examples
+    --------
+    >>> x, order = np.asarray([[3.0, 1.0], [2.0, 4.0]]), np.asarray([[1], [0]])
+    >>> agrad.take_along_axis(x, order, axis=1)
+    array([[1.],
+           [2.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.take_along_axis(x, order, axis=1)))(x)
+    array([[0., 1.],
+           [1., 0.]])
     """
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)

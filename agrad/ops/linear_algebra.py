@@ -56,6 +56,15 @@ def outer(x1: Any, x2: Any, /) -> Any:
     ------
     ShapeError
         For arrays that have not one axis.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])
+    >>> agrad.linalg.outer(x, y)
+    array([[3., 4.],
+           [6., 8.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.linalg.outer(x, y)))(x)
+    array([7., 7.])
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
@@ -129,6 +138,14 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         For lengths that do not match, and arrays of no axes.
     OperandError
         For a number.
+
+    Examples
+    --------
+    >>> a, x = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
+    >>> agrad.matmul(a, x)
+    array([21., 43.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.matmul(a, x)))(x)
+    array([4., 6.])
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
@@ -167,6 +184,15 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> agrad.tril(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 0.],
+           [3., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.tril(x, k=-1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[0., 0.],
+           [6., 0.]])
     """
     return xp.tril(x, k=k)
 
@@ -187,6 +213,15 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> agrad.triu(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [0., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.triu(x, k=1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[0., 4.],
+           [0., 0.]])
     """
     return xp.triu(x, k=k)
 
@@ -232,6 +267,14 @@ def solve(x1: Any, x2: Any, /) -> Any:
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.3.1.
+
+    Examples
+    --------
+    >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
+    >>> agrad.linalg.solve(a, b).round(6)
+    array([1., 1.])
+    >>> agrad.grad(lambda b: agrad.sum(agrad.linalg.solve(a, b)))(b).round(6)
+    array([0.4, 0.2])
     """
     check_matrices(x1, "solve", square=True)
     return on_columns(lambda columns: solve_p(x1, columns), x2, x1.shape[-1], "solve")
@@ -311,6 +354,16 @@ def inv(xp: Any, x: Any, /) -> Any:
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.2.3.
+
+    Examples
+    --------
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 1.0]])
+    >>> agrad.linalg.inv(a).round(6)
+    array([[ 1., -1.],
+           [-1.,  2.]])
+    >>> agrad.grad(lambda a: agrad.linalg.trace(agrad.linalg.inv(a)))(a).round(6)
+    array([[-2.,  3.],
+           [ 3., -5.]])
     """
     return xp.linalg.inv(x)
 
@@ -356,6 +409,16 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     Notes
     -----
     Derivatives: I. Murray, "Differentiation of the Cholesky decomposition" (2016), arXiv:1602.07527.
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> agrad.linalg.cholesky(a)
+    array([[2., 0.],
+           [1., 2.]])
+    >>> agrad.grad(lambda a: agrad.linalg.cholesky(a)[0, 0])(a)
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     return xp.linalg.cholesky(x, upper=upper)
 

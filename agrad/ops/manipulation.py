@@ -70,6 +70,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     ------
     ShapeError
         For a shape of another size.
+
+    Examples
+    --------
+    >>> agrad.reshape(np.asarray([1.0, 2.0, 3.0, 4.0]), (2, -1))
+    array([[1., 2.],
+           [3., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.reshape(x, (2, 2))[0]))(np.asarray([1.0, 2.0, 3.0, 4.0]))
+    array([1., 1., 0., 0.])
     """
     out = reshape_p(x, shape=resolve_reshape(shape, math.prod(shape_of(x, "reshape"))))
     return no_view(out) if copy else out
@@ -114,6 +122,11 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     ------
     ShapeError
         For axes that are no permutation.
+
+    Examples
+    --------
+    >>> agrad.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
     """
     return permute_dims_p(x, axes=_permutation(axes, x))
 
@@ -133,6 +146,13 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     -------
     array
         Of shape (..., n, m).
+
+    Examples
+    --------
+    >>> agrad.matrix_transpose(np.asarray([[1, 2, 3], [4, 5, 6]]))
+    array([[1, 4],
+           [2, 5],
+           [3, 6]])
     """
     return xp.matrix_transpose(x)
 
@@ -163,6 +183,11 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
         For axes that are not distinct, or more sources than destinations.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     ndim = ndim_of(x, "moveaxis")
     sources = [normalize_axis(a, ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
@@ -220,6 +245,15 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     ------
     ShapeError
         If the array does not broadcast to the shape.
+
+    Examples
+    --------
+    >>> agrad.broadcast_to(np.asarray([1.0, 2.0]), (3, 2))
+    array([[1., 2.],
+           [1., 2.],
+           [1., 2.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.broadcast_to(x, (3, 2))))(np.asarray([1.0, 2.0]))
+    array([3., 3.])
     """
     ndim_of(x, "broadcast_to")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -246,6 +280,16 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     ------
     ShapeError
         If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> x, y = agrad.broadcast_arrays(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
+    >>> x
+    array([[1., 2.],
+           [1., 2.]])
+    >>> y
+    array([[10., 10.],
+           [20., 20.]])
     """
     shape = broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
@@ -270,6 +314,12 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.expand_dims(np.asarray([1.0, 2.0]), axis=1)
+    array([[1.],
+           [2.]])
     """
     if type(axis) is int and hasattr(x, "shape"):
         old = tuple(x.shape)
@@ -303,6 +353,11 @@ def squeeze(x: Any, /, axis: Any) -> Any:
         For an axis of another length.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.squeeze(np.ones((2, 1, 3)), axis=1).shape
+    (2, 3)
     """
     axes = normalize_axes(axis, ndim_of(x, "squeeze"))
     wrong = [a for a in axes if x.shape[a] != 1]
@@ -357,6 +412,14 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
         Where other lengths differ, or for no arrays.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([1.0, 2.0]), np.asarray([3.0])
+    >>> agrad.concat([x, y])
+    array([1., 2., 3.])
+    >>> agrad.grad(lambda x, y: agrad.sum(agrad.concat([x, y]) ** 2), argnums=(0, 1))(x, y)
+    (array([2., 4.]), array([6.]))
     """
     found, shapes = _arrays_of(arrays, "concat")
     if axis is None:
@@ -400,6 +463,14 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
         For arrays of different shapes, or no arrays.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.stack([np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])], axis=1)
+    array([[1., 3.],
+           [2., 4.]])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.stack([x, x**2])))(np.asarray([1.0, 2.0]))
+    array([3., 5.])
     """
     found, shapes = _arrays_of(arrays, "stack")
     if shapes.count(shapes[0]) != len(shapes):
@@ -441,5 +512,13 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.flip(np.asarray([[1, 2], [3, 4]]), axis=0)
+    array([[3, 4],
+           [1, 2]])
+    >>> agrad.grad(lambda x: agrad.flip(x)[0])(np.asarray([1.0, 2.0, 3.0]))
+    array([0., 0., 1.])
     """
     return flip_p(x, axis=_flip_axes(axis, x))

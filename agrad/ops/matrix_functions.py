@@ -122,6 +122,15 @@ def matrix_exp(x: Any, /) -> Any:
     As ``torch.linalg.matrix_exp`` and ``jax.scipy.linalg.expm``. N. J. Higham, "The scaling and squaring method for the
     matrix exponential revisited" (2005), with degree 13 for every matrix. A derivative is the exponential of matrices
     of twice the size: R. Mathias, "A chain rule for matrix functions and applications" (1996).
+
+    Examples
+    --------
+    >>> a = np.asarray([[0.0, 1.0], [0.0, 0.0]])
+    >>> agrad.linalg.matrix_exp(a)
+    array([[1., 1.],
+           [0., 1.]])
+    >>> agrad.grad(lambda t: agrad.linalg.matrix_exp(t * a)[0, 1])(2.0)
+    np.float64(1.0)
     """
     check_matrices(x, "matrix_exp", square=True)
     return matrix_exp_p(x)

@@ -98,6 +98,14 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         For an order that is not a number.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> x = np.asarray([3.0, 4.0])
+    >>> agrad.linalg.vector_norm(x), agrad.linalg.vector_norm(x, ord=1)
+    (np.float64(5.0), np.float64(7.0))
+    >>> agrad.grad(agrad.linalg.vector_norm)(x).round(6)
+    array([0.6, 0.8])
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:
@@ -136,6 +144,15 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         For another order.
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> a = np.asarray([[3.0, 0.0], [0.0, 4.0]])
+    >>> agrad.linalg.matrix_norm(a), agrad.linalg.matrix_norm(a, ord=2)
+    (np.float64(5.0), np.float64(4.0))
+    >>> agrad.grad(agrad.linalg.matrix_norm)(a)
+    array([[0.6, 0. ],
+           [0. , 0.8]])
     """
     check_matrices(x, "matrix_norm")
     if ord == "fro":

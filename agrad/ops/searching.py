@@ -34,6 +34,11 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     -------
     array
         Integers, a constant.
+
+    Examples
+    --------
+    >>> agrad.argmax(np.asarray([[1.0, 5.0, 2.0], [7.0, 0.0, 7.0]]), axis=1)
+    array([1, 0])
     """
     return xp.argmax(x, axis=axis, keepdims=keepdims)
 
@@ -58,6 +63,11 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     -------
     array
         Integers, a constant.
+
+    Examples
+    --------
+    >>> agrad.argmin(np.asarray([[1.0, 5.0, 2.0], [7.0, 0.0, 7.0]]), axis=1)
+    array([0, 1])
     """
     return xp.argmin(x, axis=axis, keepdims=keepdims)
 
@@ -104,6 +114,11 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.all(np.asarray([[True, True], [True, False]]), axis=1)
+    array([ True, False])
     """
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -135,6 +150,11 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.any(np.asarray([[False, True], [False, False]]), axis=1)
+    array([ True, False])
     """
     return any_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -166,6 +186,11 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.count_nonzero(np.asarray([[1, 0, 2], [0, 0, 3]]), axis=1)
+    array([2, 1])
     """
     return count_nonzero_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -192,6 +217,11 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
         For an array of no axes.
     TracedValueError
         In a traced function or under ``vmap``, as values decide the result's shape.
+
+    Examples
+    --------
+    >>> agrad.nonzero(np.asarray([0.0, 3.0, 0.0, 5.0]))
+    (array([1, 3]),)
     """
     if not ndim_of(x, "nonzero"):
         raise ShapeError("nonzero takes an array of one dimension or more; reshape it to (1,) first")
@@ -245,6 +275,13 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         For an ``x1`` that has not one axis.
     OperandError
         For another ``side``.
+
+    Examples
+    --------
+    >>> agrad.searchsorted(np.asarray([1.0, 2.0, 4.0]), np.asarray([0.5, 2.0, 3.0, 9.0]))
+    array([0, 1, 2, 3])
+    >>> agrad.searchsorted(np.asarray([1.0, 2.0, 4.0]), np.asarray([2.0]), side="right")
+    array([2])
     """
     if side not in ("left", "right"):
         raise OperandError(f"searchsorted: side is 'left' or 'right', not {side!r}")

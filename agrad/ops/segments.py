@@ -78,6 +78,14 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
         For a negative number of segments.
     MixedBackendsError
         For ids of another library.
+
+    Examples
+    --------
+    >>> values, segments = np.asarray([1.0, 4.0, 2.0]), np.asarray([0, 0, 1])
+    >>> agrad.segment_sum(values, segments, 2)
+    array([5., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.segment_sum(x, segments, 2) ** 2))(values)
+    array([10., 10.,  4.])
     """
     ids, count = _arguments("segment_sum", values, ids, num_segments)
     return _summed(values, ids, count)
@@ -118,6 +126,14 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     Notes
     -----
     A segmented scan of pairwise products: Hillis and Steele, Data parallel algorithms, 1986.
+
+    Examples
+    --------
+    >>> values, segments = np.asarray([3.0, 4.0, 2.0]), np.asarray([0, 0, 1])
+    >>> agrad.segment_prod(values, segments, 2)
+    array([12.,  2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.segment_prod(x, segments, 2)))(values)
+    array([4., 3., 1.])
     """
     ids, count = _arguments("segment_prod", values, ids, num_segments)
     n, ndim = values.shape[0], len(values.shape)
@@ -168,6 +184,14 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
         For a negative number of segments.
     MixedBackendsError
         For ids of another library.
+
+    Examples
+    --------
+    >>> values, segments = np.asarray([1.0, 4.0, 2.0]), np.asarray([0, 0, 1])
+    >>> agrad.segment_max(values, segments, 2)
+    array([4., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.segment_max(x, segments, 2)))(values)
+    array([0., 1., 1.])
     """
     return _extreme("segment_max", values, ids, num_segments, True)
 
@@ -204,6 +228,14 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
         For a negative number of segments.
     MixedBackendsError
         For ids of another library.
+
+    Examples
+    --------
+    >>> values, segments = np.asarray([1.0, 4.0, 2.0]), np.asarray([0, 0, 1])
+    >>> agrad.segment_min(values, segments, 2)
+    array([1., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.segment_min(x, segments, 2)))(values)
+    array([1., 0., 1.])
     """
     return _extreme("segment_min", values, ids, num_segments, False)
 

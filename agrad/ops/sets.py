@@ -85,6 +85,14 @@ def unique_all(x: Any, /) -> UniqueAll:
         Named tuple: the distinct elements (``values``), the first place of each in the flattened ``x`` (``indices``),
         the place in ``values`` of each element of ``x`` (``inverse_indices``), and the number of times that each occurs
         (``counts``).
+
+    Examples
+    --------
+    >>> found = agrad.unique_all(np.asarray([3, 1, 3]))
+    >>> found.values, found.indices
+    (array([1, 3]), array([1, 0]))
+    >>> found.inverse_indices, found.counts
+    (array([1, 0, 1]), array([1, 2]))
     """
     return _taken(x) or UniqueAll(*unique_all_p(x))
 
@@ -104,6 +112,11 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     -------
     UniqueCounts
         Named tuple: ``values`` and ``counts``, of one axis.
+
+    Examples
+    --------
+    >>> agrad.unique_counts(np.asarray([3, 1, 3]))
+    UniqueCounts(values=array([1, 3]), counts=array([1, 2]))
     """
     found = _taken(x)
     return UniqueCounts(*unique_counts_p(x)) if found is None else UniqueCounts(found.values, found.counts)
@@ -124,6 +137,11 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     -------
     UniqueInverse
         Named tuple: ``values``, of one axis, and ``inverse_indices``, of the shape of ``x``.
+
+    Examples
+    --------
+    >>> agrad.unique_inverse(np.asarray([3, 1, 3]))
+    UniqueInverse(values=array([1, 3]), inverse_indices=array([1, 0, 1]))
     """
     found = _taken(x)
     return UniqueInverse(*unique_inverse_p(x)) if found is None else UniqueInverse(found.values, found.inverse_indices)
@@ -142,6 +160,13 @@ def unique_values(x: Any, /) -> Any:
     -------
     array
         Of one axis. The first of equal elements gets the cotangent.
+
+    Examples
+    --------
+    >>> agrad.unique_values(np.asarray([3, 1, 3]))
+    array([1, 3])
+    >>> agrad.grad(lambda x: agrad.sum(agrad.unique_values(x)))(np.asarray([3.0, 1.0, 3.0]))
+    array([1., 1., 0.])
     """
     found = _taken(x)
     return unique_values_p(x) if found is None else found.values
@@ -184,5 +209,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     -------
     array
         Of the shape of ``x1``: booleans, a constant.
+
+    Examples
+    --------
+    >>> agrad.isin(np.asarray([1, 2, 3]), np.asarray([3, 1]))
+    array([ True, False,  True])
     """
     return isin_p(*array_arguments("isin", x1, x2), invert=invert)

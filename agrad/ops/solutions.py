@@ -62,6 +62,16 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     The names are those of ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an
     error, or a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
     results" (2008), section 2.3.1.
+
+    Examples
+    --------
+    >>> a, b = np.asarray([[2.0, 0.0], [1.0, 1.0]]), np.asarray([[4.0], [3.0]])
+    >>> agrad.linalg.solve_triangular(a, b, lower=True)
+    array([[2.],
+           [1.]])
+    >>> agrad.grad(lambda b: agrad.linalg.solve_triangular(a, b, lower=True)[1, 0])(b)
+    array([[-0.5],
+           [ 1. ]])
     """
     check_matrices(a, "solve_triangular", square=True)
     if trans not in (0, 1, 2, "N", "T", "C"):
@@ -107,6 +117,15 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     Notes
     -----
     ``upper`` is that of ``cholesky`` and of ``torch.cholesky_solve``, which takes ``b`` first.
+
+    Examples
+    --------
+    >>> a, b = np.asarray([[4.0, 2.0], [2.0, 5.0]]), np.asarray([8.0, 8.0])
+    >>> factor = agrad.linalg.cholesky(a)
+    >>> agrad.linalg.cholesky_solve(factor, b)
+    array([1.5, 1. ])
+    >>> agrad.grad(lambda b: agrad.linalg.cholesky_solve(factor, b)[0])(b)
+    array([ 0.3125, -0.125 ])
     """
     check_matrices(c, "cholesky_solve", square=True)
     t = (triu if upper else tril)(c)
@@ -190,6 +209,14 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     where ``a`` has not full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra,
     "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973),
     equation 4.12.
+
+    Examples
+    --------
+    >>> a, b = np.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.asarray([1.0, 2.0, 4.0])
+    >>> agrad.linalg.lstsq(a, b).solution.round(4)
+    array([0.8333, 1.5   ])
+    >>> agrad.grad(lambda b: agrad.linalg.lstsq(a, b).solution[0])(b).round(4)
+    array([ 0.8333,  0.3333, -0.1667])
     """
     check_matrices(a, "lstsq")
     if rcond is not None and rtol is not None:

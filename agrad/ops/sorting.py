@@ -40,6 +40,13 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.argsort(np.asarray([3.0, 1.0, 2.0]))
+    array([1, 2, 0])
+    >>> agrad.argsort(np.asarray([3.0, 1.0, 2.0]), descending=True)
+    array([0, 2, 1])
     """
     return argsort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
 
@@ -89,6 +96,13 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.sort(np.asarray([3.0, 1.0, 2.0]))
+    array([1., 2., 3.])
+    >>> agrad.grad(lambda x: agrad.sort(x)[0])(np.asarray([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
     """
     return sort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
 
@@ -123,6 +137,14 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
         For a negative ``k``, or one that exceeds the length of the axis.
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> values, indices = agrad.topk(np.asarray([3.0, 1.0, 2.0]), 2)
+    >>> values, indices
+    (array([3., 2.]), array([0, 2]))
+    >>> agrad.grad(lambda x: agrad.sum(agrad.topk(x, 2)[0]))(np.asarray([3.0, 1.0, 2.0]))
+    array([1., 0., 1.])
     """
     axis, k = axis_of(axis, x), as_int(k)
     if not 0 <= k <= x.shape[axis]:

@@ -70,6 +70,13 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.sum(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=0)
+    array([ 8., 12.])
+    >>> agrad.grad(agrad.sum)(np.asarray([1.0, 7.0]))
+    array([1., 1.])
     """
     if dtype is None:
         return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
@@ -108,6 +115,13 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.mean(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=0)
+    array([4., 6.])
+    >>> agrad.grad(agrad.mean)(np.asarray([1.0, 7.0]))
+    array([0.5, 0.5])
     """
     return mean_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -183,6 +197,13 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.prod(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=1)
+    array([ 5., 49.])
+    >>> agrad.grad(agrad.prod)(np.asarray([0.0, 2.0, 3.0]))
+    array([6., 0., 0.])
     """
     return in_dtype(prod_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -242,6 +263,13 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.max(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=1)
+    array([5., 7.])
+    >>> agrad.grad(agrad.max)(np.asarray([1.0, 7.0, 7.0]))
+    array([0. , 0.5, 0.5])
     """
     return max_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -270,6 +298,13 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.min(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=1)
+    array([1., 7.])
+    >>> agrad.grad(agrad.min)(np.asarray([1.0, 1.0, 7.0]))
+    array([0.5, 0.5, 0. ])
     """
     return min_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -346,6 +381,13 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.var(np.asarray([1.0, 3.0]), correction=1)
+    np.float64(2.0)
+    >>> agrad.grad(agrad.var)(np.asarray([1.0, 3.0]))
+    array([-1.,  1.])
     """
     return var_p(x, axis=axes_of(axis, x), correction=correction, keepdims=keepdims)
 
@@ -376,5 +418,12 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.std(np.asarray([1.0, 3.0]))
+    np.float64(1.0)
+    >>> agrad.grad(agrad.std)(np.asarray([1.0, 3.0]))
+    array([-0.5,  0.5])
     """
     return length(var(x, axis=axis, correction=correction, keepdims=keepdims))

@@ -51,6 +51,14 @@ def to(x: Any, where: Any, /) -> Any:
         For a backend that is not installed.
     DeviceUnavailableError
         For a device that is not there.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0])
+    >>> agrad.to(x, "array_api_strict").backend
+    'array_api_strict'
+    >>> agrad.grad(lambda x: agrad.sum(agrad.to(x, "array_api_strict") ** 2))(x)
+    Tensor([2.0, 4.0], dtype=float64, backend=numpy, device=cpu)
     """
     ndim_of(x, "to")
     raw = raw_of(x)
@@ -87,6 +95,12 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     ------
     DeviceUnavailableError
         For a device that is not there.
+
+    Examples
+    --------
+    >>> x = agrad.to_device(agrad.asarray([1.0, 2.0]), "cpu")
+    >>> x.device
+    'cpu'
     """
     ndim_of(x, "to_device")
     raw = raw_of(x)

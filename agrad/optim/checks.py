@@ -7,7 +7,13 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import TracedNumber, host_call
-from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError
+from agrad.errors import (
+    ConfigurationError,
+    DtypeError,
+    MixedBackendsError,
+    NotDifferentiableError,
+    OperandError,
+)
 from agrad.nn.module import Module
 
 
@@ -77,3 +83,18 @@ def choice(what: str, name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
         raise ConfigurationError(f"{what}: {name} is {' or '.join(map(repr, choices))}, not {value!r}")
     return value
+
+
+def refuse_other(name: str, i: int, tensor: agrad.Tensor, what: str, raw: Any) -> None:
+    """Raise an error if an array has another backend or dtype than its parameter."""
+    remedy = "forget it with zero_grad()" if what == "gradient" else "make a new optimizer after moving or casting"
+    if type(raw) is not type(tensor.data) and agrad.asarray(raw).backend != tensor.backend:
+        raise MixedBackendsError(
+            f"{name}: the {what} of parameter {i} is on {agrad.asarray(raw).backend}, "
+            f"the parameter on {tensor.backend}; {remedy}"
+        )
+    if agrad.asarray(raw).dtype != tensor.dtype:  # one of the two may be traced
+        raise DtypeError(
+            f"{name}: the {what} of parameter {i} has dtype {agrad.asarray(raw).dtype}, "
+            f"the parameter {tensor.dtype}; {remedy}"
+        )

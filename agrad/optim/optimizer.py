@@ -1,19 +1,20 @@
 """The base class of optimizers: parameters, the step over them, and saved state."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_call, mark_state_used
-from agrad.errors import ConfigurationError, DtypeError, MixedBackendsError
+from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
 from agrad.ops.updates import by_parts, donatable
-from agrad.optim.checks import leaves, number, pair
+from agrad.optim.checks import leaves, number, pair, refuse_other
+from agrad.optim.counts import each, grouped, split
 from agrad.optim.functional import Transform
-from agrad.optim.groups import Group, Part, given_groups, shared, without_names
+from agrad.optim.groups import Choice, Group, Part, given_groups, shared, without_names
 from agrad.optim.saving import checked_state, saved_state
 
 Rate = float | Callable[[int], float]
@@ -66,7 +67,7 @@ class Optimizer:
     flags: ClassVar[tuple[str, ...]] = ("maximize",)
     """The options that are True or False."""
 
-    traced_attributes = ("steps", "numbers", "choices", "_counts", "arrays", "_taken")
+    traced_attributes = ("steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken")
     """The attributes that functions made by ``agrad.jit`` read and write at each call."""
 
     def __init_subclass__(cls) -> None:
@@ -81,15 +82,15 @@ class Optimizer:
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
         """The numbers of each group that may change, by its names."""
-        self.choices: list[Any] = []
-        """The other options of each group."""
-        self.places: list[int] = []
-        """The number of the group of each parameter."""
+        self.choices: list[Any] = []  # the other options of each group
+        self.places: list[int] = []  # the number of the group of each parameter
         self._complex: list[bool] = []
         self._counts: list[int] = []
+        self._members: list[Choice] = []
+        """The numbers of the parameters of each count, which took the same steps."""
         self.arrays: list[tuple[Any, ...]] = []
         self._taken: list[Any] = []
-        """One int32 array (parameters,) with the steps of each, if steps may be left out."""
+        """One int32 array with the counts on the device, if steps may be left out."""
         groups = given_groups(params, self._name)
         if not groups:
             raise ConfigurationError(f"{self._name} was given no parameters")
@@ -274,11 +275,8 @@ class Optimizer:
         self.parameters += tensors
         self.places += [len(self.parts) - 1] * len(tensors)
         self._complex += [tensor.dtype.kind == "complex floating" for tensor in tensors]
-        self._counts = [*self._counts, *[0] * len(tensors)]
         self.arrays = [*self.arrays, *[()] * len(tensors)]
-        if self._taken:
-            new = on_device_of(self.parameters[0], np.zeros(len(tensors), np.int32))
-            self._taken = [agrad.concat([self._taken[0], new])]
+        self._set_counts(*grouped([*self._steps_taken(), *[0] * len(tensors)]))
 
     def indices(self, k: int) -> list[int]:
         """Return the numbers of the parameters of a group.
@@ -331,11 +329,12 @@ class Optimizer:
 
     def before_trace(self) -> None:
         """Make all state that steps need, for the first trace to serve the next step."""
+        counts = each(self._members, self._counts)
         for k, part in enumerate(self.parts):
             options = self.settings(k)
             for i in self.indices(k):
                 # that of a parameter without a step so far is made anew: its options may have changed since
-                if not self.arrays[i] or not self._counts[i]:
+                if not self.arrays[i] or not counts[i]:
                     self.arrays[i] = self.initial(self.parameters[i].data, part.slots, options)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -360,8 +359,7 @@ class Optimizer:
         closure : function or None
             A function without arguments that computes the gradients and returns the loss. It is called first.
         where : array or None
-            A raw array of shape () of truth values. If it is false, parameters and state stay as they are, and only
-            schedules count the step. It is not read back.
+            A raw array of shape () of truth values, not read back. If it is false, only schedules count the step.
 
         Returns
         -------
@@ -380,11 +378,17 @@ class Optimizer:
         parts, places = self.parts, self.places
         settings = list(map(self.settings, range(len(parts))))
         masked = where is not None or bool(self._taken)
+        if len(ready) < len(self.parameters):
+            members, before = split(self._members, {i for i, _, _ in ready})
+            if len(members) > len(self._members):
+                self._set_counts(members, [self._counts[k] for k in before], before)
         counts: Any = self._counts
         if masked:
             self.count_on_device()
             (counts,) = self._taken
             where = on_device_of(self.parameters[0], np.array(True)) if where is None else where
+        following, stepped = [counts[k] + 1 for k in range(len(self._members))], set()
+        place = each(self._members, range(len(following))) if len(following) > 1 else [0] * len(self.parameters)
         for i, tensor, g in ready:
             donate: bool | None = not masked and donatable(tensor)  # before a variable here holds the array
             p, part, options = tensor.data, parts[places[i]], settings[places[i]]
@@ -398,17 +402,18 @@ class Optimizer:
             old = self.arrays[i]
             if not old and part.slots:
                 old = self.initial(p, part.slots, options)
-            new, *state = self.update(p, g, old, counts[i] + 1, donate, **options)
+            new, *state = self.update(p, g, old, following[place[i]], donate, **options)
             if masked:
                 new = agrad.where(where, new, p)
                 state = [agrad.where(where, a, b) for a, b in zip(state, old, strict=True)]
-            self._counts[i] += 1
             self.arrays[i] = tuple(state)
+            stepped.add(place[i])
             if new is not p:
                 tensor.assign(new)
+        for k in stepped:
+            self._counts[k] += 1
         if masked:
-            taken = np.zeros(len(self.parameters), np.int32)
-            taken[[i for i, _, _ in ready]] = 1
+            taken = np.array([k in stepped for k in range(len(following))], np.int32)
             self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], taken)]
         self.steps += 1
         return loss
@@ -417,6 +422,15 @@ class Optimizer:
         """Count the steps of each parameter on its device, if some may be left out."""
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
+
+    def _set_counts(self, members: list[Choice], counts: list[int], before: Sequence[int] | None = None) -> None:
+        """Set the counts. before: the place of each on the device; None to take those of the host."""
+        self._members, self._counts, taken, self._taken = members, counts, self._taken, []
+        if taken and before is not None:
+            index = on_device_of(self.parameters[0], np.array(before, np.int64))
+            self._taken = [agrad.take(taken[0], index, axis=0)]
+        elif taken:
+            self.count_on_device()
 
     def _ready(self) -> list[tuple[int, agrad.Tensor, Any]]:
         """Return the parameters that have a gradient, by number, each with the gradient's array."""
@@ -428,26 +442,13 @@ class Optimizer:
             kind, dtype = type(tensor.data), tensor.data.dtype
             raw = grad.data if type(grad) is agrad.Tensor else grad.bare
             if type(raw) is not kind or raw.dtype != dtype:
-                self._check(i, tensor, "gradient", raw)
+                refuse_other(self._name, i, tensor, "gradient", raw)
             ready.append((i, tensor, raw))
             if arrays := self.arrays[i]:
                 raw = arrays[0]
                 if type(raw) is not kind or raw.dtype != dtype:
-                    self._check(i, tensor, "state", raw)
+                    refuse_other(self._name, i, tensor, "state", raw)
         return ready
-
-    def _check(self, i: int, tensor: agrad.Tensor, what: str, raw: Any) -> None:
-        remedy = "forget it with zero_grad()" if what == "gradient" else "make a new optimizer after moving or casting"
-        if type(raw) is not type(tensor.data) and agrad.asarray(raw).backend != tensor.backend:
-            raise MixedBackendsError(
-                f"{self._name}: the {what} of parameter {i} is on {agrad.asarray(raw).backend}, "
-                f"the parameter on {tensor.backend}; {remedy}"
-            )
-        if agrad.asarray(raw).dtype != tensor.dtype:  # one of the two may be traced
-            raise DtypeError(
-                f"{self._name}: the {what} of parameter {i} has dtype {agrad.asarray(raw).dtype}, "
-                f"the parameter {tensor.dtype}; {remedy}"
-            )
 
     # ------------------------------------------------------------------ state
 
@@ -463,7 +464,11 @@ class Optimizer:
             its arrays (``i.m`` and ``i.v`` of Adam). The rates of several groups, and options whose numbers were
             changed, are ``groups.0.lr`` and the like.
         """
-        return saved_state(self, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
+        return saved_state(self, self._steps_taken())
+
+    def _steps_taken(self) -> list[int]:
+        """Return the steps of each parameter."""
+        return each(self._members, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
@@ -480,13 +485,11 @@ class Optimizer:
         ConfigurationError, DataError
             If the state does not fit. The message lists the differences, and the optimizer is unchanged.
         """
-        self.steps, self._counts, self.arrays, options = checked_state(self, state)
+        self.steps, counts, self.arrays, options = checked_state(self, state)
+        self._set_counts(*grouped(counts))
         for k, name, value in options:
             if name != "lr" or self.parts[k].schedule is None:
                 self.param_groups[k][name] = value
-        if self._taken:
-            self._taken = []
-            self.count_on_device()
 
     def __repr__(self) -> str:
         if len(self.parts) > 1:

@@ -53,6 +53,14 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
         If the key is not one, or the parameters do not broadcast to ``shape``.
     DtypeError
         If the dtype is neither float32 nor float64.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.uniform(key, 4), 4)
+    Tensor([0.0872, 0.856, 0.8434, 0.4938], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda high: agrad.mean(agrad.random.uniform(key, 1000, high=high)))(2.0)), 2)
+    0.51
     """
     found, kind = shape_and_dtype(key, shape, dtype, "uniform", low, high)
     sample = sampling.uniform(key, shape=found, dtype=kind, interior=False)
@@ -94,6 +102,17 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     Notes
     -----
     Box and Muller 1958, Annals of Mathematical Statistics 29.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.normal(key, 4), 4)
+    Tensor([0.4261, 0.1045, 1.4726, -1.0726], dtype=float64, backend=numpy, device=cpu)
+    >>> def second_moment(loc, scale):
+    ...     return agrad.mean(agrad.random.normal(key, 1000, loc=loc, scale=scale) ** 2)
+    >>> dloc, dscale = agrad.grad(second_moment, argnums=(0, 1))(1.0, 2.0)
+    >>> round(float(dloc), 1), round(float(dscale), 1)
+    (2.0, 4.3)
     """
     found, kind = shape_and_dtype(key, shape, dtype, "normal", loc, scale)
     return _affine(sampling.normal(key, shape=found, dtype=kind), loc, scale)
@@ -134,6 +153,16 @@ def truncated_normal(
 
     Notes ----- z is the inverse of the distribution function at a uniform number, accurate however far out in a tail
     the bounds lie.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.truncated_normal(key, -1.0, 1.0, 4), 4)
+    Tensor([-0.7782, 0.6527, 0.6262, -0.0106], dtype=float64, backend=numpy, device=cpu)
+    >>> def mean(upper):
+    ...     return agrad.mean(agrad.random.truncated_normal(key, -1.0, upper, 1000))
+    >>> round(float(agrad.grad(mean)(1.0)), 2)
+    0.36
     """
     name = "truncated_normal"
     if not hasattr(lower, "shape") and not hasattr(upper, "shape") and not lower < upper:
@@ -175,6 +204,14 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     Notes
     -----
     -log(u) * scale with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.exponential(key, 4), 4)
+    Tensor([2.4391, 0.1555, 0.1703, 0.7057], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda scale: agrad.mean(agrad.random.exponential(key, 1000, scale=scale)))(2.0)), 2)
+    0.99
     """
     found, kind = shape_and_dtype(key, shape, dtype, "exponential", scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
@@ -213,6 +250,14 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     Notes
     -----
     Method and gradient are those of ``gamma``.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.log_gamma(key, 2.0, 4), 4)
+    Tensor([1.1287, 0.4138, 0.0189, -0.0072], dtype=float64, backend=numpy, device=cpu)
+    >>> np.round(agrad.exp(agrad.random.log_gamma(key, 2.0, 4)), 4)
+    Tensor([3.0917, 1.5126, 1.0191, 0.9928], dtype=float64, backend=numpy, device=cpu)
     """
     return _log_gamma(key, alpha, shape, dtype, "log_gamma")
 
@@ -259,6 +304,14 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
     -----
     Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative by ``alpha`` is the implicit one of Figurnov, Mohamed
     and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.gamma(key, 2.0, 4), 4)
+    Tensor([3.0917, 1.5126, 1.0191, 0.9928], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda alpha: agrad.mean(agrad.random.gamma(key, alpha, 1000)))(2.0)), 2)
+    1.01
     """
     name = "gamma"
     found, kind = shape_and_dtype(key, shape, dtype, name, alpha, scale)
@@ -296,6 +349,14 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
 
     Notes ----- x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of
     the two; its mean is the derivative of the mean of any function of the sample.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.beta(key, 2.0, 3.0, 4), 4)
+    Tensor([0.1661, 0.6583, 0.0864, 0.684], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda a: agrad.mean(agrad.random.beta(key, a, 3.0, 1000)))(2.0)), 2)
+    0.12
     """
     name = "beta"
     found, kind = shape_and_dtype(key, shape, dtype, name, a, b)
@@ -335,6 +396,15 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     Notes
     -----
     The softmax of logarithms of gamma distributed numbers.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> sample = agrad.random.dirichlet(key, np.asarray([1.0, 2.0, 3.0]))
+    >>> np.round(sample, 4)
+    Tensor([0.3356, 0.3016, 0.3629], dtype=float64, backend=numpy, device=cpu)
+    >>> round(agrad.sum(sample).item(), 6)
+    1.0
     """
     name = "dirichlet"
     if not hasattr(alpha, "shape") or not len(alpha.shape):

@@ -32,6 +32,12 @@ def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     ------
     ShapeError
         If the key is not one, or the shape is not one.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.rademacher(key, 6)
+    Tensor([-1, 1, 1, -1, -1, -1], dtype=int32, backend=numpy, device=cpu)
     """
     kept = bernoulli(key, 0.5, shape)
     return 2 * agrad.astype(kept, agrad.int32 if dtype is None else dtype) - 1
@@ -70,6 +76,12 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     -----
     The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
     function at k is the regularized upper incomplete gamma function of k + 1 at the rate.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.poisson(key, 3.0, 6)
+    Tensor([1, 5, 5, 3, 0, 2], dtype=int64, backend=numpy, device=cpu)
     """
     u = uniform_like(key, shape, "float64", "poisson", lam)
     rate = agrad.stop_gradient(positive_like(lam, "lam", key, u, "poisson"))
@@ -125,6 +137,12 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
     -----
     The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
     function at k is the regularized incomplete beta function of n - k and k + 1 at 1 - p.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.binomial(key, 10, 0.5, 6)
+    Tensor([3, 7, 7, 5, 2, 4], dtype=int64, backend=numpy, device=cpu)
     """
     if not hasattr(n, "shape") and isinstance(n, (int, float)) and not (n >= 0 and n == n // 1):
         raise ConfigurationError(f"binomial: n is a whole number of 0 or more, not {n!r}")
@@ -170,6 +188,12 @@ def geometric(key: Any, p: Any, shape: Any = None) -> Any:
     Notes
     -----
     The whole part of log(u) / log(1 - p) for a uniform number u, and 1 more.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.geometric(key, 0.25, 6)
+    Tensor([9, 1, 1, 3, 16, 5], dtype=int64, backend=numpy, device=cpu)
     """
     u = uniform_like(key, shape, "float64", "geometric", p)
     chance = _probability(positive(p, "geometric", "p"), "geometric", key, u)

@@ -40,6 +40,12 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     -----
     The generator's 64-bit words in order, each cut into integers from the low bits on. In uint64 they are the words
     themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.bits(key, 3)
+    Tensor([3392549196, 374689182, 1731006428], dtype=uint32, backend=numpy, device=cpu)
     """
     checked(key, "bits")
     kind = _name(dtype, "uint32")
@@ -89,6 +95,12 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
         If a bound is not an integer.
     DtypeError
         If the dtype is not an integer one.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.randint(key, 1, 7, 6)
+    Tensor([1, 3, 4, 6, 6, 2], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "randint")
     try:
@@ -129,6 +141,12 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
         If ``p`` is a number outside of 0 to 1.
     ShapeError
         If the key is not one, or ``p`` does not broadcast to ``shape``.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.bernoulli(key, 0.25, 6)
+    Tensor([False, True, False, False, False, False], dtype=bool, backend=numpy, device=cpu)
     """
     checked(key, "bernoulli")
     found = broadcast_shape(shape, "bernoulli", p)
@@ -167,6 +185,12 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
     Notes
     -----
     The place of the largest of the logits with independent Gumbel noise: E. J. Gumbel 1954.
+
+    Examples
+    --------
+    >>> key, logits = agrad.random.key(0), np.log(np.asarray([0.1, 0.1, 0.8]))
+    >>> agrad.random.categorical(key, logits, 8)
+    Tensor([2, 2, 2, 2, 2, 2, 0, 1], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "categorical")
     if not hasattr(logits, "shape") or not len(logits.shape):
@@ -210,6 +234,14 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
         If the axis is out of range.
     OperandError
         If ``x`` is neither an integer of 0 or more nor an array with axes.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.permutation(key, 6)
+    Tensor([2, 1, 4, 0, 5, 3], dtype=int64, backend=numpy, device=cpu)
+    >>> agrad.random.permutation(key, np.asarray([10, 20, 30]))
+    Tensor([30, 20, 10], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "permutation")
     if hasattr(x, "shape") and len(x.shape):
@@ -273,6 +305,12 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
     -----
     Without replacement the positions are drawn one after the other, each with the probabilities of the remaining ones:
     J. I. Yellott 1977, Journal of Mathematical Psychology 15.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> agrad.random.choice(key, np.asarray([10, 20, 30, 40]), 3, replace=False)
+    Tensor([30, 20, 10], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "choice")
     found = shape_of(shape, "choice")

@@ -24,6 +24,16 @@ class Generator:
     ------
     ConfigurationError
         If the seed is anything else.
+
+    Examples
+    --------
+    >>> generator = agrad.random.Generator(0)
+    >>> np.round(agrad.random.normal(generator.key(), 3), 4)
+    Tensor([1.1876, 1.8117, -0.742], dtype=float64, backend=numpy, device=cpu)
+    >>> np.round(agrad.random.normal(generator.key(), 3), 4)
+    Tensor([-1.1882, 0.8886, -0.1529], dtype=float64, backend=numpy, device=cpu)
+    >>> generator.state()
+    {'seed': 0, 'calls': 2}
     """
 
     traced_attributes = ("_calls",)

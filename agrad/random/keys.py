@@ -32,6 +32,14 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
     ------
     ConfigurationError
         If the seed is anything else.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> key.shape, key.dtype
+    ((4,), agrad.uint32)
+    >>> bool(agrad.all(agrad.random.normal(key, 3) == agrad.random.normal(agrad.random.key(0), 3)))
+    True
     """
     whole = number(seed, "key", "the seed", 2**128)
     words = [whole >> 32 * i & 0xFFFFFFFF for i in range(4)]
@@ -59,6 +67,15 @@ def split(key: Any, /, n: int = 2) -> Any:
         If ``key`` is not one key.
     ConfigurationError
         If ``n`` is not an integer of 0 or more.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> first, second = agrad.random.split(key)
+    >>> np.round(agrad.random.normal(first, 3), 4)
+    Tensor([1.0157, -0.759, 1.4281], dtype=float64, backend=numpy, device=cpu)
+    >>> np.round(agrad.random.normal(second, 3), 4)
+    Tensor([0.4465, 0.8517, 0.654], dtype=float64, backend=numpy, device=cpu)
     """
     return sampling.keys(checked(key, "split"), count=number(n, "split", "n", 2**31), domain=sampling.SPLIT, data=0)
 
@@ -84,6 +101,13 @@ def fold_in(key: Any, data: int, /) -> Any:
         If ``key`` is not one key.
     ConfigurationError
         If ``data`` is anything else.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> keys = [agrad.random.fold_in(key, epoch) for epoch in range(3)]
+    >>> [round(agrad.random.uniform(key).item(), 4) for key in keys]
+    [0.6445, 0.5337, 0.9004]
     """
     whole = number(data, "fold_in", "data", 2**128)
     return sampling.keys(checked(key, "fold_in"), count=1, domain=sampling.FOLD, data=whole)[0, :]

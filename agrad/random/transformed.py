@@ -55,6 +55,14 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     Notes
     -----
     log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.laplace(key, 4), 4)
+    Tensor([-1.746, 1.2446, 1.1608, -0.0125], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda loc: agrad.sum(agrad.random.laplace(key, 4, loc=loc)))(0.0)
+    np.float64(4.0)
     """
     u = uniform_like(key, shape, dtype, "laplace", loc, scale)
     left = u < 0.5
@@ -92,6 +100,14 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     Notes
     -----
     -log(-log(u)) with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.gumbel(key, 4), 4)
+    Tensor([-0.8916, 1.861, 1.7699, 0.3486], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda loc: agrad.sum(agrad.random.gumbel(key, 4, loc=loc)))(0.0)
+    np.float64(4.0)
     """
     u = uniform_like(key, shape, dtype, "gumbel", loc, scale)
     return _affine(-agrad.log(-agrad.log(u)), loc, scale)
@@ -127,6 +143,14 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
     Notes
     -----
     log(u / (1 - u)) with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.logistic(key, 4), 4)
+    Tensor([-2.3478, 1.7822, 1.6836, -0.0249], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda loc: agrad.sum(agrad.random.logistic(key, 4, loc=loc)))(0.0)
+    np.float64(4.0)
     """
     u = uniform_like(key, shape, dtype, "logistic", loc, scale)
     return _affine(agrad.log(u) - agrad.log1p(-u), loc, scale)
@@ -162,6 +186,14 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     Notes
     -----
     The tangent of pi * (u - 1/2), with u uniform, computed from the nearer end of (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.cauchy(key, 4, loc=1.0), 4)
+    Tensor([-2.5569, 3.0571, 2.8656, 0.9805], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda loc: agrad.sum(agrad.random.cauchy(key, 4, loc=loc)))(1.0)
+    np.float64(4.0)
     """
     u = uniform_like(key, shape, dtype, "cauchy", loc, scale)
     left = u < 0.5
@@ -199,6 +231,14 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
     Notes
     -----
     sqrt(-2 log(u)) * scale with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.rayleigh(key, 2.0, 4), 4)
+    Tensor([4.4173, 1.1154, 1.1674, 2.376], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda scale: agrad.mean(agrad.random.rayleigh(key, scale, 1000)))(2.0)), 2)
+    1.24
     """
     u = uniform_like(key, shape, dtype, "rayleigh", scale)
     return _affine(agrad.sqrt(-2 * agrad.log(u)), 0.0, scale)
@@ -238,6 +278,14 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
     Notes
     -----
     (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.weibull_min(key, 1.0, 2.0, 4), 4)
+    Tensor([1.5618, 0.3944, 0.4127, 0.84], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda scale: agrad.mean(agrad.random.weibull_min(key, scale, 2.0, 1000)))(1.0)), 2)
+    0.88
     """
     u = uniform_like(key, shape, dtype, "weibull_min", scale, concentration)
     power = positive_like(concentration, "concentration", key, u, "weibull_min")
@@ -276,6 +324,14 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     Notes
     -----
     u**(-1 / b) with u uniform on (0, 1).
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.pareto(key, 3.0, 4), 4)
+    Tensor([2.2547, 1.0532, 1.0584, 1.2652], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda b: agrad.mean(agrad.random.pareto(key, b, 1000)))(3.0)), 2)
+    -0.24
     """
     u = uniform_like(key, shape, dtype, "pareto", b)
     return agrad.exp(-agrad.log(u) / positive_like(b, "b", key, u, "pareto"))
@@ -311,6 +367,14 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = Non
     Notes
     -----
     The exponential of normal numbers.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.lognormal(key, 0.5, 4), 4)
+    Tensor([1.2375, 1.0536, 2.0882, 0.5849], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda sigma: agrad.mean(agrad.random.lognormal(key, sigma, 1000)))(0.5)), 2)
+    0.63
     """
     return agrad.exp(normal(key, shape, scale=sigma, dtype=dtype))
 
@@ -347,6 +411,14 @@ def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any
     Notes
     -----
     Twice a gamma distributed number of concentration df / 2.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.chisquare(key, 3.0, 4), 4)
+    Tensor([4.8177, 2.0772, 1.2829, 1.2421], dtype=float64, backend=numpy, device=cpu)
+    >>> round(float(agrad.grad(lambda df: agrad.mean(agrad.random.chisquare(key, df, 1000)))(3.0)), 2)
+    1.0
     """
     return gamma(key, positive(df, "chisquare", "df") / 2, shape, scale=2.0, dtype=dtype)
 
@@ -383,6 +455,12 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     Notes
     -----
     A normal number over the root of a chi-square distributed one divided by df. The gradient is that of the latter.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.t(key, 5.0, 4), 4)
+    Tensor([-1.8379, -2.0539, -0.2018, -2.3857], dtype=float64, backend=numpy, device=cpu)
     """
     found, kind = shape_and_dtype(key, shape, dtype, "t", df)
     pair = sampling.keys(key, count=2, domain=sampling.PAIR, data=0)
@@ -421,6 +499,14 @@ def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     Notes
     -----
     The length of a vector of three normal numbers.
+
+    Examples
+    --------
+    >>> key = agrad.random.key(0)
+    >>> np.round(agrad.random.maxwell(key, 4), 4)
+    Tensor([1.8982, 1.1893, 0.8827, 2.0429], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda loc: agrad.sum(agrad.random.maxwell(key, 4, loc=loc)))(0.0)
+    np.float64(4.0)
     """
     found, kind = shape_and_dtype(key, shape, dtype, "maxwell", loc, scale)
     z = normal(key, (*found, 3), dtype=kind)
@@ -459,6 +545,16 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     Notes
     -----
     The mean plus the Cholesky factor of the covariance times a vector of normal numbers.
+
+    Examples
+    --------
+    >>> key, cov = agrad.random.key(0), np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> np.round(agrad.random.multivariate_normal(key, np.zeros(2), cov, 3), 4)
+    Tensor([[ 0.6027,  0.4293],
+            [ 2.0826, -0.2724],
+            [ 0.0438,  2.4296]], dtype=float64, backend=numpy, device=cpu)
+    >>> agrad.grad(lambda mean: agrad.sum(agrad.random.multivariate_normal(key, mean, cov, 3)))(np.zeros(2))
+    array([3., 3.])
     """
     name = "multivariate_normal"
     checked(key, name)

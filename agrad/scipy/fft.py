@@ -10,7 +10,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import array, function
+from agrad.scipy.examples import EXAMPLES
+from agrad.scipy.shared import array, function, shown
 
 __all__ = [
     "dct",
@@ -149,7 +150,7 @@ def _one(name: str, what: str) -> Any:
     -----
     By the fast Fourier transform of an array of twice the length.
     """
-    return function(transform)
+    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
 
 
 def _many(name: str, what: str) -> Any:
@@ -207,7 +208,7 @@ def _many(name: str, what: str) -> Any:
     ShapeError
         For an axis that is too short, or lengths that do not fit.
     """
-    return function(transform)
+    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
 
 
 dct, idct = _one("dct", "discrete"), _one("idct", "inverse discrete")
@@ -252,7 +253,7 @@ def _fourier(name: str) -> Any:
     array
         As of that function.
     """
-    return function(transform)
+    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
 
 
 def _shift(name: str) -> Any:
@@ -274,7 +275,7 @@ def _shift(name: str) -> Any:
     array
         Of the shape of ``x``.
     """
-    return function(shifted)
+    return shown(function(shifted), "fft", EXAMPLES[f"fft.{name}"])
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_fourier, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))

@@ -1,6 +1,7 @@
 """Arguments and results of the functions by SciPy's names."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,13 @@ def named(f: Any, name: str, what: str) -> Any:
     """
     f.__name__ = f.__qualname__ = name
     f.__doc__ = (f.__doc__ or "").replace("{what}", what)
+    return f
+
+
+def shown(f: Any, section: str, example: str) -> Any:
+    """Return a function that another one made, with an example in ``section``."""
+    text = f"Examples\n--------\n>>> from agrad.scipy import {section}{example}"
+    f.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{text}"
     return f
 
 

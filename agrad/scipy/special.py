@@ -14,7 +14,8 @@ import numpy as np
 import agrad
 from agrad.errors import OperandError
 from agrad.interop.scipy import WORDS
-from agrad.scipy.shared import array, arrays, function, is_array
+from agrad.scipy.shared import array, arrays, function, is_array, shown
+from agrad.scipy.special_examples import EXAMPLES
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
@@ -47,7 +48,7 @@ def _elementwise(name: str) -> Callable[..., Any]:
     array
         Of the broadcast shape and a floating dtype.
     """
-    return function(call)
+    return shown(function(call), "special", EXAMPLES[name])
 
 
 def __getattr__(name: str) -> Any:
@@ -85,6 +86,14 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     Notes
     -----
     With m the largest of the terms' logarithms: ``m + log|sum(b exp(a - m))|``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
+    np.float64(1000.6931)
+    >>> agrad.grad(special.logsumexp)(np.asarray([0.0, 0.0]))
+    array([0.5, 0.5])
     """
     given = (array(a), None) if b is None else arrays(a, b)
     return agrad.special.logsumexp(given[0], axis, given[1], keepdims, return_sign)
@@ -105,6 +114,15 @@ def softmax(x: Any, axis: Any = None) -> Any:
     -------
     array
         Of the shape of ``x``; its sums over the axes are 1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.softmax(np.asarray([0.0, 0.0]))
+    array([0.5, 0.5])
+    >>> agrad.jacobian(special.softmax)(np.asarray([0.0, 0.0]))
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
     """
     return agrad.special.softmax(array(x), axis)
 
@@ -124,6 +142,14 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.log_softmax(np.asarray([0.0, 1000.0]))
+    array([-1000.,     0.])
+    >>> agrad.grad(lambda x: special.log_softmax(x)[0])(np.asarray([0.0, 0.0]))
+    array([ 0.5, -0.5])
     """
     return agrad.special.log_softmax(array(x), axis)
 
@@ -157,6 +183,14 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     ------
     OperandError
         With ``exact``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.comb(np.asarray([4.0, 5.0]), 2).round(6)
+    array([ 6., 10.])
+    >>> round(float(agrad.grad(special.comb)(5.0, 2.0)), 6)
+    4.5
     """
     _exact("comb", exact)
     N, k = arrays(N, k)
@@ -194,6 +228,14 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     ------
     OperandError
         With ``exact``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.perm(np.asarray([4.0, 5.0]), 2).round(6)
+    array([12., 20.])
+    >>> round(float(agrad.grad(special.perm)(5.0, 2.0)), 6)
+    9.0
     """
     _exact("perm", exact)
     N, k = arrays(N, k)
@@ -226,6 +268,14 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     ------
     OperandError
         With ``exact``, and for another ``extend``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.factorial(np.asarray([0.0, 3.0, 5.0])).round(6)
+    array([  1.,   6., 120.])
+    >>> round(float(agrad.grad(special.factorial)(0.0)), 6)
+    -0.577216
     """
     _exact("factorial", exact)
     if extend != "zero":
@@ -256,6 +306,14 @@ def multigammaln(a: Any, d: Any) -> Any:
     ------
     OperandError
         For a ``d`` that is not a whole number.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.multigammaln(np.asarray([2.0, 3.0]), 2).round(6)
+    array([0.451583, 1.550195])
+    >>> round(float(agrad.grad(lambda a: special.multigammaln(a, 2))(2.0)), 6)
+    0.459274
     """
     if is_array(d) or int(d) != d:
         raise OperandError(f"multigammaln: d is a whole number, not {d!r}")
@@ -291,6 +349,14 @@ def yn(n: Any, x: Any) -> Any:
     Notes
     -----
     Upwards from ``y0`` and ``y1``, which loses no digits: Abramowitz and Stegun 9.1.27 and 9.1.5.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.yn(2, np.asarray([1.0, 2.0])).round(6)
+    array([-1.650683, -0.617408])
+    >>> round(float(agrad.grad(lambda x: special.yn(2, x))(1.0)), 6)
+    2.520152
     """
     if (is_array(n) and n.shape) or int(n) != n:
         raise OperandError(f"yn: n is a whole number, not {n!r}")

@@ -295,10 +295,25 @@ def linear_solve(
     ShapeError
         If ``matvec`` returns another container.
 
+    See Also
+    --------
+    agrad.linalg.solve : For a matrix as an array.
+    agrad.root : For equations that are not linear.
+
     Notes
     -----
     GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986). Conjugate gradients: Hestenes and Stiefel, J. Res.
     Nat. Bur. Standards 49 (1952). BiCGSTAB: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
+
+    Examples
+    --------
+    >>> a = np.asarray([[4.0, 1.0], [1.0, 3.0]])
+    >>> def solution(b):
+    ...     return agrad.linear_solve(lambda x: a @ x, b, method="cg")
+    >>> solution(np.asarray([1.0, 2.0])).round(4)
+    array([0.0909, 0.6364])
+    >>> agrad.grad(lambda b: solution(b)[0])(np.asarray([1.0, 2.0])).round(4)
+    array([ 0.2727, -0.0909])
     """
     if not callable(matvec):
         raise OperandError(
@@ -345,6 +360,17 @@ def fixed_point(
     ------
     ConvergenceError
         After ``maxiter`` iterations.
+
+    See Also
+    --------
+    agrad.root : For f(x) = 0.
+
+    Examples
+    --------
+    >>> def cosine(a):
+    ...     return agrad.fixed_point(lambda x, a: agrad.cos(a * x), np.asarray(0.5), a)
+    >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
+    (0.739085, -0.297474)
     """
     leaves, spec = state_leaves(x0, "fixed_point: x0")
 
@@ -413,6 +439,18 @@ def root(
     ------
     ConvergenceError
         After ``maxiter`` steps, or if no step decreases the norm.
+
+    See Also
+    --------
+    agrad.fixed_point : For x = f(x).
+    agrad.linear_solve : For linear equations.
+
+    Examples
+    --------
+    >>> def cube_root(a):
+    ...     return agrad.root(lambda x, a: x**3 - a, np.asarray(1.0), a)
+    >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
+    (2.0, 0.083333)
     """
     leaves, spec = state_leaves(x0, "root: x0")
 

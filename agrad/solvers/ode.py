@@ -105,6 +105,15 @@ def odeint(
     the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are those of
     Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
     interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
+
+    Examples
+    --------
+    >>> def decayed(rate):
+    ...     return agrad.odeint(lambda y, t: -rate * y, np.asarray(1.0), np.asarray([0.0, 1.0, 2.0]))
+    >>> decayed(0.5).round(4)
+    array([1.    , 0.6065, 0.3679])
+    >>> round(float(agrad.grad(lambda rate: decayed(rate)[-1])(0.5)), 4)
+    -0.7358
     """
     options = Options(method, rtol, atol, maxsteps, first_step, max_step, steps)
     options.check()

@@ -96,6 +96,15 @@ def check_grads(
         If ``args`` is not a tuple, or a leaf is not an array.
     ConfigurationError
         If a mode is unknown, or the order below 1.
+
+    Examples
+    --------
+    >>> agrad.testing.check_grads(lambda x: agrad.sin(x) ** 2, (np.asarray([0.1, 0.2]),), order=2)
+    >>> wrong = agrad.elementwise("wrong", lambda g, x: 2 * g * x, forward=lambda xp, x, /: x**3)
+    >>> agrad.testing.check_grads(wrong, (np.asarray([1.0, 3.0]),))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.DerivativeError: check_grads of wrong: ... a factor of ...
     """
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ConfigurationError(

@@ -53,6 +53,12 @@ class Sample:
         True if it has no derivative here. Finite differences are then left out, and only the other checks run.
     label : str
         The name of its tests; by default its number.
+
+    Examples
+    --------
+    >>> sample = agrad.testing.Sample((np.asarray([1.0, 2.0]),), label="small")
+    >>> sample.label, sample.settings
+    ('small', {})
     """
 
     args: tuple[Any, ...]
@@ -92,6 +98,21 @@ class PrimitiveTest:
         The names of checks to leave out; add a comment with the reason.
     rtol : float
         The tolerance between results of different ways, relative to the largest.
+
+    Examples
+    --------
+    >>> @agrad.primitive
+    ... def cube(xp, x, /):
+    ...     return x**3
+    >>> @cube.vjp
+    ... def cube_vjp(xp, g, x):
+    ...     return 3 * g * x**2
+    >>> class TestCube(agrad.testing.PrimitiveTest):
+    ...     function = staticmethod(cube)
+    ...     samples = [agrad.testing.Sample((np.asarray([1.0, -2.0]),))]
+    >>> TestCube().test_vjp_0()
+    >>> sorted(name for name in dir(TestCube) if name.startswith("test_vjp"))
+    ['test_vjp_0']
     """
 
     function: Callable[..., Any]

@@ -56,6 +56,23 @@ def checkpoint(f: Function) -> Function:
     RuleError
         In the backward pass, where the second run uses other Tensors than the first, or returns another number of
         results.
+
+    See Also
+    --------
+    agrad.note_state : Announces state that the function changes.
+    agrad.scan : ``checkpoint=True`` keeps the carries between pieces alone.
+    agrad.jit : A program keeps what its backward pass needs.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> def layer(x):
+    ...     calls.append("forward")
+    ...     return agrad.tanh(x)
+    >>> agrad.grad(lambda x: agrad.checkpoint(layer)(x))(0.0)
+    np.float64(1.0)
+    >>> len(calls)
+    2
     """
     if not callable(f):
         raise OperandError(f"checkpoint takes a function, not {type(f).__name__}")

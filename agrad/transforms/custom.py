@@ -36,6 +36,18 @@ def stop_gradient(x: Any) -> Any:
     -------
     nested container
         A container like ``x``, its Tensors replaced by constant ones.
+
+    See Also
+    --------
+    agrad.no_grad : Nothing inside is recorded.
+    agrad.custom_vjp : Another derivative than that of the operations.
+
+    Examples
+    --------
+    >>> agrad.grad(lambda x: x * agrad.stop_gradient(x))(3.0)
+    np.float64(3.0)
+    >>> agrad.stop_gradient({"w": agrad.asarray([1.0], requires_grad=True)})["w"].requires_grad
+    False
     """
     return tree_map(_stopped, x)
 
@@ -234,6 +246,21 @@ class custom_vjp(_Custom):
         When the function closes over a Tensor that is being differentiated.
     ShapeError
         When ``bwd`` returns a cotangent of another structure.
+
+    See Also
+    --------
+    agrad.custom_jvp : The rule of forward mode, which reverse mode transposes.
+    agrad.primitive : An operation with rules for every mode and backend.
+    agrad.numerical_rule : Differences in place of a rule.
+
+    Examples
+    --------
+    >>> @agrad.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda residuals, g: (agrad.clip(g, -1.0, 1.0),))
+    >>> agrad.grad(lambda x: agrad.sum(100.0 * clipped(x)))(np.asarray([1.0, 2.0]))
+    array([1., 1.])
     """
 
     kind = "custom_vjp"
@@ -314,8 +341,13 @@ class custom_jvp(_Custom):
 
     Parameters
     ----------
-    f, nondiff_argnums, batch
-        As for ``custom_vjp``.
+    f : callable
+        Takes and returns nested containers.
+    nondiff_argnums : int or sequence of int
+        Positions of arguments that are settings, without a derivative. The rule takes them first.
+    batch : {"vmap", "loop"}
+        The way that ``vmap`` calls the function and its rule: for all members at once, where they are made of agrad's
+        functions, or once a member, for raw kernels.
 
     Raises
     ------
@@ -323,6 +355,24 @@ class custom_jvp(_Custom):
         When differentiated before a rule is set.
     NotDifferentiableError
         When the rule is not linear in the tangents, or the function closes over a Tensor that is being differentiated.
+
+    See Also
+    --------
+    agrad.custom_vjp : The rule of reverse mode, on values that a forward pass keeps.
+    agrad.primitive : An operation with rules for every mode and backend.
+    agrad.numerical_rule : Differences in place of a rule.
+
+    Examples
+    --------
+    >>> @agrad.custom_jvp
+    ... def log1pexp(x):
+    ...     return agrad.log1p(agrad.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), agrad.sigmoid(x) * t
+    >>> agrad.grad(log1pexp)(0.0), agrad.jvp(log1pexp, (0.0,), (2.0,))[1]
+    (np.float64(0.5), np.float64(1.0))
     """
 
     kind = "custom_jvp"

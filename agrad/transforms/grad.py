@@ -104,6 +104,11 @@ def value_and_grad(
 ) -> Function:
     """Return the function that computes ``f`` and its gradient in one pass.
 
+    It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
+    the arguments have. A gradient is a raw array where the argument is one, of the same library and device, and a
+    Tensor where that is a Tensor. Transforms nest: the result may be differentiated, mapped by ``vmap`` and traced by
+    ``jit``.
+
     Parameters
     ----------
     f : callable
@@ -132,6 +137,26 @@ def value_and_grad(
     ShapeError, DtypeError, NotDifferentiableError
         At the call, where ``f`` returns anything but one real floating number as an array; with ``strict`` where the
         result does not depend on a leaf, which the text names.
+
+    See Also
+    --------
+    agrad.grad : The gradient alone.
+    agrad.vjp : The value and the pullback, for results of any shape.
+    agrad.jit : For a whole training step as one program.
+
+    Examples
+    --------
+    >>> def loss(params, x, y):
+    ...     errors = x @ params["w"] - y
+    ...     return agrad.mean(errors**2), errors
+    >>> params, x, y = {"w": np.asarray([1.0, 2.0])}, np.eye(2), np.asarray([0.0, 4.0])
+    >>> (value, errors), gradient = agrad.value_and_grad(loss, has_aux=True)(params, x, y)
+    >>> value, errors
+    (np.float64(2.5), array([ 1., -2.]))
+    >>> gradient
+    {'w': array([ 1., -2.])}
+    >>> agrad.value_and_grad(agrad.multiply, argnums=(0, 1))(2.0, 5.0)
+    (np.float64(10.0), (np.float64(5.0), np.float64(2.0)))
     """
 
     return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True, strict=strict)
@@ -175,27 +200,77 @@ def grad(
 ) -> Function:
     """Return the function that computes the gradient of ``f``.
 
+    It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
+    the arguments have. A gradient is a raw array where the argument is one, of the same library and device, and a
+    Tensor where that is a Tensor. Transforms nest: ``agrad.grad(agrad.grad(f))`` is a second derivative,
+    ``agrad.vmap(agrad.grad(f))`` has the gradient of each member of a batch, ``agrad.jit(agrad.grad(f))`` is traced
+    once.
+
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic, strict
-        As for ``value_and_grad``.
+    f : callable
+        Returns a real array of one element, or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
+        nested containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and
+        complex numbers count as arrays of the selected backend. Its other arguments may be anything.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
+        then its derivative. For other complex arguments see the conventions.
+    strict : bool
+        An argument's leaf that the result does not depend on is an error. By default its gradient is zero.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns the gradient, or with ``has_aux`` (gradient, aux). The gradient is that of
-        ``value_and_grad``.
+        Takes ``f``'s arguments and returns the gradient, or with ``has_aux`` (gradient, aux). The gradient has the
+        argument's structure, shapes and dtypes, zero where ``f`` does not depend on it, and is a tuple where
+        ``argnums`` is a sequence.
 
     Raises
     ------
     ShapeError, DtypeError, NotDifferentiableError
-        As for ``value_and_grad``.
+        At the call, where ``f`` returns anything but one real floating number as an array; with ``strict`` where the
+        result does not depend on a leaf, which the text names.
+
+    See Also
+    --------
+    agrad.value_and_grad : The value too, for the same cost.
+    agrad.jacobian : For results of any shape.
+    agrad.elementwise_grad : For a result each element of which depends on the same element of the argument.
+    agrad.vjp : The pullback itself, for any cotangent.
+    agrad.hessian, agrad.hvp : Second derivatives.
+    agrad.Tensor.backward : Gradients of leaf Tensors, which accumulate in ``.grad``.
+
+    Examples
+    --------
+    >>> def loss(params, x):
+    ...     return agrad.sum(agrad.tanh(x @ params["w"] + params["b"]))
+    >>> params = {"w": np.asarray([1.0, -2.0]), "b": np.asarray(0.5)}
+    >>> x = np.asarray([[0.1, 0.2], [0.3, 0.4]])
+    >>> gradient = agrad.grad(loss)(params, x)
+    >>> gradient["w"].round(4), gradient["b"].round(4)
+    (array([0.3961, 0.5922]), np.float64(1.961))
+    >>> agrad.grad(loss, argnums="x")(params, x).round(4)
+    array([[ 0.961 , -1.9221],
+           [ 1.    , -2.    ]])
+    >>> agrad.grad(agrad.grad(lambda x: x**3))(2.0)
+    np.float64(12.0)
+    >>> agrad.grad(agrad.tanh)(np.ones(2))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.ShapeError: the gradient of tanh: ...
     """
     return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, strict=strict)
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its pullback.
+
+    The pullback takes a cotangent back by reverse mode: it is the product of the cotangent and the Jacobian, which is
+    not computed. Raw arrays give raw arrays of their library, Tensors give Tensors; transforms nest.
 
     Parameters
     ----------
@@ -216,6 +291,22 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     ------
     DtypeError, OperandError
         For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
+
+    See Also
+    --------
+    agrad.grad : For a result of one element.
+    agrad.jvp : The other direction: a tangent is taken forward.
+    agrad.linear_transpose : The pullback of a function that is linear.
+    agrad.jacobian : All rows at once.
+
+    Examples
+    --------
+    >>> def f(params):
+    ...     return params["scale"] * agrad.sin(params["x"])
+    >>> value, pullback = agrad.vjp(f, {"scale": np.asarray(2.0), "x": np.asarray([0.0, 1.0])})
+    >>> (cotangents,) = pullback(np.asarray([1.0, 10.0]))
+    >>> cotangents["x"].round(4), cotangents["scale"].round(4)
+    (array([ 2.   , 10.806]), np.float64(8.4147))
     """
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
@@ -235,7 +326,8 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 
-    It keeps no tape: memory does not grow with the number of operations.
+    It is the product of the Jacobian, which is not computed, and the tangents. It keeps no tape: memory does not grow
+    with the number of operations. Raw arrays give raw arrays of their library, Tensors give Tensors; transforms nest.
 
     Parameters
     ----------
@@ -259,6 +351,24 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         For tangents that are not like the primals.
     DtypeError, OperandError
         For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
+
+    See Also
+    --------
+    agrad.linearize : For many tangents at one point.
+    agrad.vjp : The other direction: a cotangent is taken back.
+    agrad.jacfwd : All columns at once.
+    agrad.hvp : Forward over reverse.
+
+    Examples
+    --------
+    >>> def f(params):
+    ...     return params["scale"] * agrad.sin(params["x"])
+    >>> params = {"scale": np.asarray(2.0), "x": np.asarray([0.0, np.pi])}
+    >>> value, tangent = agrad.jvp(f, (params,), ({"scale": np.asarray(0.0), "x": np.ones(2)},))
+    >>> tangent
+    array([ 2., -2.])
+    >>> agrad.jvp(lambda x: agrad.jvp(agrad.exp, (x,), (1.0,))[1], (0.0,), (1.0,))
+    (np.float64(1.0), np.float64(1.0))
     """
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
     check_tuples(primals, tangents, name)

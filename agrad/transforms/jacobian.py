@@ -273,16 +273,19 @@ def jacrev(
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` in reverse mode.
 
-    It carries as many cotangents back as the outputs have elements.
+    It carries as many cotangents back as the outputs have elements. Raw arrays give raw arrays of their library,
+    Tensors give Tensors; transforms nest.
 
     Parameters
     ----------
     f : callable
-        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux).
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
     argnums : int, str, or a sequence of these
-        The differentiated arguments, by position or name, as for ``grad``.
+        Positions or names of the differentiated arguments, however they are given.
     has_aux : bool
-        ``f`` returns a pair (value, aux).
+        ``f`` returns a pair (value, aux). aux is returned as it is.
     holomorphic : bool
         ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
@@ -298,6 +301,20 @@ def jacrev(
     ------
     DtypeError
         At the call, for integers, and for complex outputs unless ``holomorphic``.
+
+    See Also
+    --------
+    agrad.jacobian : Chooses the cheaper mode.
+    agrad.jacfwd : Forward mode, for fewer inputs than outputs.
+    agrad.vjp : One product with the transposed Jacobian.
+
+    Examples
+    --------
+    >>> agrad.jacrev(lambda x: agrad.stack([x[0] * x[1], agrad.sin(x[2])]))(np.asarray([2.0, 3.0, 0.0]))
+    array([[3., 2., 0.],
+           [0., 0., 1.]])
+    >>> agrad.jacrev(agrad.matmul, argnums=(0, 1))(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
+    (array([3., 4.]), array([1., 2.]))
     """
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacrev")
 
@@ -311,20 +328,44 @@ def jacfwd(
 
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic
-        As for ``jacrev``.
+    f : callable
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
         At most so many columns at once, which bounds the memory. By default all.
 
     Returns
     -------
     callable
-        As for ``jacrev``.
+        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
+        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
 
     Raises
     ------
     DtypeError
         At the call, for integers, and for complex arguments unless ``holomorphic``.
+
+    See Also
+    --------
+    agrad.jacobian : Chooses the cheaper mode.
+    agrad.jacrev : Reverse mode, for fewer outputs than inputs.
+    agrad.jvp : One product with the Jacobian.
+
+    Examples
+    --------
+    >>> agrad.jacfwd(lambda x: agrad.stack([x[0] * x[1], x[0], x[1]]))(np.asarray([2.0, 3.0]))
+    array([[3., 2.],
+           [1., 0.],
+           [0., 1.]])
+    >>> agrad.jacfwd(agrad.matmul, argnums=(0, 1))(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
+    (array([3., 4.]), array([1., 2.]))
     """
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacfwd")
 
@@ -341,20 +382,47 @@ def jacobian(
 
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic
-        As for ``jacrev``.
+    f : callable
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
+        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
+        backend.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
     chunk_size : int, optional
         At most so many rows or columns at once, which bounds the memory. By default all.
 
     Returns
     -------
     callable
-        As for ``jacrev``.
+        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
+        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
 
     Raises
     ------
     DtypeError
         At the call, for integers, and for complex outputs of complex arguments unless ``holomorphic``.
+
+    See Also
+    --------
+    agrad.jacfwd, agrad.jacrev : One mode, whatever the shapes.
+    agrad.hessian : The Jacobian of the gradient.
+    agrad.jvp, agrad.vjp : Products with the Jacobian, without it.
+    agrad.elementwise_grad : For a diagonal Jacobian.
+
+    Examples
+    --------
+    >>> agrad.jacobian(lambda x: agrad.stack([x[0] * x[1], agrad.sin(x[2])]))(np.asarray([2.0, 3.0, 0.0]))
+    array([[3., 2., 0.],
+           [0., 0., 1.]])
+    >>> params = {"a": np.asarray(2.0), "b": np.asarray([1.0, 4.0])}
+    >>> blocks = agrad.jacobian(lambda p: {"y": p["a"] * p["b"]})(params)
+    >>> blocks["y"]["a"], blocks["y"]["b"]
+    (array([1., 4.]), array([[2., 0.],
+           [0., 2.]]))
     """
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "Jacobian")
 
@@ -364,19 +432,41 @@ def hessian(
 ) -> Function:
     """Return the function that computes the second derivatives of ``f``.
 
-    It is ``jacfwd(jacrev(f))``.
+    It is ``jacfwd(jacrev(f))``. Containers, Tensors and raw arrays are taken and given as by ``grad``. For many
+    elements ``hvp`` has the products with the Hessian, without the matrix.
 
     Parameters
     ----------
     f : callable
-        Returns a real array, mostly of shape ().
-    argnums, has_aux, holomorphic, chunk_size
-        As for ``jacfwd``.
+        Returns a real array, mostly of shape (), or with ``has_aux`` a pair (that, aux).
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
+    chunk_size : int, optional
+        At most so many columns at once, which bounds the memory. By default all.
 
     Returns
     -------
     callable
         Takes ``f``'s arguments and returns a container like the first argument's of containers like it, of arrays of
         shape ``(*output, *input, *input)``.
+
+    See Also
+    --------
+    agrad.hvp : The Hessian times a direction.
+    agrad.gnvp : The Gauss-Newton matrix times a direction.
+    agrad.jacobian : First derivatives.
+
+    Examples
+    --------
+    >>> agrad.hessian(lambda x: x[0] ** 2 * x[1])(np.asarray([2.0, 3.0]))
+    array([[6., 4.],
+           [4., 0.]])
+    >>> blocks = agrad.hessian(lambda p: p["a"] ** 2 * p["b"])({"a": np.asarray(2.0), "b": np.asarray(3.0)})
+    >>> blocks["a"]["a"], blocks["a"]["b"], blocks["b"]["b"]
+    (array(6.), array(4.), array(0.))
     """
     return jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic, chunk_size)

@@ -54,6 +54,21 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     ------
     ShapeError
         For tangents that are not like the primals, and for a result with axes.
+
+    See Also
+    --------
+    agrad.hessian : The whole matrix.
+    agrad.gnvp : The Gauss-Newton matrix times a direction.
+    agrad.linearize : ``linearize(grad(f), x)`` for many directions at one point.
+
+    Examples
+    --------
+    >>> def f(p):
+    ...     return agrad.sum(p["a"] ** 2 * p["b"])
+    >>> point = {"a": np.asarray([1.0, 2.0]), "b": np.asarray(3.0)}
+    >>> direction = {"a": np.asarray([1.0, 0.0]), "b": np.asarray(0.0)}
+    >>> agrad.hvp(f, (point,), (direction,))
+    ({'a': array([6., 0.]), 'b': np.float64(2.0)},)
     """
     _check_pair(primals, tangents, "hvp")
     slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
@@ -79,18 +94,34 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
         Returns nested containers of arrays.
     loss : callable
         Takes the result of ``f`` and returns a real array of shape ().
-    primals, tangents : tuple
-        As for ``hvp``.
+    primals : tuple
+        One nested container of floating arrays for each argument of ``f``.
+    tangents : tuple
+        Containers of the primals' structures, shapes and dtypes.
 
     Returns
     -------
     tuple
         A tuple like ``primals``.
 
+    See Also
+    --------
+    agrad.hvp : The Hessian times a direction.
+
     Notes
     -----
     N. Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural Computation 14
     (2002), section 3.
+
+    Examples
+    --------
+    >>> x, y = np.asarray([[1.0, 0.0], [1.0, 1.0]]), np.asarray([0.0, 1.0])
+    >>> def predict(w):
+    ...     return agrad.sigmoid(x @ w)
+    >>> def loss(prediction):
+    ...     return agrad.sum((prediction - y) ** 2)
+    >>> agrad.gnvp(predict, loss, (np.zeros(2),), (np.asarray([1.0, 0.0]),))
+    (array([0.25 , 0.125]),)
     """
     _check_pair(primals, tangents, "gnvp")
     _, along = jvp(f, primals, tangents)
@@ -106,8 +137,12 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
     f : callable
         Returns one array, each element of which is a function of the same element of the arguments (which may
         broadcast), as of ``agrad.tanh``. Where it depends on others too, the sum of all elements is differentiated.
-    argnums, has_aux, holomorphic
-        As for ``grad``.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function of complex arguments and results.
 
     Returns
     -------
@@ -118,6 +153,21 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
     ------
     DtypeError
         At the call, for integers, and for a complex result unless ``holomorphic``.
+
+    See Also
+    --------
+    agrad.grad : The gradient of one number.
+    agrad.jacobian : For elements that depend on others.
+    agrad.vmap : ``vmap(grad(f))`` is the same, where ``f`` takes one element.
+
+    Examples
+    --------
+    >>> agrad.elementwise_grad(agrad.tanh)(np.asarray([-1.0, 0.0, 1.0])).round(4)
+    array([0.42, 1.  , 0.42])
+    >>> agrad.elementwise_grad(agrad.elementwise_grad(lambda x: x**3))(np.asarray([1.0, 2.0]))
+    array([ 6., 12.])
+    >>> agrad.elementwise_grad(agrad.multiply, argnums=(0, 1))(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
+    (array([3., 4.]), array([1., 2.]))
     """
 
     return differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
@@ -163,6 +213,20 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         (value, function), with ``has_aux`` (value, function, aux). The function takes tangents of the primals'
         structures, shapes and dtypes to the tangent of the value. It may be called any number of times, and holds the
         values that its operations need.
+
+    See Also
+    --------
+    agrad.jvp : For one tangent, without a tape.
+    agrad.vjp : Cotangents at one point.
+    agrad.linear_transpose : The transpose of the function that this returns.
+
+    Examples
+    --------
+    >>> value, derivative = agrad.linearize(lambda x: x**2, np.asarray([1.0, 2.0]))
+    >>> value
+    array([1., 4.])
+    >>> derivative(np.asarray([1.0, 0.0])), derivative(np.asarray([0.0, 1.0]))
+    (array([2., 0.]), array([0., 4.]))
     """
     what = f"the linearization of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
@@ -234,6 +298,22 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     ------
     NotDifferentiableError
         Where ``f`` is not linear: where an operation in it is not, or it is not 0 at 0.
+
+    See Also
+    --------
+    agrad.vjp : The pullback of a function that is not linear.
+    agrad.linearize : A linear function of one that is not.
+
+    Examples
+    --------
+    >>> a = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> transpose = agrad.linear_transpose(lambda x: a @ x, np.zeros(3))
+    >>> transpose(np.asarray([1.0, 0.0]))
+    (array([1., 2., 3.]),)
+    >>> agrad.linear_transpose(agrad.sin, np.zeros(3))(np.zeros(3))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.NotDifferentiableError: the transpose of sin: it is not linear in its arguments, ...
     """
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)

@@ -60,6 +60,24 @@ def vmap(
         At the call, where the sizes of mapped axes differ.
     ConfigurationError
         For a wrong ``chunk_size``; at the call, for axes that do not fit the arguments or the result.
+
+    See Also
+    --------
+    agrad.grad : ``vmap(grad(f))`` has the gradient of each member.
+    agrad.jacobian : Whole Jacobians, by a map over tangents or cotangents.
+    agrad.scan : For members that depend on the one before.
+    agrad.jit : One program of all operations.
+
+    Examples
+    --------
+    >>> def loss(params, x):
+    ...     return agrad.tanh(x @ params["w"]) ** 2
+    >>> params, x = {"w": np.asarray([1.0, -1.0])}, np.asarray([[0.5, 0.0], [0.5, 0.2]])
+    >>> agrad.vmap(loss, in_axes=(None, 0))(params, x).round(4)
+    array([0.2136, 0.0849])
+    >>> agrad.vmap(agrad.grad(loss), in_axes=(None, 0))(params, x)["w"].round(4)
+    array([[0.3634, 0.    ],
+           [0.2666, 0.1066]])
     """
     check_chunk_size(chunk_size, "vmap", "members")
     name = f"vmap of {getattr(f, '__name__', 'a function')}"

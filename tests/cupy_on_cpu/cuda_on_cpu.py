@@ -4,11 +4,12 @@ cuda_on_cpu_hook.py calls it when CuPy is imported: before, libraries with the n
 functions of the CUDA runtime that is linked into CuPy jump to them, and g++ compiles in NVRTC's place.
 """
 
+import contextlib
 import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +54,20 @@ def trace(function: Callable[[], Any]) -> list[str]:
     finally:
         cuda.on_cpu_trace(0)
     return cuda.on_cpu_traced().decode().splitlines()
+
+
+@contextlib.contextmanager
+def without_work() -> Iterator[None]:
+    """Count what the streams are given, and do none of it: what is left is the work of the host.
+
+    Arrays keep what they held. Captures are recorded as usual.
+    """
+    cuda = _cuda()
+    cuda.on_cpu_idle(1)
+    try:
+        yield
+    finally:
+        cuda.on_cpu_idle(0)
 
 
 def _cuda() -> ctypes.CDLL:

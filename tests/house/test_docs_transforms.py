@@ -15,11 +15,17 @@ OTHERS = [
     FOLDER.parent / f"{name}.md"
     for name in ("index", "testing", "inspecting", "operations", "jit", "architecture", "data", "optim", "train")
 ]
+GUIDES = [
+    pytest.param(page, marks=pytest.mark.needs("threadpoolctl") if page.stem == "threads" else ())
+    for name in ("howto", "coming_from")
+    for page in sorted((FOLDER.parent / name).glob("*.md"))
+    if page.name != "index.md"
+]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OTHERS, WITH_TORCH, WITH_SKLEARN], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN], ids=lambda page: page.stem)
 def test_programs_print_what_the_page_says(page: Path) -> None:
     scope: dict[str, object] = {"__name__": "page"}
     printed, checked = "", 0

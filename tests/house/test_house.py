@@ -19,17 +19,17 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 830,
-    "backends": 3330,
+    "backends": 3630,
     "control": 1570,
     "cli": 1900,
     "data": 2450,
-    "engine": 3560,
+    "engine": 3565,
     "inspecting": 1180,
     "interop": 3260,
     "jit": 5770,
     "nn": 5370,
     "ops": 5570,
-    "optim": 2220,
+    "optim": 2260,
     "random": 480,
     "scipy": 5600,
     "sklearn": 1050,
@@ -56,11 +56,12 @@ def place(file: Path, node: Any = None) -> str:
 
 
 def lines_of_code(file: Path) -> int:
-    """Count the lines that are no docstring, comment or blank."""
+    """Count the lines that are no docstring, no example of one, no comment and not blank."""
     texts: set[int] = set()
     for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            texts.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[operator]
+        text = getattr(node.value if isinstance(node, ast.Expr) else node, "value", None)
+        if isinstance(text, str) and (isinstance(node, ast.Expr) or ">>> " in text):
+            texts.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
     lines = enumerate(map(str.strip, file.read_text(encoding="utf-8").splitlines()), 1)
     return sum(line != "" and not line.startswith("#") and i not in texts for i, line in lines)
 
@@ -76,8 +77,9 @@ def test_folders_keep_their_budgets() -> None:
 
 def test_lines_of_code_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
-    file.write_text('"""Text."""\n\n# a comment\nx = [\n    1,\n]\n"""Text of x."""\n\n\ndef f():\n    """Text."""\n')
-    assert lines_of_code(file) == 4
+    code = '"""Text."""\n\n# a comment\nx = [\n    1,\n]\n"""Text of x."""\n'
+    file.write_text(code + 'y = {\n    "f": """\n>>> f()\n""",\n}\n\n\ndef f():\n    """Text."""\n')
+    assert lines_of_code(file) == 6
 
 
 def test_one_file_writes_code() -> None:

@@ -12,8 +12,15 @@ from checker import host
 from graph_steps import batch, draw, mlp, program_of
 
 import agrad
+from agrad.jit.lower.cuda import segments as cuda_segments
 
 pytestmark = pytest.mark.needs("cupy")
+
+
+@pytest.fixture(autouse=True)
+def small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the small programs of these tests be graphs."""
+    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
 
 
 @pytest.fixture(autouse=True)

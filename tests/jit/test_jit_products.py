@@ -10,20 +10,14 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.jit.lower.cuda import cublaslt
+from agrad.backends.cupy import cublaslt
+from agrad.backends.cupy import products as lt_products
+from agrad.backends.cupy.cublaslt import CublasLtError
+from agrad.backends.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.jit.lower.cuda import products as cuda_products
-from agrad.jit.lower.cuda.cublaslt import CublasLtError
+from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.epilogues import Joined
-from agrad.jit.lower.cuda.products import (
-    Layout,
-    Lt,
-    cupy_way,
-    epilogues_where_available,
-    gemm,
-    layout,
-    lt_of,
-    product_function,
-)
+from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available, product_function
 from agrad.jit.passes.precision import NarrowProduct
 from agrad.jit.program import Instruction, Variable
 from agrad.registry import PRIMITIVES
@@ -152,7 +146,7 @@ def test_the_choice_of_an_algorithm_knows_how_the_addresses_are_aligned(
     at = on_gpu(np.concatenate([[0, 0], x.reshape(-1), [0], w.reshape(-1)]).astype(np.float32))
     (got,) = lt.product(at[2:14].reshape(4, 3), at[15:30].reshape(3, 5))
     close(got, x @ w)
-    assert told == {1: cuda_products.WORKSPACE, 5: 4, 6: 8, 7: 256, 8: 256}
+    assert told == {1: lt_products.WORKSPACE, 5: 4, 6: 8, 7: 256, 8: 256}
 
 
 # ------------------------------------------------------------------ training steps, whole and with refusals
@@ -305,7 +299,8 @@ def rounded(x: np.ndarray, precision: str) -> np.ndarray:
 
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("precision", ["tf32", "float16", "bfloat16", None])
-def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any) -> None:
+def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
     x, w, b = draw("float32", 4, 3), draw("float32", 3, 5), draw("float32", 5)
     f = agrad.jit(lambda x, w, b: (agrad.matmul(x, w), agrad.relu(agrad.linear(x, w, b))), precision=precision)
     for scale in (1, 2, 4):
@@ -376,7 +371,7 @@ def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
             close(run(*given), expected, 1e-6)
             assert not lt.refused
             settings = {"dtype": np.dtype("float32"), "tensor_float": False}
-            lt.refused = {cuda_products._key(*factors, bias, **settings): "" for bias in (None, b)}
+            lt.refused = {lt_products._key(*factors, bias, **settings): "" for bias in (None, b)}
             close(run(*given), expected, 1e-6)
             lt.refused = {}
 

@@ -202,6 +202,11 @@ def donatable(holder: Any) -> bool:
     )
 
 
+@cache
+def _device_name(number: int) -> str:
+    return str(cupy.cuda.Device(number))
+
+
 def _find_device(name: str) -> Any:
     kind, _, number = name.partition(":")
     if kind not in ("cuda", "gpu"):
@@ -238,6 +243,7 @@ BACKEND = Backend(
     version=cupy.__version__,
     array_types=(cupy.ndarray,),
     default_device=cupy.cuda.Device,
+    device_name=lambda x: _device_name(x.data.device_id),
     devices=lambda: [cupy.cuda.Device(i) for i in range(COUNT)],
     find_device=_find_device,
     to_host=cupy.asnumpy,

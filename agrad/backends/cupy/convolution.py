@@ -11,6 +11,7 @@ import cupy
 from cupy.lib.stride_tricks import as_strided
 
 from agrad.backends.convolution import Pads, out_lengths
+from agrad.backends.cupy.products import product_in_capture
 
 _BLOCK = 1 << 28
 """The bytes of windows that are copied at once."""
@@ -66,6 +67,6 @@ def convolution(
     found = []
     for i in range(0, n, size):
         block = windows[(slice(None),) * (2 + len(kernel)) + (slice(i, i + size),)]
-        y = cupy.matmul(kernels, block.reshape(groups, c * taps, -1))
+        y = product_in_capture(kernels, block.reshape(groups, c * taps, -1))
         found.append(cupy.moveaxis(y.reshape(groups, rows, -1, places), 2, 0).reshape(-1, groups * rows, *out))
     return cupy.ascontiguousarray(found[0]) if len(found) == 1 else cupy.concatenate(found)

@@ -45,7 +45,8 @@ def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int) -
         _row_module(arrays[0].dtype.char).get_function(name)((blocks,), (width, beside), (*arrays, *numbers))
 
 
-kernel("cupy", "sigmoid", "forward", _fits, names=("x",))(partial(on_each, "sigmoid"))
+for _name in ("relu", "sigmoid"):
+    kernel("cupy", _name, "forward", _fits, names=("x",))(partial(on_each, _name))
 for _name in ("relu", "tanh", "sigmoid"):
     kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"))(partial(on_each, f"{_name}_vjp"))
 

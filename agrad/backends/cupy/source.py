@@ -21,6 +21,7 @@ ELEMENTWISE = {
         "uint16 y",
         "y = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;",
     ),
+    "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),
     "sigmoid": Elementwise(

@@ -17,6 +17,21 @@ def overwritten(instruction: Instruction) -> list[Variable]:
     return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
 
 
+def donations(instruction: Instruction) -> list[tuple[Variable, list[Variable]]]:
+    """Return the numbers that allow updates in place.
+
+    Each comes with the variables that may be overwritten.
+    """
+    places = instruction.operation.flags or {"donate": instruction.operation.overwrites}
+    found = [(instruction.settings.get(name), some) for name, some in places.items()]
+    operands = instruction.operands
+    return [
+        (flag, [operands[i] for i in some if isinstance(operands[i], Variable)])
+        for flag, some in found
+        if isinstance(flag, Variable)
+    ]
+
+
 def makes_new_arrays(instruction: Instruction) -> bool:
     """Return True if results share memory with overwritten operands at most."""
     operation = instruction.operation

@@ -136,6 +136,13 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     ------
     ShapeError
         For an axis out of range, or shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> agrad.special.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
+    np.float64(1000.6931)
+    >>> agrad.grad(lambda w: agrad.special.logsumexp(np.asarray([0.0, 0.0]), b=w))(np.asarray([1.0, 3.0])).round(4)
+    array([0.25, 0.25])
     """
     if b is None and not return_sign:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
@@ -172,6 +179,13 @@ def softmax(x: Any, axis: Any = None) -> Any:
     ------
     IndexRangeError
         For an axis out of range.
+
+    Examples
+    --------
+    >>> agrad.special.softmax(np.asarray([0.0, 0.0, np.log(2.0)])).round(6)
+    array([0.25, 0.25, 0.5 ])
+    >>> agrad.grad(lambda x: agrad.special.softmax(x)[0])(np.asarray([0.0, 0.0]))
+    array([ 0.25, -0.25])
     """
     return exp(log_softmax(x, axis))
 
@@ -198,6 +212,13 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
         For an axis out of range.
     DtypeError
         For an ``x`` that is no array.
+
+    Examples
+    --------
+    >>> agrad.special.log_softmax(np.asarray([0.0, 1000.0]))
+    array([-1000.,     0.])
+    >>> agrad.grad(lambda x: agrad.special.log_softmax(x)[0])(np.asarray([0.0, 0.0]))
+    array([ 0.5, -0.5])
     """
     if not hasattr(x, "shape"):
         raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")

@@ -8,18 +8,42 @@ from agrad.ops.special.series import nan_where
 
 
 def expit(xp: Any, x: Any) -> Any:
-    """Return the logistic function 1 / (1 + exp(-x))."""
+    """Return the logistic function 1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> agrad.special.expit(np.asarray([-1.0, 0.0, 1.0])).round(6)
+    array([0.268941, 0.5     , 0.731059])
+    >>> round(float(agrad.grad(agrad.special.expit)(0.0)), 6)
+    0.25
+    """
     z = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
 
 
 def log_expit(xp: Any, x: Any) -> Any:
-    """Return the logarithm of the logistic function."""
+    """Return the logarithm of the logistic function.
+
+    Examples
+    --------
+    >>> agrad.special.log_expit(np.asarray([-1000.0, 0.0])).round(6)
+    array([-1.00000e+03, -6.93147e-01])
+    >>> round(float(agrad.grad(agrad.special.log_expit)(0.0)), 6)
+    0.5
+    """
     return xp.minimum(x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
 def logit(xp: Any, x: Any) -> Any:
-    """Return log(x / (1 - x)), the inverse of ``expit``."""
+    """Return log(x / (1 - x)), the inverse of ``expit``.
+
+    Examples
+    --------
+    >>> agrad.special.logit(np.asarray([0.25, 0.5])).round(6)
+    array([-1.098612,  0.      ])
+    >>> round(float(agrad.grad(agrad.special.logit)(0.5)), 6)
+    4.0
+    """
     # near 1/2 the logarithm of a quotient near 1
     middle = (x > 0.3) & (x < 0.65)
     off = 2 * (xp.where(middle, x, xp.full_like(x, 0.5)) - 0.5)
@@ -32,17 +56,43 @@ def _times_log(xp: Any, log: Callable[[Any], Any], x1: Any, x2: Any) -> Any:
 
 
 def xlogy(xp: Any, x1: Any, x2: Any) -> Any:
-    """Return x1 log(x2), and 0 where x1 is 0 and x2 is not NaN."""
+    """Return x1 log(x2), and 0 where x1 is 0 and x2 is not NaN.
+
+    Examples
+    --------
+    >>> agrad.special.xlogy(np.asarray([0.0, 2.0]), np.asarray([0.0, 3.0])).round(6)
+    array([0.      , 2.197225])
+    >>> slopes = agrad.grad(agrad.special.xlogy, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [0.0, 2.0]
+    """
     return _times_log(xp, xp.log, x1, x2)
 
 
 def xlog1py(xp: Any, x1: Any, x2: Any) -> Any:
-    """Return x1 log(1 + x2), and 0 where x1 is 0 and x2 is not NaN."""
+    """Return x1 log(1 + x2), and 0 where x1 is 0 and x2 is not NaN.
+
+    Examples
+    --------
+    >>> agrad.special.xlog1py(np.asarray([0.0, 2.0]), np.asarray([-1.0, 1.0])).round(6)
+    array([0.      , 1.386294])
+    >>> slopes = agrad.grad(agrad.special.xlog1py, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [0.693147, 1.0]
+    """
     return _times_log(xp, xp.log1p, x1, x2)
 
 
 def entr(xp: Any, x: Any) -> Any:
-    """Return the entropy -x log(x), 0 at 0 and minus infinity below."""
+    """Return the entropy -x log(x), 0 at 0 and minus infinity below.
+
+    Examples
+    --------
+    >>> agrad.special.entr(np.asarray([0.0, 0.5])).round(6)
+    array([0.      , 0.346574])
+    >>> round(float(agrad.grad(agrad.special.entr)(1.0)), 6)
+    -1.0
+    """
     inside = x > 0
     value = -x * xp.log(xp.where(inside, x, xp.ones_like(x)))
     value = xp.where(x < 0, xp.full_like(x, -math.inf), xp.where(inside, value, xp.zeros_like(x)))
@@ -72,6 +122,14 @@ def rel_entr(xp: Any, x1: Any, x2: Any) -> Any:
     """Return the relative entropy x1 log(x1 / x2) where both are positive.
 
     It is 0 at x1 = 0, x2 >= 0, and infinite elsewhere.
+
+    Examples
+    --------
+    >>> agrad.special.rel_entr(np.asarray([0.0, 1.0, 2.0]), 1.0).round(6)
+    array([0.      , 0.      , 1.386294])
+    >>> slopes = agrad.grad(agrad.special.rel_entr, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [1.693147, -2.0]
     """
     return _relative(xp, x1, x2, False, xp.zeros_like(x1 + x2))
 
@@ -80,5 +138,13 @@ def kl_div(xp: Any, x1: Any, x2: Any) -> Any:
     """Return x1 log(x1 / x2) - x1 + x2 where both are positive.
 
     It is x2 at x1 = 0, x2 >= 0, and infinite elsewhere.
+
+    Examples
+    --------
+    >>> agrad.special.kl_div(np.asarray([0.0, 1.0, 2.0]), 1.0).round(6)
+    array([1.      , 0.      , 0.386294])
+    >>> slopes = agrad.grad(agrad.special.kl_div, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [0.693147, -1.0]
     """
     return _relative(xp, x1, x2, True, x2)

@@ -71,5 +71,12 @@ def zeta(x: Any, q: Any = 1.0, /) -> Any:
     ------
     ShapeError
         If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> agrad.special.zeta(np.asarray([2.0, 4.0]), 1.0).round(6)
+    array([1.644934, 1.082323])
+    >>> round(float(agrad.grad(agrad.special.zeta)(2.0, 1.0)), 6)
+    -0.937548
     """
     return _zeta(*floating("zeta", x, q))

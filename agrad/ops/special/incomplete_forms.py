@@ -184,6 +184,14 @@ def gammainc(xp: Any, a: Any, x: Any) -> Any:
 
     It is 1/gamma(a) times the integral of t**(a - 1) exp(-t) from 0 to x, the distribution function of the gamma
     distribution.
+
+    Examples
+    --------
+    >>> agrad.special.gammainc(2.0, np.asarray([0.0, 1.0, 10.0])).round(6)
+    array([0.      , 0.264241, 0.999501])
+    >>> slopes = agrad.grad(agrad.special.gammainc, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [-0.276196, 0.367879]
     """
     return _gamma_both(xp, a, x, 0)[0]
 
@@ -192,6 +200,14 @@ def gammaincc(xp: Any, a: Any, x: Any) -> Any:
     """Return the regularized upper incomplete gamma function.
 
     It is 1 - gammainc(a, x), accurate where it is small.
+
+    Examples
+    --------
+    >>> agrad.special.gammaincc(2.0, np.asarray([0.0, 1.0, 10.0])).round(6)
+    array([1.00000e+00, 7.35759e-01, 4.99000e-04])
+    >>> slopes = agrad.grad(agrad.special.gammaincc, argnums=(0, 1))(2.0, 1.0)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [0.276196, -0.367879]
     """
     return _gamma_both(xp, a, x, 0)[1]
 
@@ -348,6 +364,14 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
     It is 1/beta(a, b) times the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, the distribution function of the
     beta distribution.
+
+    Examples
+    --------
+    >>> agrad.special.betainc(2.0, 3.0, np.asarray([0.0, 0.5, 1.0])).round(6)
+    array([0.    , 0.6875, 1.    ])
+    >>> slopes = agrad.grad(agrad.special.betainc, argnums=(0, 1, 2))(2.0, 3.0, 0.5)
+    >>> [round(float(slope), 6) for slope in slopes]
+    [-0.195289, 0.154108, 1.5]
     """
     return _beta_lower(xp, a, b, x, 0, 0)
 

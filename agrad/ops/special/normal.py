@@ -32,7 +32,6 @@ erf = elementwise(
     "erf",
     lambda g, x: g * _SLOPE * bell(x, n=0, half=False),
     forward=_erf_forward,
-    doc="Return the error function of each element.\n\nIt is 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
 )
 public("special")(erf)
 erfc = function(forms.erfc, lambda g, x: -(g * _SLOPE * bell(x, n=0, half=False)))

@@ -80,6 +80,13 @@ def erfc(xp: Any, x: Any) -> Any:
     """Return the complementary error function 1 - erf(x).
 
     Accurate where it is small.
+
+    Examples
+    --------
+    >>> agrad.special.erfc(np.asarray([0.0, 1.0])).round(6)
+    array([1.      , 0.157299])
+    >>> round(float(agrad.grad(agrad.special.erfc)(0.0)), 6)
+    -1.128379
     """
     size = xp.abs(x)
     tail = exp_minus_square(xp, x) * _scaled_tail(xp, size)
@@ -96,7 +103,15 @@ def erfcx_right(xp: Any, x: Any) -> Any:
 
 
 def erfcx(xp: Any, x: Any) -> Any:
-    """Return the scaled complementary error function exp(x**2) erfc(x)."""
+    """Return the scaled complementary error function exp(x**2) erfc(x).
+
+    Examples
+    --------
+    >>> agrad.special.erfcx(np.asarray([0.0, 100.0])).round(6)
+    array([1.      , 0.005642])
+    >>> round(float(agrad.grad(agrad.special.erfcx)(0.0)), 6)
+    -1.128379
+    """
     right = erfcx_right(xp, x)
     growth = 1 / exp_minus_square(xp, xp.clip(x, -27.0, 0.0))
     growth = xp.where(x < -26.7, xp.full_like(x, math.inf), growth)
@@ -158,14 +173,30 @@ def _inverse(xp: Any, from_middle: Any, tail: Any) -> Any:
 
 
 def erfinv(xp: Any, x: Any) -> Any:
-    """Return the inverse of ``erf``, for x from -1 to 1."""
+    """Return the inverse of ``erf``, for x from -1 to 1.
+
+    Examples
+    --------
+    >>> agrad.special.erfinv(np.asarray([0.0, 0.5])).round(6)
+    array([0.      , 0.476936])
+    >>> round(float(agrad.grad(agrad.special.erfinv)(0.0)), 6)
+    0.886227
+    """
     size = xp.abs(x)
     out = xp.where(x < 0, xp.full_like(x, -1.0), 1.0) * _inverse(xp, size, 1 - size)
     return nan_where(xp, xp.isnan(x) | (size > 1), out)
 
 
 def erfcinv(xp: Any, x: Any) -> Any:
-    """Return the inverse of ``erfc``, for x from 0 to 2."""
+    """Return the inverse of ``erfc``, for x from 0 to 2.
+
+    Examples
+    --------
+    >>> agrad.special.erfcinv(np.asarray([1.5, 0.5])).round(6)
+    array([-0.476936,  0.476936])
+    >>> round(float(agrad.grad(agrad.special.erfcinv)(1.0)), 6)
+    -0.886227
+    """
     upper = x > 1
     out = _inverse(xp, xp.abs(1 - x), xp.where(upper, 2 - x, x))
     return nan_where(xp, xp.isnan(x) | (x < 0) | (x > 2), xp.where(upper, -out, out))
@@ -180,13 +211,29 @@ def _normal_tail(xp: Any, size: Any) -> Any:
 
 
 def ndtr(xp: Any, x: Any) -> Any:
-    """Return the distribution function of the standard normal distribution."""
+    """Return the distribution function of the standard normal distribution.
+
+    Examples
+    --------
+    >>> agrad.special.ndtr(np.asarray([-1.0, 0.0, 1.0])).round(6)
+    array([0.158655, 0.5     , 0.841345])
+    >>> round(float(agrad.grad(agrad.special.ndtr)(0.0)), 6)
+    0.398942
+    """
     tail = _normal_tail(xp, xp.abs(x))
     return xp.where(x < 0, tail, 1 - tail)
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
-    """Return the logarithm of the standard normal distribution function."""
+    """Return the logarithm of the standard normal distribution function.
+
+    Examples
+    --------
+    >>> agrad.special.log_ndtr(np.asarray([-40.0, 0.0])).round(6)
+    array([-8.04608442e+02, -6.93147000e-01])
+    >>> round(float(agrad.grad(agrad.special.log_ndtr)(0.0)), 6)
+    0.797885
+    """
     low = xp.where(x < -1.0, x, xp.full_like(x, -1.0))
     tail = xp.log(0.5 * erfcx(xp, low * -math.sqrt(0.5))) - 0.5 * low * low
     upper = xp.log1p(-_normal_tail(xp, xp.where(x > 0, x, xp.zeros_like(x))))
@@ -198,6 +245,13 @@ def ndtri(xp: Any, x: Any) -> Any:
     """Return the quantile of the standard normal distribution.
 
     It is the inverse of ``ndtr``, for x from 0 to 1.
+
+    Examples
+    --------
+    >>> agrad.special.ndtri(np.asarray([0.025, 0.975])).round(6)
+    array([-1.959964,  1.959964])
+    >>> round(float(agrad.grad(agrad.special.ndtri)(0.5)), 6)
+    2.506628
     """
     return -math.sqrt(2) * erfcinv(xp, 2 * x)
 
@@ -233,7 +287,15 @@ def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
 
 
 def sinc(xp: Any, x: Any) -> Any:
-    """Return sin(pi x) / (pi x), and 1 at 0."""
+    """Return sin(pi x) / (pi x), and 1 at 0.
+
+    Examples
+    --------
+    >>> agrad.special.sinc(np.asarray([0.0, 0.5, 1.5])).round(6)
+    array([ 1.      ,  0.63662 , -0.212207])
+    >>> round(float(agrad.grad(agrad.special.sinc)(0.5)), 6)
+    -1.27324
+    """
     zero = x == 0
     rest = math.pi * xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
     return xp.where(zero, xp.ones_like(x), xp.sin(rest) / (math.pi * xp.where(zero, xp.ones_like(x), x)))

@@ -51,6 +51,14 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     ------
     ShapeError
         For ends that are no numbers.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> def integral(b):
+    ...     return integrate.fixed_quad(lambda x: x**2, 0.0, b)[0]
+    >>> round(float(integral(np.asarray(3.0))), 6), round(float(agrad.grad(integral)(3.0)), 6)
+    (9.0, 9.0)
     """
 
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
@@ -191,6 +199,14 @@ def quad(
     halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
     limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions; by
     a limit the derivative of ``func`` is integrated, which must have an integral.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> def integral(rate):
+    ...     return integrate.quad(lambda x: agrad.exp(-rate * x), 0.0, np.inf)[0]
+    >>> round(float(integral(np.asarray(2.0))), 6), round(float(agrad.grad(integral)(2.0)), 6)
+    (0.5, -0.25)
     """
     loose = points is not None and not all(np.isfinite(float(p)) for p in points)
     refused = {"full_output": full_output, "weight": weight is not None, "wvar": wvar is not None, "points": loose}

@@ -51,6 +51,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     -------
     array
         Of the shape of ``y`` without the axis.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> y = np.asarray([0.0, 1.0, 4.0])
+    >>> integrate.trapezoid(y)
+    np.float64(3.0)
+    >>> agrad.grad(integrate.trapezoid)(y)
+    array([0.5, 1. , 0.5])
     """
     return agrad.sum(_trapezia(*_samples(y, x, dx, axis)), axis=-1)
 
@@ -81,6 +90,15 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     ------
     ConfigurationError
         For another ``initial``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> y = np.asarray([0.0, 1.0, 4.0, 9.0])
+    >>> integrate.cumulative_trapezoid(y)
+    array([0.5, 3. , 9.5])
+    >>> agrad.grad(lambda y: integrate.cumulative_trapezoid(y)[-1])(y)
+    array([0.5, 1. , 1. , 0.5])
     """
     if initial not in (None, 0):
         raise ConfigurationError(f"cumulative_trapezoid: initial is 0 or None, not {initial!r}; add it to the result")
@@ -122,6 +140,15 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     For an even number of samples the last interval is integrated under the parabola through the last three (Cartwright,
     Simpson's rule cumulative integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math. Educ. 12
     (2017)).
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> y = np.asarray([0.0, 1.0, 4.0])
+    >>> round(float(integrate.simpson(y)), 6)
+    2.666667
+    >>> agrad.grad(integrate.simpson)(y).round(4)
+    array([0.3333, 1.3333, 0.3333])
     """
     y, step = _samples(y, x, dx, axis)
     n = y.shape[-1]
@@ -171,6 +198,15 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     -----
     Each interval is integrated under the parabola through its ends and a neighbour (Cartwright, as in ``simpson``). Of
     two samples the trapezoidal rule is taken.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> y = np.asarray([0.0, 1.0, 4.0, 9.0])
+    >>> integrate.cumulative_simpson(y).round(4)
+    array([0.3333, 2.6667, 9.    ])
+    >>> agrad.grad(lambda y: integrate.cumulative_simpson(y)[-1])(y).round(4)
+    array([0.3333, 1.25  , 1.    , 0.4167])
     """
     y, step = _samples(y, x, dx, axis)
     n = y.shape[-1]
@@ -220,6 +256,15 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     ------
     ShapeError
         For another number of samples.
+
+    Examples
+    --------
+    >>> from agrad.scipy import integrate
+    >>> y = np.linspace(0.0, 1.0, 5) ** 2
+    >>> round(float(integrate.romb(y, dx=0.25)), 6)
+    0.333333
+    >>> agrad.grad(lambda y: integrate.romb(y, dx=0.25))(y).round(4)
+    array([0.0778, 0.3556, 0.1333, 0.3556, 0.0778])
     """
     if show:
         raise RefusedFunctionError("romb: show=True is not printed; leave it away")

@@ -32,6 +32,16 @@ class CubicHermiteSpline(PPoly):
         The axis of ``y`` to interpolate along.
     extrapolate : bool or "periodic", optional
         As of ``PPoly``, by default True.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y, slopes = np.asarray([0.0, 1.0]), np.asarray([0.0, 1.0]), np.asarray([0.0, 0.0])
+    >>> curve = interpolate.CubicHermiteSpline(x, y, slopes)
+    >>> curve(np.asarray([0.25, 0.5]))
+    array([0.15625, 0.5    ])
+    >>> agrad.grad(curve)(0.5)
+    array(1.5)
     """
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
@@ -101,6 +111,14 @@ class PchipInterpolator(CubicHermiteSpline):
     -----
     The slopes are those of Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants,
     SIAM J. Sci. Comput. 5 (1984). Where the slope of a chord changes its sign the slope is 0, and so is its derivative.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y = np.arange(4.0), np.asarray([0.0, 1.0, 1.0, 3.0])
+    >>> curve = interpolate.PchipInterpolator(x, y)
+    >>> round(float(curve(0.5)), 4), round(float(agrad.grad(curve)(0.5)), 4)
+    (0.6875, 1.125)
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
@@ -156,6 +174,14 @@ class Akima1DInterpolator(CubicHermiteSpline):
     -----
     Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970). Where
     slopes of neighbouring chords are equal, the weights have a kink, and the derivative 0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y = np.arange(5.0), np.asarray([0.0, 1.0, 4.0, 9.0, 16.0])
+    >>> curve = interpolate.Akima1DInterpolator(x, y)
+    >>> round(float(curve(2.5)), 4), round(float(agrad.grad(curve)(2.5)), 4)
+    (6.25, 5.0)
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
@@ -252,6 +278,16 @@ class CubicSpline(CubicHermiteSpline):
     -----
     The slopes at the nodes solve a linear system of n equations. It is solved as a full matrix, with time of the order
     of n^3 and memory of n^2: for up to some thousand places.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y = np.asarray([0.0, 1.0, 2.0, 3.0]), np.asarray([0.0, 1.0, 8.0, 27.0])
+    >>> curve = interpolate.CubicSpline(x, y)
+    >>> round(float(curve(1.5)), 4), round(float(agrad.grad(curve)(1.5)), 4)
+    (3.375, 6.75)
+    >>> agrad.grad(lambda y: interpolate.CubicSpline(x, y)(1.5))(y).round(4)
+    array([-0.0625,  0.5625,  0.5625, -0.0625])
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:

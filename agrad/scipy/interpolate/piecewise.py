@@ -58,6 +58,15 @@ class PPoly:
         repeat all.
     axis : int
         The axis of ``c`` at which k and m stand, 0 or more; in results the axes of the places stand there.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> pieces = interpolate.PPoly(np.asarray([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]), np.asarray([0.0, 1.0, 2.0]))
+    >>> pieces(np.asarray([0.5, 1.5]))
+    array([0.25, 2.  ])
+    >>> agrad.grad(pieces)(0.5)
+    array(1.)
     """
 
     _given: tuple[Any, ...]

@@ -65,6 +65,16 @@ class RBFInterpolator:
     points is an array of shape (n, n, k). Where a place and a point coincide, the function around it has the derivative
     0 in every order; of "linear" there is none in truth, of "thin_plate_spline" none of second order. A polynomial of a
     degree below the least is SciPy's warning and here an error.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> places = np.asarray([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> surface = interpolate.RBFInterpolator(places, np.asarray([0.0, 1.0, 1.0, 2.0]))
+    >>> surface(np.asarray([[0.25, 0.5]])).round(4)
+    array([0.75])
+    >>> agrad.grad(lambda x: surface(x)[0])(np.asarray([[0.25, 0.5]])).round(4)
+    array([[1., 1.]])
     """
 
     def __init__(

@@ -49,6 +49,15 @@ class BSpline:
     -----
     The recursion is that of de Boor, A Practical Guide to Splines, 1978. Differentiable in the places, the coefficients
     and the knots.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> spline = interpolate.BSpline(np.asarray([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), np.asarray([0.0, 1.0, 0.0]), 2)
+    >>> spline(np.asarray([0.25, 0.5]))
+    array([0.375, 0.5  ])
+    >>> agrad.grad(spline)(0.25)
+    array(1.)
     """
 
     _given: tuple[Any, ...]
@@ -329,6 +338,16 @@ def make_interp_spline(
         For lengths that do not fit each other, places that do not increase, and ends that differ of a period.
     ConfigurationError
         For another ``bc_type``, and ``t`` beside ``"periodic"``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y = np.asarray([0.0, 1.0, 2.0, 3.0]), np.asarray([0.0, 1.0, 8.0, 27.0])
+    >>> spline = interpolate.make_interp_spline(x, y)
+    >>> round(float(spline(1.5)), 4), round(float(agrad.grad(spline)(1.5)), 4)
+    (3.375, 6.75)
+    >>> agrad.grad(lambda y: interpolate.make_interp_spline(x, y)(1.5))(y).round(4)
+    array([-0.0625,  0.5625,  0.5625, -0.0625])
     """
     periodic = isinstance(bc_type, str) and bc_type == "periodic"
     conditions = _conditions(None if periodic else bc_type)

@@ -43,6 +43,17 @@ class interp1d:
         The values beyond the ends, a pair for below and above, or the first and last piece continued. NaN by default.
     assume_sorted : bool
         True if ``x`` increases; else it is sorted.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> x, y = np.asarray([0.0, 1.0, 3.0]), np.asarray([0.0, 2.0, 3.0])
+    >>> interpolate.interp1d(x, y)(np.asarray([0.5, 2.0]))
+    array([1. , 2.5])
+    >>> agrad.grad(interpolate.interp1d(x, y))(2.0)
+    array(0.5)
+    >>> agrad.grad(lambda y: interpolate.interp1d(x, y)(2.0))(y)
+    array([0. , 0.5, 0.5])
     """
 
     def __init__(
@@ -151,6 +162,16 @@ class RegularGridInterpolator:
         The value beyond the ends without ``bounds_error``; None to continue the pieces at the ends.
     solver, solver_args : None
         SciPy's options of other methods, refused.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> axes = (np.asarray([0.0, 1.0]), np.asarray([0.0, 2.0]))
+    >>> surface = interpolate.RegularGridInterpolator(axes, np.asarray([[0.0, 2.0], [1.0, 3.0]]))
+    >>> surface(np.asarray([[0.5, 1.0]]))
+    array([1.5])
+    >>> agrad.grad(lambda x: surface(x)[0])(np.asarray([[0.5, 1.0]]))
+    array([[1., 1.]])
     """
 
     def __init__(
@@ -290,6 +311,15 @@ def interpn(
     -------
     array
         Of the shape of the places, followed by the rest of that of the values.
+
+    Examples
+    --------
+    >>> from agrad.scipy import interpolate
+    >>> axes, values = (np.asarray([0.0, 1.0]), np.asarray([0.0, 2.0])), np.asarray([[0.0, 2.0], [1.0, 3.0]])
+    >>> interpolate.interpn(axes, values, np.asarray([[0.5, 1.0]]))
+    array([1.5])
+    >>> agrad.grad(lambda x: interpolate.interpn(axes, values, x)[0])(np.asarray([[0.5, 1.0]]))
+    array([[1., 1.]])
     """
     grid = RegularGridInterpolator(points, values, method, bounds_error, fill_value)
     return grid(xi)

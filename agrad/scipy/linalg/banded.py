@@ -68,6 +68,15 @@ def solve_banded(
     Notes
     -----
     It takes O(n**3) operations, as ``solve``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> banded, b = np.asarray([[0.0, 1.0], [2.0, 3.0], [1.0, 0.0]]), np.asarray([3.0, 4.0])
+    >>> linalg.solve_banded((1, 1), banded, b).round(6)
+    array([1., 1.])
+    >>> agrad.grad(lambda b: agrad.sum(linalg.solve_banded((1, 1), banded, b)))(b).round(6)
+    array([0.4, 0.2])
     """
     return _solve_banded(*l_and_u, ab, b)
 
@@ -118,6 +127,15 @@ def solveh_banded(
     Notes
     -----
     It takes O(n**3) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> banded, b = np.asarray([[0.0, 2.0], [4.0, 5.0]]), np.asarray([8.0, 8.0])
+    >>> linalg.solveh_banded(banded, b)
+    array([1.5, 1. ])
+    >>> agrad.grad(lambda b: linalg.solveh_banded(banded, b)[0])(b).round(4)
+    array([ 0.3125, -0.125 ])
     """
     ab, b = arrays(ab, b)
     c = _factor(matrices(ab, "solveh_banded"), lower)
@@ -156,6 +174,13 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
     Notes
     -----
     It takes O(n**3) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.cholesky_banded(np.asarray([[0.0, 2.0], [4.0, 5.0]]))
+    array([[0., 1.],
+           [2., 2.]])
     """
     ab = matrices(ab, "cholesky_banded")
     return _diagonals(_factor(ab, lower), _above(ab, lower), ab.shape[-2])
@@ -186,6 +211,16 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
     Notes
     -----
     It takes O(n**3) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> banded, b = np.asarray([[0.0, 2.0], [4.0, 5.0]]), np.asarray([8.0, 8.0])
+    >>> factor = linalg.cholesky_banded(banded)
+    >>> linalg.cho_solve_banded((factor, False), b)
+    array([1.5, 1. ])
+    >>> agrad.grad(lambda b: linalg.cho_solve_banded((factor, False), b)[0])(b).round(4)
+    array([ 0.3125, -0.125 ])
     """
     return _cho_solve_banded(*cb_and_lower, b)
 

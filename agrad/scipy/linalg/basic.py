@@ -71,6 +71,15 @@ def solve(
     Notes
     -----
     A structure does not make the solution faster. The gradient of a symmetric or Hermitian ``a`` is so too.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
+    >>> linalg.solve(a, b).round(6)
+    array([1., 1.])
+    >>> agrad.grad(lambda b: agrad.sum(linalg.solve(a, b)))(b).round(6)
+    array([0.4, 0.2])
     """
     a, b = arrays(a, b)
     a = _structured(square(a, "solve"), assume_a, lower, "solve")
@@ -122,6 +131,15 @@ def solve_triangular(
     Notes
     -----
     It is ``agrad.linalg.solve_triangular``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[2.0, 0.0], [1.0, 1.0]]), np.asarray([4.0, 3.0])
+    >>> linalg.solve_triangular(a, b, lower=True)
+    array([2., 1.])
+    >>> agrad.grad(lambda b: linalg.solve_triangular(a, b, lower=True)[1])(b)
+    array([-0.5,  1. ])
     """
     a, b = arrays(a, b)
     return agrad.linalg.solve_triangular(a, b, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
@@ -155,6 +173,17 @@ def inv(
         For another structure.
     ShapeError
         For matrices that are not square. A singular matrix is the array library's own error.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 3.0]])
+    >>> linalg.inv(a).round(6)
+    array([[ 0.6, -0.2],
+           [-0.2,  0.4]])
+    >>> agrad.grad(lambda a: linalg.inv(a)[0, 0])(a).round(6)
+    array([[-0.36,  0.12],
+           [ 0.12, -0.04]])
     """
     return agrad.linalg.inv(_structured(square(a, "inv"), assume_a, lower, "inv"))
 
@@ -179,6 +208,16 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     ------
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> linalg.det(a).round(6)
+    np.float64(16.0)
+    >>> agrad.grad(linalg.det)(a).round(6)
+    array([[ 5., -2.],
+           [-2.,  4.]])
     """
     return agrad.linalg.det(square(a, "det"))
 
@@ -212,6 +251,15 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
         For another order.
     ShapeError
         For another number of axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> x = np.asarray([3.0, 4.0])
+    >>> linalg.norm(x), linalg.norm(x, 1)
+    (np.float64(5.0), np.float64(7.0))
+    >>> agrad.grad(linalg.norm)(x).round(4)
+    array([0.6, 0.8])
     """
     a = array(a)
     if axis is None and ord is None:
@@ -262,6 +310,16 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     Notes
     -----
     The derivative is that along changes that keep the rank.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.pinv(np.asarray([[1.0, 2.0], [2.0, 4.0]])).round(6)
+    array([[0.04, 0.08],
+           [0.08, 0.16]])
+    >>> agrad.grad(lambda a: linalg.pinv(a)[0, 0])(np.asarray([[2.0], [1.0]])).round(6)
+    array([[-0.12],
+           [-0.16]])
     """
     a = matrices(a, "pinv")
     refuse("pinv", {"atol": atol or None}, "give rtol, which is relative to the greatest singular value")
@@ -310,6 +368,15 @@ def lstsq(
     -----
     With m <= n the residuals are an array of length 0, as in SciPy. With m > n they are computed for every rank; SciPy
     returns none where the rank is less than n.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.asarray([1.0, 2.0, 4.0])
+    >>> linalg.lstsq(a, b)[0].round(4)
+    array([0.8333, 1.5   ])
+    >>> agrad.grad(lambda b: linalg.lstsq(a, b)[0][0])(b).round(4)
+    array([ 0.8333,  0.3333, -0.1667])
     """
     a, b = arrays(a, b)
     m, n = matrices(a, "lstsq").shape[-2:]

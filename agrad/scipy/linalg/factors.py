@@ -40,6 +40,17 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     Notes
     -----
     The derivative is that along Hermitian changes of ``a``, given as a Hermitian gradient.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
+    >>> linalg.cholesky(a)
+    array([[2., 1.],
+           [0., 2.]])
+    >>> agrad.grad(lambda a: linalg.cholesky(a)[1, 1])(a).round(4)
+    array([[ 0.0625, -0.125 ],
+           [-0.125 ,  0.25  ]])
     """
     return agrad.linalg.cholesky(mirrored(square(a, "cholesky"), lower), upper=not lower)
 
@@ -69,6 +80,14 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     Notes
     -----
     The other triangle of the factor is 0, where SciPy leaves elements of ``a``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[4.0, 2.0], [2.0, 5.0]]), np.asarray([8.0, 8.0])
+    >>> factor = linalg.cho_factor(a)
+    >>> linalg.cho_solve(factor, b)
+    array([1.5, 1. ])
     """
     return cholesky(a, lower), lower
 
@@ -94,6 +113,16 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     ------
     ShapeError
         For shapes that do not fit.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[4.0, 2.0], [2.0, 5.0]]), np.asarray([8.0, 8.0])
+    >>> linalg.cho_solve(linalg.cho_factor(a), b)
+    array([1.5, 1. ])
+    >>> agrad.grad(lambda a: linalg.cho_solve(linalg.cho_factor(a), b)[0])(a).round(4)
+    array([[-0.4688, -0.0625],
+           [-0.0625,  0.125 ]])
     """
     return _cho_solve(*c_and_lower, b)
 
@@ -141,6 +170,18 @@ def qr(
         For another mode, and with ``pivoting``.
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = linalg.qr(a)
+    >>> agrad.abs(r).round(6)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    >>> agrad.grad(lambda a: agrad.abs(linalg.qr(a)[1][1, 1]))(a).round(4)
+    array([[ 0.352, -0.8  ],
+           [-0.264,  0.6  ]])
     """
     a = matrices(a, "qr")
     refuse("qr", {"pivoting": pivoting}, "permute the columns of a before the call")
@@ -183,6 +224,16 @@ def svd(
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> u, s, vh = linalg.svd(np.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    >>> s
+    array([4., 3.])
+    >>> agrad.grad(lambda a: agrad.sum(linalg.svd(a)[1]))(np.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    array([[1., 0.],
+           [0., 1.]])
     """
     a = matrices(a, "svd")
     return tuple(agrad.linalg.svd(a, full_matrices=full_matrices)) if compute_uv else agrad.linalg.svdvals(a)
@@ -208,6 +259,16 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     ------
     ShapeError
         For an array of fewer than two axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[3.0, 0.0], [0.0, 4.0]])
+    >>> linalg.svdvals(a)
+    array([4., 3.])
+    >>> agrad.grad(lambda a: linalg.svdvals(a)[0])(a)
+    array([[0., 0.],
+           [0., 1.]])
     """
     return agrad.linalg.svdvals(matrices(a, "svdvals"))
 
@@ -268,6 +329,17 @@ def eigh(
     -----
     The derivative is that along Hermitian changes, given as a Hermitian gradient. With ``b`` = L @ L.H the eigenvalues
     are those of inv(L) @ a @ inv(L).H.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> values, vectors = linalg.eigh(a)
+    >>> values.round(6)
+    array([1., 3.])
+    >>> agrad.grad(lambda a: linalg.eigh(a)[0][1])(a).round(6)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
     """
     refuse("eigh", {"type": None if type == 1 else type}, "multiply the problem by the inverse of a or b")
     refuse("eigh", {"subset_by_value": subset_by_value}, "select from all eigenvalues by a mask")
@@ -337,6 +409,16 @@ def eigvalsh(
         For the options that are not supported.
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> linalg.eigvalsh(a).round(6)
+    array([1., 3.])
+    >>> agrad.grad(lambda a: linalg.eigvalsh(a)[1])(a).round(6)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
     """
     how = {"type": type, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value}
     return eigh(a, b, lower=lower, eigvals_only=True, **how)
@@ -384,6 +466,16 @@ def eig(
         For the options that are not supported.
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> values, vectors = linalg.eig(np.asarray([[0.0, 1.0], [-4.0, 0.0]]))
+    >>> agrad.imag(values).round(6)
+    array([ 2., -2.])
+    >>> agrad.grad(lambda a: agrad.sum(agrad.abs(linalg.eig(a)[0])))(np.diag([3.0, 2.0]))
+    array([[1., 0.],
+           [0., 1.]])
     """
     a = square(a, "eig")
     refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
@@ -419,6 +511,15 @@ def eigvals(
         For the options that are not supported.
     ShapeError
         For matrices that are not square.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> agrad.real(linalg.eigvals(np.diag([3.0, 2.0])))
+    array([3., 2.])
+    >>> agrad.grad(lambda a: agrad.real(linalg.eigvals(a)[0]))(np.diag([3.0, 2.0]))
+    array([[1., 0.],
+           [0., 0.]])
     """
     refuse("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
     return agrad.linalg.eigvals(square(a, "eigvals"))

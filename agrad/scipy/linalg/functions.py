@@ -8,8 +8,9 @@ from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
+from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, shown
 
 
 @function
@@ -34,6 +35,16 @@ def expm(A: Any) -> Any:
     Notes
     -----
     It is ``agrad.linalg.matrix_exp``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[0.0, 1.0], [0.0, 0.0]])
+    >>> linalg.expm(a)
+    array([[1., 1.],
+           [0., 1.]])
+    >>> agrad.grad(lambda t: linalg.expm(t * a)[0, 1])(2.0)
+    np.float64(1.0)
     """
     return agrad.linalg.matrix_exp(square(A, "expm"))
 
@@ -86,7 +97,7 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str) -> Any:
     -----
     It is made of ``expm``.
     """
-    return function(of_matrices)
+    return shown(function(of_matrices), "linalg", EXAMPLES[f"linalg.{name}"])
 
 
 cosm = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine")
@@ -137,6 +148,17 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     -----
     By one system of m * n equations: O((m * n)**3) operations and O((m * n)**2) memory, where SciPy takes
     O(m**3 + n**3).
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b, q = np.asarray([[2.0, 1.0], [1.0, 2.0]]), np.asarray([[1.0]]), np.asarray([[1.0], [2.0]])
+    >>> linalg.solve_sylvester(a, b, q).round(4)
+    array([[0.125],
+           [0.625]])
+    >>> agrad.grad(lambda q: agrad.sum(linalg.solve_sylvester(a, b, q)))(q).round(4)
+    array([[0.25],
+           [0.25]])
     """
     a, b, q = arrays(a, b, q)
     a, b = square(a, "solve_sylvester"), square(b, "solve_sylvester")
@@ -170,6 +192,17 @@ def sqrtm(A: Any) -> Any:
     Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. NaN too where less than half of the
     digits would be right. A derivative is the root of matrices of twice the size; it loses about as many digits as the
     square of the condition number has.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[5.0, 4.0], [4.0, 5.0]])
+    >>> linalg.sqrtm(a).round(4)
+    array([[2., 1.],
+           [1., 2.]])
+    >>> agrad.grad(lambda a: linalg.sqrtm(a)[0, 0])(a).round(4)
+    array([[ 0.2917, -0.0833],
+           [-0.0833,  0.0417]])
     """
     return matrix_functions.sqrtm(square(A, "sqrtm"), checked=True)
 
@@ -198,6 +231,17 @@ def logm(A: Any) -> Any:
     -----
     Inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5, with square roots as
     ``sqrtm``, whose limits it has. A derivative is the logarithm of matrices of twice the size.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> linalg.logm(a).round(4)
+    array([[0.5493, 0.5493],
+           [0.5493, 0.5493]])
+    >>> agrad.grad(lambda a: linalg.logm(a)[0, 0])(a).round(4)
+    array([[ 0.608 , -0.1667],
+           [-0.1667,  0.0587]])
     """
     return matrix_functions.logm(square(A, "logm"), checked=True)
 
@@ -224,6 +268,17 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     Notes
     -----
     As ``solve_sylvester``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, q = np.asarray([[2.0, 0.0], [1.0, 1.0]]), np.eye(2)
+    >>> linalg.solve_continuous_lyapunov(a, q).round(4)
+    array([[ 0.25  , -0.0833],
+           [-0.0833,  0.5833]])
+    >>> agrad.grad(lambda q: linalg.solve_continuous_lyapunov(a, q)[1, 1])(q).round(4)
+    array([[ 0.0833, -0.1667],
+           [-0.1667,  0.5   ]])
     """
     a, q = arrays(a, q)
     return solve_sylvester(a, adjoint(square(a, "solve_continuous_lyapunov")), q)
@@ -253,6 +308,17 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     Notes
     -----
     By one system of n * n equations, O(n**6) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, q = np.asarray([[0.5, 0.25], [0.25, 0.5]]), np.eye(2)
+    >>> linalg.solve_discrete_lyapunov(a, q).round(4)
+    array([[1.6762, 0.6095],
+           [0.6095, 1.6762]])
+    >>> agrad.grad(lambda q: linalg.solve_discrete_lyapunov(a, q)[0, 0])(q).round(4)
+    array([[1.4535, 0.3048],
+           [0.3048, 0.2227]])
     """
     a, q = arrays(a, q)
     a, n = square(a, "solve_discrete_lyapunov"), a.shape[-1]
@@ -296,6 +362,15 @@ def expm_frechet(
     Notes
     -----
     They are blocks of the exponential of [[A, E], [0, A]]: N. J. Higham, "Functions of Matrices" (2008), section 10.6.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, e = np.asarray([[0.0, 1.0], [0.0, 0.0]]), np.eye(2)
+    >>> value, derivative = linalg.expm_frechet(a, e)
+    >>> derivative.round(6)
+    array([[1., 1.],
+           [0., 1.]])
     """
     A, E = arrays(A, E)
     A, n = square(A, "expm_frechet"), A.shape[-1]

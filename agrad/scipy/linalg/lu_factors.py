@@ -50,6 +50,18 @@ def lu(
     Notes
     -----
     It is ``agrad.linalg.lu``. P is a constant.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> p, l, u = linalg.lu(np.asarray([[1.0, 2.0], [4.0, 2.0]]))
+    >>> l, u
+    (array([[1.  , 0.  ],
+           [0.25, 1.  ]]), array([[4. , 2. ],
+           [0. , 1.5]]))
+    >>> agrad.grad(lambda a: linalg.lu(a)[2][1, 1])(np.asarray([[1.0, 2.0], [4.0, 2.0]]))
+    array([[-0.5  ,  1.   ],
+           [ 0.125, -0.25 ]])
     """
     P, L, U = agrad.linalg.lu(matrices(a, "lu"))
     if permute_l:
@@ -84,6 +96,14 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     Notes
     -----
     A singular matrix makes no warning, unlike in SciPy. The pivots take min(m, n) steps.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
+    >>> factors = linalg.lu_factor(a)
+    >>> linalg.lu_solve(factors, b)
+    array([1., 1.])
     """
     P, L, U = agrad.linalg.lu(matrices(a, "lu_factor"))
     (m, k), n = L.shape[-2:], U.shape[-1]
@@ -125,6 +145,15 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False,
         For another ``trans``.
     ShapeError
         For shapes that do not fit.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
+    >>> linalg.lu_solve(linalg.lu_factor(a), b)
+    array([1., 1.])
+    >>> agrad.grad(lambda b: linalg.lu_solve(linalg.lu_factor(a), b)[0])(b).round(4)
+    array([ 0.6, -0.2])
     """
     return _lu_solve(*lu_and_piv, b, trans)
 

@@ -35,6 +35,13 @@ def block_diag(*arrs: Any) -> Any:
     -------
     array
         Of a floating dtype and shape (..., sum of m, sum of n).
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.block_diag(np.asarray([[1.0, 2.0]]), np.asarray([[3.0]]))
+    array([[1., 2., 0.],
+           [0., 0., 3.]])
     """
     blocks = [agrad.reshape(x, (1, -1)) if x.ndim < 2 else x for x in arrays(*(arrs or ([],)))]
     batch = agrad.broadcast_shapes(*[x.shape[:-2] for x in blocks])
@@ -62,6 +69,16 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     -------
     array
         Of a floating dtype and shape (..., m, n).
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.toeplitz(np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, 5.0]))
+    array([[1., 5.],
+           [2., 1.],
+           [3., 2.]])
+    >>> agrad.grad(lambda c: agrad.sum(linalg.toeplitz(c)))(np.asarray([1.0, 2.0, 3.0]))
+    array([3., 4., 2.])
     """
     c, r = (array(c), None) if r is None else arrays(c, r)
     c = _vector(c)
@@ -84,6 +101,16 @@ def circulant(c: Any) -> Any:
     -------
     array
         Of a floating dtype and shape (..., n, n).
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.circulant(np.asarray([1.0, 2.0, 3.0]))
+    array([[1., 3., 2.],
+           [2., 1., 3.],
+           [3., 2., 1.]])
+    >>> agrad.grad(lambda c: agrad.sum(linalg.circulant(c)))(np.asarray([1.0, 2.0, 3.0]))
+    array([3., 3., 3.])
     """
     c = _vector(array(c))
     place = np.arange(c.shape[-1])
@@ -114,6 +141,14 @@ def hankel(c: Any, r: Any = None) -> Any:
     Notes
     -----
     Axes before the last are a batch; SciPy 1.17 ravels.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.hankel(np.asarray([1.0, 2.0, 3.0]), np.asarray([3.0, 4.0]))
+    array([[1., 2.],
+           [2., 3.],
+           [3., 4.]])
     """
     c, r = (array(c), None) if r is None else arrays(c, r)
     if c.ndim == 0 or (r is not None and r.ndim == 0):
@@ -144,6 +179,13 @@ def companion(a: Any) -> Any:
     ------
     ShapeError
         For fewer than two coefficients.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.companion(np.asarray([1.0, -3.0, 2.0]))
+    array([[ 3., -2.],
+           [ 1.,  0.]])
     """
     a = _vector(array(a))
     n = a.shape[-1]
@@ -174,6 +216,14 @@ def leslie(f: Any, s: Any) -> Any:
     ------
     ShapeError
         For lengths that do not fit.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.leslie(np.asarray([0.5, 2.0, 1.0]), np.asarray([0.25, 0.5]))
+    array([[0.5 , 2.  , 1.  ],
+           [0.25, 0.  , 0.  ],
+           [0.  , 0.5 , 0.  ]])
     """
     f, s = (_vector(x) for x in arrays(f, s))
     n = f.shape[-1]
@@ -198,6 +248,14 @@ def fiedler(a: Any) -> Any:
     -------
     array
         ``abs(a[..., i] - a[..., j])``, of a floating dtype and shape (..., n, n).
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.fiedler(np.asarray([1.0, 4.0, 9.0]))
+    array([[0., 3., 8.],
+           [3., 0., 5.],
+           [8., 5., 0.]])
     """
     a = _vector(array(a))
     return agrad.abs(agrad.expand_dims(a, axis=-1) - agrad.expand_dims(a, axis=-2))
@@ -227,6 +285,15 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         For an ``a`` without elements, or no columns.
     ConfigurationError
         For another mode.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> linalg.convolution_matrix(np.asarray([1.0, -1.0]), 3)
+    array([[ 1.,  0.,  0.],
+           [-1.,  1.,  0.],
+           [ 0., -1.,  1.],
+           [ 0.,  0., -1.]])
     """
     a = _vector(array(a))
     m, n = a.shape[-1], int(n)

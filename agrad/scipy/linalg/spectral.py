@@ -37,6 +37,19 @@ def polar(a: Any, side: str = "right") -> Any:
     Notes
     -----
     By the singular values. Where two of them are equal, the derivative is NaN.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [0.0, 2.0]])
+    >>> unitary, positive = linalg.polar(a)
+    >>> unitary.round(4), positive.round(4)
+    (array([[ 0.9701,  0.2425],
+           [-0.2425,  0.9701]]), array([[1.9403, 0.4851],
+           [0.4851, 2.1828]]))
+    >>> agrad.grad(lambda a: linalg.polar(a)[1][0, 0])(a).round(4)
+    array([[ 0.9987, -0.1141],
+           [-0.1284,  0.0285]])
     """
     if side not in ("right", "left"):
         raise ConfigurationError(f"polar: side is 'right' or 'left', not {side!r}")
@@ -77,6 +90,15 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     Notes
     -----
     By ``agrad.linalg.eigh`` of the whole matrices: O(n**3) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> d, e = np.asarray([2.0, 2.0]), np.asarray([1.0])
+    >>> linalg.eigh_tridiagonal(d, e)[0].round(6)
+    array([1., 3.])
+    >>> agrad.grad(lambda e: linalg.eigh_tridiagonal(d, e)[0][1])(e).round(6)
+    array([1.])
     """
     if select != "a" or set(options) - {"check_finite", "tol", "lapack_driver"}:
         raise OperandError(

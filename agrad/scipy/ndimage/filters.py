@@ -9,7 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.shared import array, arrays, function, named
+from agrad.scipy.examples import EXAMPLES
+from agrad.scipy.shared import array, arrays, function, named, shown
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
 
@@ -128,7 +129,7 @@ def _over_axes(name: str, what: str, convolves: bool) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
 
-    return named(made, name, what)
+    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
 
 
 correlate = _over_axes("correlate", "Correlate an array with a kernel; a complex one is conjugated", False)
@@ -182,7 +183,7 @@ def _along_axis(name: str, what: str, convolves: bool) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
 
-    return named(made, name, what)
+    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
 
 
 correlate1d = _along_axis("correlate1d", "Correlate along one axis with a vector; a complex one is conjugated", False)
@@ -232,6 +233,15 @@ def uniform_filter1d(
     ------
     ConfigurationError
         For a size below 1; and as ``correlate``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.uniform_filter1d(x, 3).round(4)
+    array([1.3333, 2.3333, 4.6667, 6.6667])
+    >>> agrad.grad(lambda x: ndimage.uniform_filter1d(x, 3)[1])(x).round(4)
+    array([0.3333, 0.3333, 0.3333, 0.    ])
     """
     return _uniform(array(input), size, axis, output, mode, cval, origin)
 
@@ -282,6 +292,15 @@ def uniform_filter(
     ------
     ConfigurationError
         For a size below 1; and as ``correlate``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.uniform_filter(x, 3).round(4)
+    array([1.3333, 2.3333, 4.6667, 6.6667])
+    >>> agrad.grad(lambda x: ndimage.uniform_filter(x, 3)[1])(x).round(4)
+    array([0.3333, 0.3333, 0.3333, 0.    ])
     """
     x = array(input)
     chosen = axes_of(axes, x.ndim)

@@ -9,8 +9,9 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
+from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
-from agrad.scipy.shared import array, arrays, function, is_array, named
+from agrad.scipy.shared import array, arrays, function, is_array, named, shown
 
 
 def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
@@ -94,6 +95,15 @@ def gaussian_filter1d(
     ConfigurationError
         For an order or a radius that is no integer from 0 on, where the radius depends on values that a transform
         hides, and as ``correlate``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.gaussian_filter1d(x, 1.0).round(4)
+    array([1.5041, 2.5391, 4.5241, 6.4327])
+    >>> round(float(agrad.grad(lambda x: ndimage.gaussian_filter1d(x, 1.0)[1])(x)[1]), 4)
+    0.4034
     """
     refuse_output("gaussian_filter1d", output)
     x = array(input)
@@ -146,6 +156,15 @@ def gaussian_filter(
     ------
     ConfigurationError
         As ``gaussian_filter1d``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.gaussian_filter(x, 1.0).round(4)
+    array([1.5041, 2.5391, 4.5241, 6.4327])
+    >>> round(float(agrad.grad(lambda x: ndimage.gaussian_filter(x, 1.0)[1])(x)[1]), 4)
+    0.4034
     """
     refuse_output("gaussian_filter", output)
     x = array(input)
@@ -204,7 +223,7 @@ def _smoothed(name: str, what: str, smooth: list[float]) -> Any:
         """
         return _differences(name, input, axis, output, mode, cval, smooth)
 
-    return named(made, name, what)
+    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
 
 
 sobel = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0])
@@ -256,6 +275,15 @@ def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 
     ------
     ConfigurationError
         For another ``mode``, and for an ``output``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+    >>> ndimage.laplace(x)[1]
+    array([4., 3., 1.])
+    >>> agrad.grad(lambda x: ndimage.laplace(x)[1, 1])(x)[:, 2]
+    array([0., 1., 0.])
     """
     x = array(input)
     kernel = constant(np.asarray([1.0, -2.0, 1.0], x.dtype.name), x)
@@ -318,6 +346,15 @@ def gaussian_laplace(
     ------
     ConfigurationError
         As ``gaussian_filter``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+    >>> ndimage.gaussian_laplace(x, 1.0)[1].round(4)
+    array([ 1.2634,  0.686 , -0.6382])
+    >>> round(float(agrad.grad(lambda x: ndimage.gaussian_laplace(x, 1.0)[1, 1])(x)[0, 1]), 4)
+    -0.0303
     """
     x = array(input)
     return _total(_gaussian_derivatives("gaussian_laplace", x, sigma, 2, output, mode, cval, axes, kwargs))
@@ -364,6 +401,15 @@ def gaussian_gradient_magnitude(
         For complex input.
     ConfigurationError
         As ``gaussian_filter``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+    >>> ndimage.gaussian_gradient_magnitude(x, 1.0)[1].round(4)
+    array([0.4842, 1.0685, 0.6774])
+    >>> round(float(agrad.grad(lambda x: ndimage.gaussian_gradient_magnitude(x, 1.0)[1, 1])(x)[0, 1]), 4)
+    -0.0276
     """
     x = array(input)
     if is_complex(x):

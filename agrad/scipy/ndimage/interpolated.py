@@ -175,6 +175,16 @@ def map_coordinates(
     Differentiable in ``input`` and ``coordinates``. At an element the derivative by a coordinate is that of the
     interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities. With
     ``"reflect"`` splines of the orders 2 to 5 go through the elements; SciPy's miss them near to the ends.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> places = np.asarray([[0.5, 1.5]])
+    >>> ndimage.map_coordinates(x, places, order=1)
+    array([1.5, 3. ])
+    >>> agrad.grad(lambda places: agrad.sum(ndimage.map_coordinates(x, places, order=1)))(places)
+    array([[1., 2.]])
     """
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
@@ -236,6 +246,17 @@ def affine_transform(
         As ``map_coordinates``.
     ShapeError
         For a matrix or an offset of another shape.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+    >>> ndimage.affine_transform(x, np.eye(2), offset=0.5, order=1)
+    array([[1.  , 2.5 , 0.  ],
+           [1.25, 2.75, 0.  ],
+           [0.  , 0.  , 0.  ]])
+    >>> agrad.grad(lambda s: ndimage.affine_transform(x, np.eye(2), offset=s, order=1)[1, 1])(0.5)
+    np.float64(4.0)
     """
     x, c = _real_pair("affine_transform", input, matrix)
     n = x.ndim
@@ -297,6 +318,15 @@ def shift(
         As ``map_coordinates``.
     ShapeError
         For another number of shifts than of axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.shift(x, 0.5, order=1)
+    array([0. , 1.5, 3. , 6. ])
+    >>> agrad.grad(lambda s: ndimage.shift(x, s, order=1)[2])(0.5)
+    np.float64(-2.0)
     """
     x, c = _real_pair("shift", input, shift)
     if c.shape not in ((), (x.ndim,)):
@@ -360,6 +390,17 @@ def rotate(
         For an angle that is not one number, or other axes than two.
     TracedValueError
         For ``reshape`` with an angle that ``jit`` or ``vmap`` does not know.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+    >>> ndimage.rotate(x, 90.0, order=1).round(4)
+    array([[4., 3., 5.],
+           [2., 1., 2.],
+           [1., 0., 2.]])
+    >>> round(float(agrad.grad(lambda angle: ndimage.rotate(x, angle, reshape=False, order=1)[0, 1])(10.0)), 4)
+    0.0313
     """
     x, angle = _real_pair("rotate", input, angle)
     if angle.ndim:
@@ -438,6 +479,15 @@ def zoom(
         As ``map_coordinates``.
     ShapeError
         For another number of factors than of axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.zoom(x, 1.75, order=1).round(4)
+    array([1. , 1.5, 2. , 3. , 4. , 6. , 8. ])
+    >>> agrad.grad(lambda x: agrad.sum(ndimage.zoom(x, 1.75, order=1)))(x).round(4)
+    array([1.5, 2. , 2. , 1.5])
     """
     x = array(input)
     factors = one_each("zoom", "zoom", zoom, x.ndim)

@@ -9,8 +9,9 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex
+from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
-from agrad.scipy.shared import array, function, named
+from agrad.scipy.shared import array, function, named, shown
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
 
@@ -92,7 +93,7 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor]) -> Any:
         """
         return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
-    return named(made, name, what)
+    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
 
 
 def _middle(x: Tensor) -> Tensor:
@@ -155,6 +156,15 @@ def rank_filter(
         For a footprint of another number of axes or without elements.
     DtypeError
         For complex input.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
+    >>> ndimage.rank_filter(x, 1, size=3)
+    array([1., 4., 4., 2.])
+    >>> agrad.grad(lambda x: agrad.sum(ndimage.rank_filter(x, 1, size=3)))(x)
+    array([1., 0., 2., 1.])
     """
     x = _neighbours("rank_filter", input, size, footprint, output, mode, cval, origin, axes)
     if not -x.shape[-1] <= rank < x.shape[-1]:

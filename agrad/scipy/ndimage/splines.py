@@ -88,6 +88,15 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     -----
     The recursive filters of Unser, Aldroubi and Eden, B-spline signal processing II, IEEE Trans. Signal Process. 41
     (1993), as a convolution with their response, cut off where it is 0 to rounding.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.spline_filter1d(x).round(4)
+    array([ 0.4,  2.2,  2.8, 10.6])
+    >>> agrad.grad(lambda x: ndimage.spline_filter1d(x)[1])(x).round(4)
+    array([-0.4667,  1.8667, -0.5333,  0.1333])
     """
     refuse_output("spline_filter1d", None if output is np.float64 else output)
     order = checked_order("spline_filter1d", order)
@@ -119,6 +128,15 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     ------
     ConfigurationError
         For other orders and modes, and for an ``output``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+    >>> ndimage.spline_filter(x).round(4)
+    array([ 0.4,  2.2,  2.8, 10.6])
+    >>> agrad.grad(lambda x: ndimage.spline_filter(x)[1])(x).round(4)
+    array([-0.4667,  1.8667, -0.5333,  0.1333])
     """
     refuse_output("spline_filter", None if output is np.float64 else output)
     order, x = checked_order("spline_filter", order, 2), array(input)

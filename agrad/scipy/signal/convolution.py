@@ -77,6 +77,15 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     ------
     ShapeError
         For inputs of different numbers of axes, without elements, and for ``"valid"`` if neither fits into the other.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x, kernel = np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, -1.0])
+    >>> signal.convolve(x, kernel).round(6)
+    array([ 1.,  1.,  1., -3.])
+    >>> agrad.grad(lambda kernel: agrad.sum(signal.convolve(x, kernel) ** 2))(kernel).round(6)
+    array([ 12., -12.])
     """
     x, y = _pair("convolve", in1, in2)
     return _convolve("convolve", x, y, mode, method)
@@ -106,6 +115,15 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     ------
     ShapeError
         As ``convolve``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x, kernel = np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, -1.0])
+    >>> signal.correlate(x, kernel).round(6)
+    array([-1., -1., -1.,  3.])
+    >>> agrad.grad(lambda kernel: agrad.sum(signal.correlate(x, kernel) ** 2))(kernel).round(6)
+    array([ 12., -12.])
     """
     x, y = _pair("correlate", in1, in2)
     return _convolve("correlate", x, _reversed(y), mode, method)
@@ -135,6 +153,15 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     ------
     ShapeError
         As ``convolve``, but for inputs without elements; and for axes that do not broadcast.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x, kernel = np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, -1.0])
+    >>> signal.fftconvolve(x, kernel).round(6), signal.oaconvolve(x, kernel).round(6)
+    (array([ 1.,  1.,  1., -3.]), array([ 1.,  1.,  1., -3.]))
+    >>> agrad.grad(lambda kernel: agrad.sum(signal.fftconvolve(x, kernel) ** 2))(kernel).round(6)
+    array([ 12., -12.])
     """
     x, y = _pair("fftconvolve", in1, in2)
     if not x.ndim:
@@ -205,6 +232,16 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     ------
     ShapeError
         As ``convolve``, and for inputs that do not have two axes.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x, kernel = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([[1.0, -1.0]])
+    >>> signal.convolve2d(x, kernel)
+    array([[ 1.,  1., -2.],
+           [ 3.,  1., -4.]])
+    >>> agrad.grad(lambda kernel: agrad.sum(signal.convolve2d(x, kernel) ** 2))(kernel)
+    array([[ 32., -32.]])
     """
     return _flat("convolve2d", in1, in2, mode, boundary, fillvalue, False)
 
@@ -235,5 +272,15 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     ------
     ShapeError
         As ``convolve2d``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x, kernel = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([[1.0, -1.0]])
+    >>> signal.correlate2d(x, kernel)
+    array([[-1., -1.,  2.],
+           [-3., -1.,  4.]])
+    >>> agrad.grad(lambda kernel: agrad.sum(signal.correlate2d(x, kernel) ** 2))(kernel)
+    array([[ 32., -32.]])
     """
     return _flat("correlate2d", in1, in2, mode, boundary, fillvalue, True)

@@ -117,6 +117,17 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     The state is that of the transposed direct form II. Without feedback and with more than 64 coefficients the filter
     goes by the Fourier transform. A filter with feedback takes a step for each value; up to order 2 twice as many steps
     as the root of the length. Long signals go faster through ``sosfilt``, whose sections have order 2.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.asarray([1.0, 0.0, 0.0, 0.0])
+    >>> signal.lfilter([1.0], [1.0, -0.5], x)
+    array([1.   , 0.5  , 0.25 , 0.125])
+    >>> def energy(pole):
+    ...     return agrad.sum(signal.lfilter([1.0], agrad.stack([agrad.ones_like(pole), -pole]), x) ** 2)
+    >>> round(float(agrad.grad(energy)(0.5)), 4)
+    1.6875
     """
     b, a, x, *rest = arrays(b, a, x, *([] if zi is None else [zi]))
     b, a = _coefficients("lfilter", b, a)
@@ -150,6 +161,12 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     ------
     ShapeError
         For coefficients that are no vectors.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.lfilter_zi(np.asarray([1.0]), np.asarray([1.0, -0.5]))
+    array([1.])
     """
     b, a = _coefficients("lfilter_zi", *arrays(b, a))
     b, a = b / a[0], a / a[0]
@@ -190,6 +207,15 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     ------
     ShapeError
         For sections or states of another shape.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> sections, x = np.asarray([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), np.asarray([1.0, 0.0, 0.0, 0.0])
+    >>> signal.sosfilt(sections, x)
+    array([1.   , 0.5  , 0.25 , 0.125])
+    >>> agrad.grad(lambda x: signal.sosfilt(sections, x)[3])(x)
+    array([0.125, 0.25 , 0.5  , 1.   ])
     """
     sos, x, *rest = arrays(sos, x, *([] if zi is None else [zi]))
     _sections("sosfilt", sos)
@@ -224,6 +250,12 @@ def sosfilt_zi(sos: Any) -> Any:
     ------
     ShapeError
         For sections of another shape.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.sosfilt_zi(np.asarray([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]))
+    array([[1., 0.]])
     """
     (sos,) = arrays(sos)
     _sections("sosfilt_zi", sos)
@@ -297,6 +329,15 @@ def filtfilt(
         For coefficients that are no vectors, and for a signal that is not longer than ``padlen``.
     ConfigurationError
         For another ``method``, ``irlen`` or ``padtype``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.sin(np.linspace(0.0, 3.0, 12))
+    >>> signal.filtfilt([0.5], [1.0, -0.5], x)[:3].round(4)
+    array([-0.0012,  0.2341,  0.4517])
+    >>> round(float(agrad.grad(lambda x: signal.filtfilt([0.5], [1.0, -0.5], x)[5])(x)[5]), 4)
+    0.3329
     """
     if method != "pad" or irlen is not None:
         raise ConfigurationError(f"filtfilt has method='pad' without irlen, not method={method!r}, irlen={irlen!r}")
@@ -337,6 +378,15 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
         For sections of another shape, and for a signal that is not longer than ``padlen``.
     ConfigurationError
         For another ``padtype``, and where the default of ``padlen`` depends on values that a transform hides.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> sections, x = np.asarray([[0.5, 0.0, 0.0, 1.0, -0.5, 0.0]]), np.sin(np.linspace(0.0, 3.0, 12))
+    >>> signal.sosfiltfilt(sections, x)[:3].round(4)
+    array([-0.0012,  0.2341,  0.4517])
+    >>> round(float(agrad.grad(lambda x: signal.sosfiltfilt(sections, x)[5])(x)[5]), 4)
+    0.3329
     """
     sos, x = arrays(sos, x)
     _sections("sosfiltfilt", sos)

@@ -48,6 +48,15 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
         For another ``type``, and for ``overwrite_data``.
     ShapeError
         For places that are not in the data.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.asarray([1.0, 2.0, 4.0])
+    >>> signal.detrend(x).round(4)
+    array([ 0.1667, -0.3333,  0.1667])
+    >>> agrad.grad(lambda x: signal.detrend(x)[0])(x).round(4)
+    array([ 0.1667, -0.3333,  0.1667])
     """
     if overwrite_data:
         raise ConfigurationError("detrend overwrites no data; leave overwrite_data out")
@@ -93,6 +102,15 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
         For a complex signal.
     ShapeError
         For a length below 1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.cos(np.linspace(0.0, 2 * np.pi, 8, endpoint=False))
+    >>> agrad.abs(signal.hilbert(x)).round(4)
+    array([1., 1., 1., 1., 1., 1., 1., 1.])
+    >>> agrad.grad(lambda x: agrad.imag(signal.hilbert(x))[1])(x)[::2].round(4)
+    array([ 0.6036, -0.6036, -0.1036,  0.1036])
     """
     x = array(x)
     if is_complex(x):
@@ -157,6 +175,12 @@ def savgol_coeffs(
     ------
     ConfigurationError
         For a degree, a place or a ``use`` that makes no sense.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.savgol_coeffs(5, 2).round(4)
+    Tensor([-0.0857, 0.3429, 0.4857, 0.3429, -0.0857], dtype=float64, backend=numpy, device=cpu)
     """
     pos = (window_length - 1) / 2 if pos is None else pos
     if not 0 <= pos < window_length:
@@ -209,6 +233,15 @@ def savgol_filter(
         For another ``mode``, and for a degree that is not below the window's length.
     ShapeError
         For ``"interp"``, if the window is longer than the signal.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.asarray([1.0, 4.0, 9.0, 16.0, 26.0])
+    >>> signal.savgol_filter(x, 3, 1).round(4)
+    array([ 0.6667,  4.6667,  9.6667, 17.    , 25.5   ])
+    >>> agrad.grad(lambda x: signal.savgol_filter(x, 3, 1)[2])(x)[2].round(4)
+    np.float64(0.3333)
     """
     choice("savgol_filter: mode", mode, _EDGES)
     x = array(x)

@@ -159,6 +159,16 @@ def periodogram(
         For other options.
     ShapeError
         For lengths that do not fit each other.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.cos(np.pi / 2 * np.arange(8.0))
+    >>> f, power = signal.periodogram(x)
+    >>> power.round(4)
+    array([0., 0., 4., 0., 0.])
+    >>> agrad.grad(lambda x: signal.periodogram(x)[1][2])(x)[::2].round(4)
+    array([ 2., -2.,  2., -2.])
     """
     x = array(x)
     axis = axis_of(axis, x.ndim)
@@ -222,6 +232,16 @@ def welch(
         For other options.
     ShapeError
         For lengths that do not fit each other.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.cos(np.pi / 2 * np.arange(16.0))
+    >>> f, power = signal.welch(x, nperseg=8)
+    >>> power.round(4)
+    array([0.    , 0.6667, 2.6667, 0.6667, 0.    ])
+    >>> agrad.grad(lambda x: signal.welch(x, nperseg=8)[1][2])(x)[2].round(4)
+    np.float64(-0.4444)
     """
     if average != "mean":
         raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
@@ -283,6 +303,14 @@ def spectrogram(
         For other options.
     ShapeError
         For lengths that do not fit each other.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.cos(np.pi / 2 * np.arange(16.0))
+    >>> f, t, power = signal.spectrogram(x, nperseg=8)
+    >>> power.shape, power[:, 0].round(4)
+    ((5, 2), array([0.1429, 0.2857, 2.5714, 0.2857, 0.1429]))
     """
     if mode != "psd":
         raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
@@ -348,6 +376,16 @@ def stft(
         For other options.
     ShapeError
         For lengths that do not fit each other.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.cos(np.pi / 2 * np.arange(8.0))
+    >>> f, t, z = signal.stft(x, nperseg=4)
+    >>> z.shape, agrad.abs(z[:, 2]).round(4)
+    ((3, 5), array([0.5, 0.5, 0.5]))
+    >>> agrad.grad(lambda x: agrad.sum(agrad.abs(signal.stft(x, nperseg=4)[2]) ** 2))(x)[::2].round(4)
+    array([ 1.5, -1.5,  1.5, -1.5])
     """
     x, axis, segments = _cut("stft", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     length, overlap = segments.length, segments.overlap
@@ -437,6 +475,14 @@ def istft(
     -----
     The least squares of Griffin and Lim, Signal estimation from modified short-time Fourier transform, IEEE Trans.
     Acoust. 32 (1984). Places that no window reaches are not divided, as in SciPy.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> x = np.arange(8.0)
+    >>> f, t, z = signal.stft(x, nperseg=4)
+    >>> signal.istft(z, nperseg=4)[1].round(4)
+    array([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     z = array(Zxx)
     times, places = axis_of(time_axis, z.ndim), axis_of(freq_axis, z.ndim)

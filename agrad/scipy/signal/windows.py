@@ -352,6 +352,12 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
     ------
     ConfigurationError
         For other names, SciPy's abbreviations among them, and parameters that are missing.
+
+    Examples
+    --------
+    >>> from agrad.scipy import signal
+    >>> signal.get_window("hann", 4)
+    Tensor([0.0, 0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
     """
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):

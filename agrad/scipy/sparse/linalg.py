@@ -77,6 +77,16 @@ class SuperLU:
         If it is not square.
     RuntimeError
         If it is singular.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from agrad.scipy.sparse import linalg
+    >>> factors = linalg.splu(scipy.sparse.csc_array(np.asarray([[4.0, 1.0], [1.0, 3.0]])))
+    >>> isinstance(factors, linalg.SuperLU)
+    True
+    >>> factors.solve(np.asarray([1.0, 2.0])).round(4)
+    array([0.0909, 0.6364])
     """
 
     def __init__(self, A: Any, **options: Any) -> None:
@@ -169,6 +179,14 @@ def splu(
         If it is not square.
     RuntimeError
         If it is singular.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from agrad.scipy.sparse import linalg
+    >>> factors = linalg.splu(scipy.sparse.csc_array(np.asarray([[4.0, 1.0], [1.0, 3.0]])))
+    >>> agrad.grad(lambda b: factors.solve(b)[0])(np.asarray([1.0, 2.0])).round(4)
+    array([ 0.2727, -0.0909])
     """
     return SuperLU(
         A,
@@ -201,6 +219,16 @@ def factorized(A: Any) -> Callable[[Any], Any]:
         If it is not square.
     RuntimeError
         If it is singular.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from agrad.scipy.sparse import linalg
+    >>> solve = linalg.factorized(scipy.sparse.csc_array(np.asarray([[4.0, 1.0], [1.0, 3.0]])))
+    >>> solve(np.asarray([1.0, 2.0])).round(4)
+    array([0.0909, 0.6364])
+    >>> agrad.grad(lambda b: solve(b)[0])(np.asarray([1.0, 2.0])).round(4)
+    array([ 0.2727, -0.0909])
     """
     return splu(A).solve
 
@@ -239,6 +267,16 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     -----
     The cotangent of b solves the system with the transposed matrix, by the same factors. For a derivative by the
     matrix, write it as a function: ``agrad.linear_solve``.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from agrad.scipy.sparse import linalg
+    >>> a = scipy.sparse.csc_array(np.asarray([[4.0, 1.0], [1.0, 3.0]]))
+    >>> linalg.spsolve(a, np.asarray([1.0, 2.0])).round(4)
+    array([0.0909, 0.6364])
+    >>> agrad.grad(lambda b: linalg.spsolve(a, b)[0])(np.asarray([1.0, 2.0])).round(4)
+    array([ 0.2727, -0.0909])
     """
     x = splu(A, permc_spec=permc_spec).solve(b)
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x

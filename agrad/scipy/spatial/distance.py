@@ -92,6 +92,15 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape (); its derivative at equal vectors is 0.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.euclidean(u, v)), 6)
+    2.291288
+    >>> agrad.grad(distance.euclidean)(u, v).round(4)
+    array([-0.4364, -0.8729,  0.2182])
     """
     return _between("euclidean", u, v, w=w)
 
@@ -111,6 +120,15 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.sqeuclidean(u, v)), 6)
+    5.25
+    >>> agrad.grad(distance.sqeuclidean)(u, v).round(4)
+    array([-2., -4.,  1.])
     """
     return _between("sqeuclidean", u, v, w=w)
 
@@ -130,6 +148,15 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v, variances = np.asarray([1.0, 2.0]), np.asarray([2.0, 4.0]), np.asarray([0.5, 2.0])
+    >>> round(float(distance.seuclidean(u, v, variances)), 6)
+    2.0
+    >>> agrad.grad(lambda u: distance.seuclidean(u, v, variances))(u)
+    array([-1. , -0.5])
     """
     return _between("seuclidean", u, v, V=V)
 
@@ -149,6 +176,15 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.cityblock(u, v)), 6)
+    3.5
+    >>> agrad.grad(distance.cityblock)(u, v).round(4)
+    array([-1., -1.,  1.])
     """
     return _between("cityblock", u, v, w=w)
 
@@ -168,6 +204,15 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape (). Equal greatest differences share the derivative evenly.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.chebyshev(u, v)), 6)
+    2.0
+    >>> float(agrad.grad(distance.chebyshev)(u, v)[1])
+    -1.0
     """
     return _between("chebyshev", u, v, w=w)
 
@@ -189,6 +234,15 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.minkowski(u, v, 3)), 6)
+    2.08967
+    >>> agrad.grad(lambda u, v: distance.minkowski(u, v, 3))(u, v).round(4)
+    array([-0.229 , -0.916 ,  0.0573])
     """
     return _between("minkowski", u, v, p=p, w=w)
 
@@ -212,6 +266,15 @@ def cosine(u: Any, v: Any, w: Any = None) -> Any:
     Notes
     -----
     It is computed as half the squared distance of the unit vectors, which keeps the digits of small angles.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.cosine(u, v)), 6)
+    0.071299
+    >>> agrad.grad(distance.cosine)(u, v).round(4)
+    array([-0.0296, -0.0591,  0.0328])
     """
     return _between("cosine", u, v, w=w)
 
@@ -233,6 +296,15 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 5.0])
+    >>> round(float(distance.correlation(u, v)), 6)
+    0.092159
+    >>> agrad.grad(distance.correlation)(u, v).round(4)
+    array([ 0.0931, -0.1304,  0.0372])
     """
     return _between("correlation", u, v, w=w, centered=centered)
 
@@ -252,6 +324,15 @@ def canberra(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.canberra(u, v)), 6)
+    0.72549
+    >>> agrad.grad(distance.canberra)(u, v).round(4)
+    array([-0.4444, -0.2222,  0.1107])
     """
     return _between("canberra", u, v, w=w)
 
@@ -271,6 +352,15 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
     -------
     array
         Of shape ().
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v = np.asarray([1.0, 2.0, 4.5]), np.asarray([2.0, 4.0, 4.0])
+    >>> round(float(distance.braycurtis(u, v)), 6)
+    0.2
+    >>> agrad.grad(distance.braycurtis)(u, v).round(4)
+    array([-0.0686, -0.0686,  0.0457])
     """
     return _between("braycurtis", u, v, w=w)
 
@@ -290,6 +380,15 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
     -------
     array
         Of shape (): the root of ``(u - v) VI (u - v)``.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> u, v, inverse = np.asarray([1.0, 2.0]), np.asarray([2.0, 4.0]), np.asarray([[2.0, 0.0], [0.0, 0.5]])
+    >>> round(float(distance.mahalanobis(u, v, inverse)), 6)
+    2.0
+    >>> agrad.grad(lambda u: distance.mahalanobis(u, v, inverse))(u)
+    array([-1. , -0.5])
     """
     return _between("mahalanobis", u, v, VI=VI)
 
@@ -314,6 +413,15 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     array
         The root of the mean divergence from the mean of both. At equal probabilities the derivative is 0; by a
         probability of 0 it is infinite where the other's is not 0, and 0 where it is.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> p, q = np.asarray([0.25, 0.75]), np.asarray([0.5, 0.5])
+    >>> round(float(distance.jensenshannon(p, q)), 6)
+    0.183908
+    >>> agrad.grad(distance.jensenshannon)(p, q).round(4)
+    array([-0.5993,  0.1998])
     """
     p, q = arrays(p, q)
     return metrics.jensenshannon(p, q, base, axis=axis, keepdims=keepdims)
@@ -392,6 +500,16 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
         For other shapes, or complex vectors.
     ConfigurationError
         For an unknown metric.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> a, b = np.asarray([[0.0, 0.0], [3.0, 4.0]]), np.asarray([[0.0, 1.0]])
+    >>> distance.cdist(a, b, "cityblock")
+    array([[1.],
+           [6.]])
+    >>> agrad.grad(lambda b: agrad.sum(distance.cdist(a, b, "sqeuclidean")))(b)
+    array([[-6., -4.]])
     """
     _refuse_out(out)
     a, b = _table(XA, XB)
@@ -424,6 +542,15 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
         For another shape, or complex vectors.
     ConfigurationError
         For an unknown metric.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> x = np.asarray([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    >>> distance.pdist(x).round(4)
+    array([5.    , 1.    , 4.2426])
+    >>> agrad.grad(lambda x: distance.pdist(x)[0])(x)[1].round(4)
+    array([0.6, 0.8])
     """
     _refuse_out(out)
     (x,) = _table(X)
@@ -453,6 +580,16 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     ------
     ShapeError
         For another shape, or a matrix that fails the checks.
+
+    Examples
+    --------
+    >>> from agrad.scipy.spatial import distance
+    >>> distance.squareform(np.asarray([1.0, 2.0, 3.0]))
+    array([[0., 1., 2.],
+           [1., 0., 3.],
+           [2., 3., 0.]])
+    >>> distance.squareform(distance.squareform(np.asarray([1.0, 2.0, 3.0])))
+    array([1., 2., 3.])
     """
     x = array(X)
     wanted = {"no": (1, 2), "tomatrix": (1,), "tovector": (2,)}.get(force.lower())

@@ -13,6 +13,14 @@ class VonMises(Continuous):
     """The von Mises distribution of angles. Parameters: kappa, loc=0, scale=1.
 
     Its density is periodic. There is no distribution function.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.vonmises.pdf(np.asarray([0.0, 1.0]), 1.5).round(6)
+    array([0.433153, 0.217358])
+    >>> round(float(agrad.grad(lambda x: stats.vonmises.logpdf(x, 1.5))(1.0)), 6)
+    -1.262206
     """
 
     shapes = ("kappa",)
@@ -34,6 +42,14 @@ class WrapCauchy(Continuous):
     """The wrapped Cauchy distribution. Parameters: c, loc=0, scale=1.
 
     Of angles from 0 to 2 pi.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.wrapcauchy.pdf(np.asarray([0.0, 1.0]), 0.5).round(6)
+    array([0.477465, 0.168193])
+    >>> round(float(agrad.grad(lambda x: stats.wrapcauchy.logpdf(x, 0.5))(1.0)), 6)
+    -1.185675
     """
 
     shapes = ("c",)

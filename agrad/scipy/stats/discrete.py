@@ -8,7 +8,16 @@ from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
 
 class Poisson(Discrete):
-    """The Poisson distribution. Parameters: mu, loc=0."""
+    """The Poisson distribution. Parameters: mu, loc=0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.poisson.pmf(np.asarray([0.0, 2.0]), 1.5).round(6)
+    array([0.22313 , 0.251021])
+    >>> round(float(agrad.grad(lambda p: stats.poisson.logpmf(1.0, p))(1.5)), 6)
+    -0.333333
+    """
 
     shapes = ("mu",)
 
@@ -38,7 +47,16 @@ class Poisson(Discrete):
 
 
 class Binom(Discrete):
-    """The binomial distribution. Parameters: n, p, loc=0; ``n`` has no derivative."""
+    """The binomial distribution. Parameters: n, p, loc=0; ``n`` has no derivative.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.binom.pmf(np.asarray([0.0, 2.0]), 4, 0.25).round(6)
+    array([0.316406, 0.210938])
+    >>> round(float(agrad.grad(lambda p: stats.binom.logpmf(2.0, 4, p))(0.25)), 6)
+    5.333333
+    """
 
     shapes = ("n", "p")
 
@@ -91,6 +109,14 @@ class BetaBinom(Discrete):
     """The binomial distribution with a beta distributed chance.
 
     Parameters: n, a, b, loc=0; ``n`` has no derivative. There is no distribution function.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.betabinom.pmf(np.asarray([0.0, 2.0]), 4, 2.0, 3.0).round(6)
+    array([0.214286, 0.257143])
+    >>> round(float(agrad.grad(lambda p: stats.betabinom.logpmf(1.0, 4, 2.0, p))(3.0)), 6)
+    0.14881
     """
 
     shapes = ("n", "a", "b")
@@ -120,7 +146,16 @@ class BetaBinom(Discrete):
 
 
 class Bernoulli(Discrete):
-    """The distribution of 1 with probability p, and 0. Parameters: p, loc=0."""
+    """The distribution of 1 with probability p, and 0. Parameters: p, loc=0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.bernoulli.pmf(np.asarray([0.0, 1.0]), 0.25).round(6)
+    array([0.75, 0.25])
+    >>> round(float(agrad.grad(lambda p: stats.bernoulli.logpmf(1.0, p))(0.25)), 6)
+    4.0
+    """
 
     shapes = ("p",)
     high = 1.0
@@ -147,7 +182,16 @@ class Bernoulli(Discrete):
 
 
 class NBinom(Discrete):
-    """The negative binomial distribution. Parameters: n, p, loc=0."""
+    """The negative binomial distribution. Parameters: n, p, loc=0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.nbinom.pmf(np.asarray([0.0, 2.0]), 4, 0.25).round(6)
+    array([0.003906, 0.021973])
+    >>> round(float(agrad.grad(lambda p: stats.nbinom.logpmf(1.0, 4, p))(0.25)), 6)
+    14.666667
+    """
 
     shapes = ("n", "p")
 
@@ -179,7 +223,16 @@ class NBinom(Discrete):
 
 
 class Geom(Discrete):
-    """The geometric distribution on k >= 1. Parameters: p, loc=0."""
+    """The geometric distribution on k >= 1. Parameters: p, loc=0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.geom.pmf(np.asarray([1.0, 2.0]), 0.25).round(6)
+    array([0.25  , 0.1875])
+    >>> round(float(agrad.grad(lambda p: stats.geom.logpmf(1.0, p))(0.25)), 6)
+    4.0
+    """
 
     shapes = ("p",)
     low = 1.0

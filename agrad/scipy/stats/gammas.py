@@ -16,7 +16,16 @@ _EDGE = 8.0
 
 
 class Gamma(Continuous):
-    """The gamma distribution. Parameters: a, loc=0, scale=1."""
+    """The gamma distribution. Parameters: a, loc=0, scale=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.gamma.pdf(np.asarray([1.0, 2.0]), 2.0).round(6)
+    array([0.367879, 0.270671])
+    >>> round(float(agrad.grad(lambda x: stats.gamma.logpdf(x, 2.0))(2.0)), 6)
+    -0.5
+    """
 
     shapes = ("a",)
     low = 0.0
@@ -62,7 +71,16 @@ class Gamma(Continuous):
 
 
 class Chi2(Continuous):
-    """The chi-squared distribution. Parameters: df, loc=0, scale=1."""
+    """The chi-squared distribution. Parameters: df, loc=0, scale=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.chi2.pdf(np.asarray([1.0, 2.0]), 3.0).round(6)
+    array([0.241971, 0.207554])
+    >>> round(float(agrad.grad(lambda x: stats.chi2.logpdf(x, 3.0))(2.0)), 6)
+    -0.25
+    """
 
     shapes = ("df",)
     low = 0.0
@@ -102,7 +120,16 @@ class Chi2(Continuous):
 
 
 class InvGamma(Continuous):
-    """The distribution of 1 / x for a gamma number x. Parameters: a, loc=0, scale=1."""
+    """The distribution of 1 / x for a gamma number x. Parameters: a, loc=0, scale=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.invgamma.pdf(np.asarray([1.0, 2.0]), 2.0).round(6)
+    array([0.367879, 0.075816])
+    >>> round(float(agrad.grad(lambda x: stats.invgamma.logpdf(x, 2.0))(0.5)), 6)
+    -2.0
+    """
 
     shapes = ("a",)
     low = 0.0
@@ -145,7 +172,16 @@ class InvGamma(Continuous):
 
 
 class Beta(Continuous):
-    """The beta distribution. Parameters: a, b, loc=0, scale=1."""
+    """The beta distribution. Parameters: a, b, loc=0, scale=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.beta.pdf(np.asarray([0.25, 0.5]), 2.0, 3.0).round(6)
+    array([1.6875, 1.5   ])
+    >>> round(float(agrad.grad(lambda x: stats.beta.logpdf(x, 2.0, 3.0))(0.5)), 6)
+    -2.0
+    """
 
     shapes = ("a", "b")
     low, high = 0.0, 1.0
@@ -195,6 +231,14 @@ class GenNorm(Symmetric):
     """The generalized normal distribution. Parameters: beta, loc=0, scale=1.
 
     Its density is proportional to exp(-abs(x)**beta).
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.gennorm.pdf(np.asarray([0.0, 1.0]), 1.5).round(6)
+    array([0.553866, 0.203756])
+    >>> round(float(agrad.grad(lambda x: stats.gennorm.logpdf(x, 1.5))(1.0)), 6)
+    -1.5
     """
 
     shapes = ("beta",)
@@ -234,6 +278,14 @@ class T(Symmetric):
 
     The tails are accurate to about 1e-10. They are those of the incomplete beta function at df / (df + x**2), or for
     large ``df`` Hill's expansion about the normal distribution, Comm. ACM 13 (1970), 617.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.t.pdf(np.asarray([0.0, 1.0]), 5.0).round(6)
+    array([0.379607, 0.21968 ])
+    >>> round(float(agrad.grad(lambda x: stats.t.logpdf(x, 5.0))(1.0)), 6)
+    -1.0
     """
 
     shapes = ("df",)

@@ -31,6 +31,15 @@ class gaussian_kde:
     -----
     The kernels' covariance is that of the data times the factor's square. With n = 1 / (sum of squared weights) and d
     dimensions, Scott's factor is n**(-1 / (d + 4)), Silverman's (n (d + 2) / 4)**(-1 / (d + 4)).
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+    >>> density(np.asarray([0.0, 2.0])).round(6)
+    array([0.191656, 0.184215])
+    >>> agrad.grad(lambda x: density(x)[0])(np.asarray([2.0])).round(6)
+    array([-0.038146])
     """
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:

@@ -99,7 +99,17 @@ class Multivariate:
 
 
 class MultivariateNormal(Multivariate):
-    """The normal distribution of vectors. Parameters: mean=None, cov=1."""
+    """The normal distribution of vectors. Parameters: mean=None, cov=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x, mean, cov = np.asarray([1.0, 0.0]), np.zeros(2), np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> round(float(stats.multivariate_normal.logpdf(x, mean, cov)), 6)
+    -2.720517
+    >>> agrad.grad(lambda mean: stats.multivariate_normal.logpdf(x, mean, cov))(mean).round(6)
+    array([ 0.666667, -0.333333])
+    """
 
     @function
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
@@ -186,7 +196,17 @@ class MultivariateNormal(Multivariate):
 
 
 class MultivariateT(Multivariate):
-    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1."""
+    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x, loc, shape = np.asarray([1.0, 0.0]), np.zeros(2), np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> round(float(stats.multivariate_t.logpdf(x, loc, shape, df=4.0)), 6)
+    -2.849635
+    >>> agrad.grad(lambda loc: stats.multivariate_t.logpdf(x, loc, shape, df=4.0))(loc).round(6)
+    array([ 0.857143, -0.428571])
+    """
 
     @function
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
@@ -258,7 +278,17 @@ class MultivariateT(Multivariate):
 
 
 class Dirichlet(Multivariate):
-    """The Dirichlet distribution on vectors of sum 1. Parameters: alpha."""
+    """The Dirichlet distribution on vectors of sum 1. Parameters: alpha.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x = np.asarray([0.2, 0.3, 0.5])
+    >>> round(float(stats.dirichlet.logpdf(x, np.asarray([1.0, 2.0, 3.0]))), 6)
+    1.504077
+    >>> agrad.grad(lambda alpha: stats.dirichlet.logpdf(x, alpha))(np.asarray([1.0, 2.0, 3.0])).round(6)
+    array([0.673895, 0.079361, 0.090186])
+    """
 
     @function
     def logpdf(self, x: Any, alpha: Any) -> Any:
@@ -378,6 +408,15 @@ class Multinomial(Multivariate):
     """The multinomial distribution of counts in n trials. Parameters: n, p.
 
     ``n`` has no derivative. The last probability is 1 less the sum of the others, as in SciPy.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> counts, p = np.asarray([1.0, 2.0, 1.0]), np.asarray([0.25, 0.5, 0.25])
+    >>> round(float(stats.multinomial.pmf(counts, 4, p)), 6)
+    0.1875
+    >>> agrad.grad(lambda p: stats.multinomial.logpmf(counts, 4, p))(p).round(6)
+    array([0., 0., 0.])
     """
 
     @function

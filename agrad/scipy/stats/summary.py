@@ -38,6 +38,15 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     ------
     OperandError
         For another ``nan_policy``.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x = np.asarray([1.0, 2.0, 6.0])
+    >>> stats.zscore(x).round(6)
+    array([-0.92582, -0.46291,  1.38873])
+    >>> agrad.grad(lambda x: stats.zscore(x)[2])(x).round(6)
+    array([ 0.044087, -0.055108,  0.011022])
     """
     if nan_policy != "propagate":
         raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported; remove the NaNs before")
@@ -65,6 +74,15 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Any:
     -------
     array
         Without the axis.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x = np.asarray([1.0, 2.0, 6.0])
+    >>> stats.sem(x).round(6)
+    np.float64(1.527525)
+    >>> agrad.grad(stats.sem)(x).round(6)
+    array([-0.218218, -0.109109,  0.327327])
     """
     a = array(a)
     n = a.size if axis is None else a.shape[axis]
@@ -91,6 +109,15 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     ------
     ShapeError
         For less than two samples.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> x, y = np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, 2.0, 4.0])
+    >>> stats.pearsonr(x, y).statistic.round(6)
+    np.float64(0.981981)
+    >>> agrad.grad(lambda x: stats.pearsonr(x, y).statistic)(x).round(6)
+    array([ 0.054554, -0.109109,  0.054554])
     """
     x, y = agrad.broadcast_arrays(*arrays(x, y))
     if (x.size if axis is None else x.shape[axis]) < 2:
@@ -130,6 +157,14 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     ------
     OperandError
         For a ``base`` that is not above 0.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.entropy(np.asarray([0.25, 0.75])).round(6)
+    np.float64(0.562335)
+    >>> agrad.grad(lambda p: stats.entropy(p, np.asarray([0.5, 0.5])))(np.asarray([0.25, 0.75])).round(6)
+    array([-0.823959,  0.274653])
     """
     if base is not None and not base > 0:
         raise OperandError(f"entropy: base is above 0, not {base}")

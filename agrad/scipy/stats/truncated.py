@@ -59,7 +59,16 @@ _tail_solution = solution(_tail_solve, _tail_step)
 
 
 class TruncNorm(Continuous):
-    """The normal distribution between a and b. Parameters: a, b, loc=0, scale=1."""
+    """The normal distribution between a and b. Parameters: a, b, loc=0, scale=1.
+
+    Examples
+    --------
+    >>> from agrad.scipy import stats
+    >>> stats.truncnorm.pdf(np.asarray([0.0, 1.0]), -1.0, 2.0).round(6)
+    array([0.48735 , 0.295593])
+    >>> round(float(agrad.grad(lambda x: stats.truncnorm.logpdf(x, -1.0, 2.0))(1.0)), 6)
+    -1.0
+    """
 
     shapes = ("a", "b")
     safe = (-1.0, 1.0)

@@ -15,6 +15,7 @@ namespace on_cpu {
 thread_local int current_device = 0;
 static thread_local int last_error = SUCCESS;
 Counts counts;
+bool idle = false;
 
 static bool tracing = false;
 static std::string traced;
@@ -103,6 +104,8 @@ using namespace on_cpu;
 // ---------------------------------------------------------------- for cuda_on_cpu.py
 
 extern "C" void on_cpu_counts(Counts* out) { *out = counts; }
+
+extern "C" void on_cpu_idle(int on) { idle = on != 0; }
 
 extern "C" void on_cpu_trace(int on) {
     tracing = on != 0;

@@ -76,6 +76,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 extern std::set<Stream*> streams;
 extern std::set<Capture*> captures;
 extern Counts counts;
+// True while what streams are given is counted and not done.
+extern bool idle;
 extern thread_local int current_device;
 
 int device_count();

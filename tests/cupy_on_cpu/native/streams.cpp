@@ -58,7 +58,7 @@ int submit(void* handle, const std::string& name, Work work, Devices devices, co
         return SUCCESS;
     }
     if (says()) say(name + detail);
-    return attempt(name, work);
+    return idle ? SUCCESS : attempt(name, work);
 }
 
 }  // namespace on_cpu

@@ -4,6 +4,7 @@ The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the
 arrays the operation calls those that it is made of.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -59,23 +60,40 @@ class Joined(Operation):
 def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     """Return (m, k, n) of a product of matrices that cuBLASLt supports, or None.
 
-    Factors and result have one real dtype, or the factors a narrow one and the result float32. A bias has the dtype of
-    the result.
+    Leading axes of the first factor are rows. Factors and result have one real dtype, or the factors a narrow one and
+    the result float32. A bias has the dtype of the result.
     """
     x, weight, *more = instruction.operands
-    if len(x.shape) != 2 or len(weight.shape) != 2 or instruction.outputs[0] is None:
+    out = instruction.outputs[0]
+    if len(x.shape) < 2 or len(weight.shape) != 2 or out is None or not has_dtypes(instruction):
         return None
-    factors = {np.dtype(v.dtype).char for v in (x, weight)}
-    result = np.dtype(instruction.outputs[0].dtype).char
-    same = factors == {result} and result in "fde"
-    if not same and not (len(factors) == 1 and factors < NARROW and result == "f"):
-        return None
-    (m, k), n = x.shape, weight.shape[1]
+    result = np.dtype(out.dtype).char
+    (*rows, k), n = x.shape, weight.shape[1]
+    m = math.prod(rows)
     operation = instruction.operation
     bias = more[: len(more) - bool(getattr(operation, "masked", False))]
     if not m * k * n or any(v.shape != (n,) or np.dtype(v.dtype).char != result for v in bias):
         return None
     return m, k, n
+
+
+def has_dtypes(instruction: Instruction) -> bool:
+    """Return True if cuBLASLt multiplies the dtypes of a product."""
+    if instruction.outputs[0] is None:
+        return False
+    x, weight = instruction.operands[:2]
+    factors = {np.dtype(v.dtype).char for v in (x, weight)}
+    result = np.dtype(instruction.outputs[0].dtype).char
+    same = factors == {result} and result in "fde"
+    return same or (len(factors) == 1 and factors < NARROW and result == "f")
+
+
+def is_batch(instruction: Instruction) -> bool:
+    """Return True for a product of batches of matrices that cuBLASLt supports."""
+    if instruction.name != "matmul" or min(len(v.shape) for v in instruction.operands) < 2:
+        return False
+    empty = any(0 in v.shape for v in instruction.operands)
+    return max(len(v.shape) for v in instruction.operands) > 2 and not empty and has_dtypes(instruction)
 
 
 def with_epilogues(program: Program) -> Program:

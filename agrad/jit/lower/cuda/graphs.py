@@ -9,18 +9,17 @@ Such instructions are found by trying. CuPy refuses copies from and to the host,
 need either. The instruction at which a capture fails runs between two graphs from then on.
 """
 
-import itertools
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
-from agrad.jit.passes.aliasing import overwritten
+from agrad.jit.passes.aliasing import donations, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
 CAPTURES = 8
@@ -31,39 +30,6 @@ WORTH = 32
 
 LOCK = threading.RLock()
 """Held during captures and replays, as a graph always works in the same memory."""
-
-# ------------------------------------------------------------------ segments
-
-
-@dataclass
-class Segment:
-    """Consecutive instructions, in one graph if ``captured``."""
-
-    captured: bool
-    instructions: list[Instruction]
-
-
-def is_view(instruction: Instruction) -> bool:
-    """Return True for a view, or a copy on the GPU, of the only operand.
-
-    Instructions with index arrays are excluded, as these may come from the host's memory.
-    """
-    arrays = [v for v in instruction.operands if isinstance(v, Variable)]
-    return instruction.operation.is_view and len(arrays) == len(instruction.operands) == 1
-
-
-def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:
-    """Return the instructions in the fewest segments. Views alone make no graph."""
-    found: list[Segment] = []
-    for captured, group in itertools.groupby(instructions, can):
-        run = list(group)
-        captured = captured and not all(map(is_view, run))
-        if found and not captured and not found[-1].captured:
-            found[-1].instructions += run
-        else:
-            found.append(Segment(captured, run))
-    return found
-
 
 # ------------------------------------------------------------------ graphs
 
@@ -80,17 +46,22 @@ class _Recording:
 
     def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:
         self.flags, self.addresses = flags, addresses
+        places = list(addresses)
+        self._resident = itemgetter(*places) if len(places) > 1 else lambda now: tuple([now[i] for i in places])
+        self._at = tuple(addresses.values())
         self.steps: list[Callable[[Sequence[Any]], None]] = []
         self.copied: list[tuple[int, Any]] = []
         self.numbers: list[Any] = []
         self.written: list[float] | None = None
         self.outputs: list[Recipe] = []
+        self.fresh: list[list[Any]] = []
+        """The results of a call that are its own arrays, a list of one each."""
         self.changed: list[bool] = []
         """Not empty while a replay may have overwritten an input."""
 
     def fits(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> bool:
         """Return True if the graphs are for these inputs."""
-        return flags == self.flags and all(addresses[i] == at for i, at in self.addresses.items())
+        return flags == self.flags and self._resident(addresses) == self._at
 
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Write the inputs of a call into the buffers of the graphs."""
@@ -107,7 +78,14 @@ class _Recording:
         self.write(values, numbers)
         for step in self.steps:
             step(values)
-        return [of(values) for of in self.outputs]
+        return self.results(values)
+
+    def results(self, values: Sequence[Any]) -> list[Any]:
+        """Return the outputs of a call, and let go of its own arrays."""
+        found = [of(values) for of in self.outputs]
+        for cell in self.fresh:
+            cell.clear()
+        return found
 
     def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
         """Append a step that computes these instructions."""
@@ -129,12 +107,16 @@ class _Builder:
         self.recipes: dict[Variable, Recipe] = {}
         self.done = 0
         """The number of finished instructions, whose results are in ``env``."""
+        captured = [i for s in owner.segments if s.captured for i in s.instructions]
+        views = [i for i in owner.program.instructions if is_view(i)]
+        self.at_addresses = {v for i in (*captured, *views) for v in i.reads()}
+        """The variables that graphs may read, at the addresses that they have now."""
 
     def build(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Fill the recording. Raises ``MemoryError`` if memory is short."""
         owner, made, env, program = self.owner, self.made, self.env, self.owner.program
         for i, v in enumerate(program.inputs[: len(values)]):
-            if v.on_host or i in made.addresses:
+            if v.on_host or i in made.addresses or v not in self.at_addresses:
                 env[v], self.recipes[v] = values[i], itemgetter(i)
             else:
                 env[v] = sys.modules["cupy"].empty_like(values[i])
@@ -148,7 +130,7 @@ class _Builder:
         while k < len(owner.segments):
             segment = owner.segments[k]
             if segment.captured and not self._graph(segment):
-                owner.segments[k:] = segments(program.instructions[self.done :], owner.can)
+                owner.segments[k:] = segments(program.instructions[self.done :], owner.can, owner.outputs)
                 continue
             if not segment.captured:
                 for instruction in segment.instructions:
@@ -170,6 +152,7 @@ class _Builder:
         self.recipes.clear()
         made.steps.clear()
         made.copied.clear()
+        made.fresh.clear()
         if not self.done:
             env.clear()
             made.numbers.clear()
@@ -259,28 +242,40 @@ class _Builder:
                 recipes[view] = call
             return
         targets: list[Any] = []
+        cells: list[list[Any] | None] = []
         for v, x in zip(instruction.outputs, parts, strict=True):
-            target = None
+            target = cell = None
             if v is not None:
                 alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
                 if alias is not None:  # the operand, updated in place
                     env[v], recipes[v] = x, recipes[alias]
-                else:
+                elif v in self.at_addresses:
                     env[v] = target = cupy.empty_like(x)
                     target[...] = x
+                else:
+                    cell, env[v] = [x], x
+                    recipes[v] = _first(cell)
+                    self.made.fresh.append(cell)
             targets.append(target)
+            cells.append(cell)
 
         def step(values: Sequence[Any]) -> None:
             found = call(values)
-            for target, x in zip(targets, found if several else (found,), strict=True):
+            for target, cell, x in zip(targets, cells, found if several else (found,), strict=True):
                 if target is not None:
                     target[...] = x
+                elif cell is not None:
+                    cell[:] = [x]
 
         self.made.add(step, [instruction])
 
 
 def _constant(value: Any) -> Recipe:
     return lambda values: value
+
+
+def _first(cell: list[Any]) -> Recipe:
+    return lambda values: cell[0]
 
 
 def _copied(x: Any) -> Recipe:
@@ -304,6 +299,7 @@ class GraphProgram:
         function_of: Evaluation,
     ) -> None:
         self.split, self.program, self.pairs = split, program, pairs
+        self.outputs = {v for v in program.outputs if isinstance(v, Variable)}
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
@@ -327,9 +323,8 @@ class GraphProgram:
         """
         found = []
         for instruction in self.program.instructions:
-            flag = instruction.settings.get("donate")
-            if isinstance(flag, Variable):
-                own = [places[v] for v in overwritten(instruction) if v in places]
+            for flag, variables in donations(instruction):
+                own = [places[v] for v in variables if v in places]
                 found.append((places[flag], [i for i in own if i in self._arrays]))
         return found
 
@@ -385,7 +380,7 @@ class GraphProgram:
             return self._replay(values, numbers)
         if seen is None:  # the first run compiles kernels, outside of a capture
             out = self._warm(values)
-            self.segments = segments(self.program.instructions, self.can)
+            self.segments = segments(self.program.instructions, self.can, self.outputs)
             self._check_worth()
             return out
         self._captures = 1 if self._replays >= WORTH else self._captures + 1
@@ -422,7 +417,7 @@ class GraphProgram:
         try:
             with self._streams.building():
                 builder.build(values, numbers)
-            out = [of(values) for of in made.outputs]
+            out = made.results(values)
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
         if self.given_up:

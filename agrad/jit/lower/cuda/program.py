@@ -13,12 +13,15 @@ import numpy as np
 
 from agrad.backends import load
 from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers
+from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
-from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_function
+from agrad.jit.lower.cuda.products import absence, is_product, product_function
 from agrad.jit.lower.cuda.source import THREADS, GroupSource
 from agrad.jit.lower.cuda.streams import module
+from agrad.jit.lower.cuda.updates import with_joint_updates
 from agrad.jit.lower.plain import Compiled, Split, evaluation
+from agrad.jit.passes.aliasing import donations
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable, works_by_element
 
@@ -80,6 +83,7 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 def with_numbers_of_adam(program: Program) -> Program:
     """Compute the numbers that depend on Adam's step on the host, in double precision."""
     kept: list[Instruction] = []
+    known: dict[tuple[Any, ...], tuple[Variable, ...]] = {}
     for instruction in program.instructions:
         settings = instruction.settings
         changing = {name for name, v in settings.items() if isinstance(v, Variable)} - {"donate"}
@@ -92,9 +96,11 @@ def with_numbers_of_adam(program: Program) -> Program:
             continue
         names = ("lr", "beta1", "beta2", "weight_decay", "decoupled", "step")
         given = tuple([settings[name] for name in names])
-        numbers = tuple([Variable((), HOST, None) for _ in range(3)])
-        for k, number in enumerate(numbers):
-            kept.append(Instruction(HostCall(_nth(k), "adam_number"), given, {}, (number,)))
+        if given not in known:  # parameters of one count and group share their numbers
+            known[given] = tuple([Variable((), HOST, None) for _ in range(3)])
+            for k, number in enumerate(known[given]):
+                kept.append(Instruction(HostCall(_nth(k), "adam_number"), given, {}, (number,)))
+        numbers = known[given]
         rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
         rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
         rest["donate"] = settings.get("donate", False)
@@ -163,8 +169,8 @@ def can_capture(instruction: Instruction) -> bool:
     Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
     stay out. A user's operations may do more than launch kernels.
     """
-    flag = instruction.settings.get("donate")
-    if any(v.on_host and v is not flag for v in instruction.reads()):
+    flags = {flag for flag, _ in donations(instruction)}
+    if any(v.on_host and v not in flags for v in instruction.reads()):
         return False
     if is_product(instruction):
         return product_function(instruction) is not None
@@ -194,6 +200,7 @@ def lower_cupy(program: Program) -> Compiled:
     """Lower a program to CUDA graphs (``GraphProgram``)."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
     split = Split(with_numbers_of_adam(program))
-    made = GraphProgram(split, *numbers_on_device(split.body), can_capture, functions)
+    body, pairs = numbers_on_device(split.body)
+    made = GraphProgram(split, with_joint_updates(body), pairs, can_capture, functions)
     made.remark = absence(program)
     return made

@@ -127,7 +127,7 @@ def has_words(instruction: Instruction) -> bool:
     return name == "where" and len(instruction.operands) == 3
 
 
-def _literal(value: Any, kind: str) -> str:
+def literal(value: Any, kind: str) -> str:
     """Return a Python number in C. Infinities and NaN are written as bits."""
     if type(value) is bool:
         return f"{kind}({'true' if value else 'false'})"
@@ -149,7 +149,7 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
         made = []
         for v in values:
             if not isinstance(v, Variable):
-                made.append(_literal(v, kind or "double"))
+                made.append(literal(v, kind or "double"))
             else:
                 made.append(names[v] if kind is None else f"{kind}({names[v]})")
         return made

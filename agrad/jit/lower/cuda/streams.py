@@ -30,8 +30,13 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
     for start in range(0, len(targets), 64):
         some, given = targets[start : start + 64], values[start : start + 64]
         numbers = [a.dtype.type(v) for a, v in zip(some, given, strict=True)]
-        setter = module(setter_text("".join(a.dtype.char for a in some))).get_function("set_numbers")
-        setter((1,), (1,), (*some, *numbers))
+        setter("".join([a.dtype.char for a in some]))((1,), (1,), (*some, *numbers))
+
+
+@cache
+def setter(chars: str) -> Any:
+    """Return the kernel that writes a number into each array of these dtypes."""
+    return module(setter_text(chars)).get_function("set_numbers")
 
 
 @cache

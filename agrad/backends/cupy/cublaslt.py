@@ -21,6 +21,9 @@ EPILOGUES = {"": 1, "BIAS": 4, "RELU_BIAS": 6, "RELU_AUX_BIAS": 134, "DRELU": 13
 TRANSA, TRANSB, EPILOGUE, BIAS_POINTER, AUX_POINTER, AUX_LD = 3, 4, 7, 8, 11, 12
 """Attributes of a product."""
 
+_BATCH_COUNT, _BATCH_STEP = 5, 6
+"""Attributes of a matrix."""
+
 _MAX_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
 """Preferences for the choice of an algorithm. The alignments are those of A, B, C and D."""
 
@@ -47,6 +50,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "MatmulDescSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
     "MatmulDescDestroy": (c_void_p,),
     "MatrixLayoutCreate": (_MADE, c_int, c_uint64, c_uint64, c_int64),
+    "MatrixLayoutSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
     "MatrixLayoutDestroy": (c_void_p,),
     "MatmulPreferenceCreate": (_MADE,),
     "MatmulPreferenceSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
@@ -128,9 +132,17 @@ class Task:
         """Set an attribute to a ctypes number."""
         self.call["MatmulDescSetAttribute"](self._description, attribute, ctypes.byref(value), ctypes.sizeof(value))
 
-    def matrix(self, kind: int, rows: int, columns: int, leading: int) -> c_void_p:
-        """Describe a matrix. ``leading`` is the distance of columns in elements."""
-        return self._make("MatrixLayout", kind, rows, columns, leading)
+    def matrix(self, kind: int, shape: tuple[int, int], distances: tuple[int, ...], count: int = 1) -> c_void_p:
+        """Describe a matrix of (rows, columns), or ``count`` of them.
+
+        distances: elements from one column to the next, and from one matrix to the next.
+        """
+        leading, step = distances
+        made = self._make("MatrixLayout", kind, *shape, leading)
+        if count > 1:
+            for attribute, value in ((_BATCH_COUNT, c_int(count)), (_BATCH_STEP, c_int64(step))):
+                self.call["MatrixLayoutSetAttribute"](made, attribute, ctypes.byref(value), ctypes.sizeof(value))
+        return made
 
     def choose(self, matrices: tuple[c_void_p, ...], addresses: tuple[int, ...], workspace: int) -> Choice:
         """Return the algorithm that cuBLASLt estimates to be the fastest.

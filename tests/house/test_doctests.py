@@ -1,0 +1,170 @@
+"""Every public name has an example in its docstring, which runs and prints what it says."""
+
+import doctest
+import inspect
+import pkgutil
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_docstrings import sections
+
+import agrad
+import agrad.nn
+
+MODULES = {
+    "agrad": None,
+    "agrad.linalg": None,
+    "agrad.fft": None,
+    "agrad.special": None,
+    "agrad.random": None,
+    "agrad.nn": None,
+    "agrad.nn.functional": None,
+    "agrad.nn.init": None,
+    "agrad.nn.utils": None,
+    "agrad.optim": None,
+    "agrad.optim.lr_scheduler": None,
+    "agrad.optim.swa_utils": None,
+    "agrad.data": "pyarrow",
+    "agrad.train": "matplotlib",
+    "agrad.train.callbacks": "matplotlib",
+    "agrad.train.metrics": None,
+    "agrad.sklearn": "sklearn",
+    "agrad.testing": None,
+    "agrad.tree": None,
+    "agrad.errors": None,
+    "agrad.scipy.fft": None,
+    "agrad.scipy.integrate": None,
+    "agrad.scipy.interpolate": None,
+    "agrad.scipy.linalg": None,
+    "agrad.scipy.ndimage": None,
+    "agrad.scipy.signal": None,
+    "agrad.scipy.sparse.linalg": "scipy",
+    "agrad.scipy.spatial.distance": None,
+    "agrad.scipy.special": None,
+    "agrad.scipy.stats": None,
+}
+"""Modules of public names, and the package that their examples need."""
+
+WITHOUT = {
+    "agrad.nn",
+    "agrad.nn.functional",
+    "agrad.nn.init",
+    "agrad.nn.utils",
+    "agrad.optim",
+    "agrad.optim.lr_scheduler",
+    "agrad.optim.swa_utils",
+    "agrad.data",
+    "agrad.train",
+    "agrad.train.callbacks",
+    "agrad.train.metrics",
+    "agrad.sklearn",
+}
+"""Modules in which names still lack an example; one in which none does is taken out."""
+
+TRANSFORMS = [
+    "grad", "value_and_grad", "vjp", "jvp", "jacobian", "jacfwd", "jacrev", "hessian", "hvp", "gnvp",
+    "elementwise_grad", "linearize", "linear_transpose", "vmap", "jit", "checkpoint", "stop_gradient", "custom_jvp",
+    "custom_vjp", "scan", "fori_loop", "while_loop", "cond", "switch", "root", "fixed_point", "linear_solve",
+]  # fmt: skip
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def public(module: str) -> dict[str, Any]:
+    """Return what a module has that is public, can be called, and is of agrad, by name."""
+    found = pkgutil.resolve_name(module)
+    names = getattr(found, "__all__", None) or [name for name in dir(found) if not name.startswith("_")]
+    things = {name: getattr(found, name) for name in names}
+    return {n: t for n, t in things.items() if callable(t) and str(getattr(t, "__module__", "")).startswith("agrad")}
+
+
+def documented(name: str, thing: Any) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of a public thing and of the public members that its class defines, with their names."""
+    yield name, inspect.cleandoc(thing.__doc__ or "")
+    for member, method in vars(thing).items() if inspect.isclass(thing) else ():
+        if not member.startswith("_") and method.__doc__ and not inspect.isclass(method):
+            yield f"{name}.{member}", inspect.cleandoc(method.__doc__)
+
+
+def lacks(name: str, thing: Any) -> bool:
+    """Return whether a docstring has no example that names the thing and prints something."""
+    text = sections(inspect.cleandoc(thing.__doc__ or "")).get("Examples", "")
+    shown = doctest.DocTestParser().get_examples(text)
+    return not any(example.want for example in shown) or not any(name in x.source + x.want for x in shown)
+
+
+def failures(name: str, text: str) -> list[str]:
+    """Return what the examples of a docstring print other than what they say."""
+    agrad.nn.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(text, {"np": np, "agrad": agrad}, name, None, 0)
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
+    return told
+
+
+def marked(module: str, package: str | None) -> Any:
+    return pytest.param(module, marks=pytest.mark.needs(package) if package else ())
+
+
+@pytest.mark.parametrize("module", [marked(*row) for row in MODULES.items()])
+def test_every_public_name_has_an_example_that_runs(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with agrad.use_backend("numpy"):
+        things = public(module)
+        told = {n: failures(n, text) for row in things.items() for n, text in documented(*row) if ">>> " in text}
+    assert agrad.get_backend() == "numpy"
+    assert not list(tmp_path.iterdir())
+    wrong = {name: lines for name, lines in told.items() if lines}
+    wrong |= {name: "no example that prints something" for name, thing in things.items() if lacks(name, thing)}
+    assert things and bool(wrong) == (module in WITHOUT), wrong
+
+
+def related(text: str) -> list[str]:
+    """Return the names in the section See Also."""
+    rows = re.findall(r"^(\S.*?) : \S", sections(text).get("See Also", ""), flags=re.MULTILINE)
+    return [name for row in rows for name in row.split(", ")]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_the_help_of_a_transform_tells_the_whole_story(name: str) -> None:
+    text = inspect.cleandoc(getattr(agrad, name).__doc__)
+    assert "As for ``" not in text
+    assert {"Parameters", "See Also", "Examples"} <= sections(text).keys()
+    assert related(text)
+    assert all(pkgutil.resolve_name(other) for other in related(text))
+
+
+def test_the_check_sees_what_is_wrong() -> None:
+    def right() -> None:
+        """Do.
+
+        Examples
+        --------
+        >>> right = 1
+        >>> right + 1
+        2
+        """
+
+    def mute() -> None:
+        """Do.
+
+        Examples
+        --------
+        >>> mute = 1
+        """
+
+    assert not lacks("right", right)
+    assert lacks("other", right)
+    assert lacks("mute", mute)
+    assert failures("right", right.__doc__ or "") == []
+    assert len(failures("wrong", ">>> 1 + 1\n3\n")) == 1
+    assert len(failures("warns", ">>> import warnings\n>>> warnings.warn('here')\n")) == 1
