@@ -44,7 +44,10 @@ templates_path = [str(ROOT / "docs/_templates")]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header"]  # a table of results may begin with a heading of the second level
+suppress_warnings = [
+    "myst.header",  # a table of results may begin with a heading of the second level
+    "ref.python",  # the type of an attribute may be a word that several classes have as an attribute
+]
 
 autosummary_generate = True
 autosummary_filename_map = {"agrad.random.generator": "agrad.random.generator_"}  # beside Generator, on any file system

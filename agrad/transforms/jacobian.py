@@ -345,7 +345,7 @@ def jacfwd(
     -------
     callable
         Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
+        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
 
     Raises
     ------
@@ -399,7 +399,7 @@ def jacobian(
     -------
     callable
         Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
+        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
 
     Raises
     ------
