@@ -80,12 +80,15 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "agrad"
+html_logo = html_favicon = "_static/agrad.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["agrad.css"]
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False
 html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
 html_theme_options = {
+    "logo": {"text": "agrad"},
     "header_links_before_dropdown": 7,
     "navigation_depth": 2,
     "collapse_navigation": True,
