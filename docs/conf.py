@@ -22,6 +22,7 @@ from bench import plot
 threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
 
 GALLERIES = {"docs/tutorials": "docs/gallery/tutorials", "examples": "docs/gallery/examples"}
+GALLERIES = {folder: pages for folder, pages in GALLERIES.items() if any((ROOT / folder).glob("*.py"))}
 PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
 """Results in bench/results of which docs/benchmarks.md shows a plot."""
 
@@ -46,6 +47,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",  # a table of results may begin with a heading of the second level
+    "toc.empty_glob",  # quickstart and tutorials may be absent
     "ref.python",  # the type of an attribute may be a word that several classes have as an attribute
 ]
 
