@@ -4,6 +4,7 @@ Small products gain nothing from more than one thread, and on a busy machine the
 another one spins, and takes the time that the other one needs.
 """
 
+import functools
 import time
 from typing import Any, Self
 
@@ -166,9 +167,9 @@ class Choice:
 
 
 def _libraries(threads: Any) -> list[Any]:
-    """Return the controllers of the BLAS libraries in use; [] without a choice."""
+    """Return the controllers of the BLAS libraries; [] without a choice."""
     try:
-        from threadpoolctl import ThreadpoolController
+        return _controllers()
     except ImportError:
         if threads == "auto":
             return []
@@ -176,4 +177,11 @@ def _libraries(threads: Any) -> list[Any]:
             f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
             "pip install 'agrad[train]'"
         ) from None
+
+
+@functools.cache
+def _controllers() -> list[Any]:
+    """Look for the libraries once: it takes as long as several steps, and NumPy's is there from the start."""
+    from threadpoolctl import ThreadpoolController
+
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
