@@ -122,14 +122,14 @@ class Jitted:
         if self._latest and not now.oldest:
             with entries.STATE_LOCK:
                 latest = self._latest
-                for matches, candidate, place, key in latest:
+                for matches, candidate, place, known in latest:
                     given = matches(args, kwargs)
                     if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
                         entry, leaves = candidate, given
                         self._hits += 1
                         if candidate is not latest[0][1]:
                             self._latest = latest[::-1]
-                            self._entries.move_to_end(key)
+                            self._entries.move_to_end(known)
                         break
         if entry is None:
             leaves, key = self._signature(args, kwargs)

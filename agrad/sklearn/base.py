@@ -183,7 +183,7 @@ class Estimator(BaseEstimator):
             X, targets, weights, held = self._held_out(X, targets, weights)
         size = min(200 if self.batch_size == "auto" else int(self.batch_size), X.shape[0])
         rng = self._random if self.shuffle else None
-        examples = Examples(X, targets, weights, self._place, size, rng)
+        examples = Examples(X, targets, weights, self._training, size, rng)
         self.n_iter_ = 0
         trainer = self._training.trainer
         trainer.callbacks = [_Course(self, examples.examples, held, incremental)]

@@ -130,7 +130,7 @@ class Perceptron(Estimator):
     def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:
         if self.solver != "lbfgs":
             return super()._run(X, targets, weights, incremental)
-        examples = Examples(X, targets, weights, self._place, X.shape[0])
+        examples = Examples(X, targets, weights, self._training, X.shape[0])
         self.n_iter_, self.loss_ = self._training.lbfgs(examples, self.max_iter, self.max_fun, self.tol)
         if not all(np.isfinite(p.detach().numpy()).all() for p in self.module_.parameters()):
             raise DataError("lbfgs has made parameters that are not finite: scale the data (StandardScaler)")

@@ -1,4 +1,4 @@
-"""The data and the steps of a fit: by a trainer on batches, or by L-BFGS on all examples."""
+"""The data and the steps of a fit: by a trainer, or by L-BFGS."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 import agrad
-from agrad.backends import load
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place, rows
 from agrad.train import Trainer
 from agrad.train.examples import Arrays
-from agrad.train.feed import Feed
-from agrad.train.feed import Place as Where
+from agrad.train.feed import Feed, place_of
 from agrad.train.step import Step
 
 Objective = Callable[[Any, Any], agrad.Tensor]
@@ -27,9 +25,9 @@ Objective = Callable[[Any, Any], agrad.Tensor]
 
 
 class Examples(Arrays):
-    """Examples in orders that are drawn as scikit-learn draws them. Sparse inputs stay on the host.
+    """Examples in orders that are drawn as scikit-learn draws them.
 
-    Batches are x, (y, weights) and the length.
+    Batches are x, (y, weights) and the length. Sparse inputs stay on the host.
 
     Parameters
     ----------
@@ -39,20 +37,20 @@ class Examples(Arrays):
         Targets of shape (n, ...).
     weights : numpy.ndarray or None
         Weights of shape (n,).
-    place : Place
-        Where batches are computed with.
+    training : Training
+        What they are for: its network says where batches are needed.
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None
         The source of the orders, None for that of the data.
     """
 
-    def __init__(self, x: Any, y: Any, weights: Any, place: Place, batch_size: int, rng: Any = None) -> None:
+    def __init__(self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None) -> None:
         self._sparse = x if issparse(x) else None
         rows = np.arange(x.shape[0])
-        there = Where(load(place.backend), place.device)
-        super().__init__(Feed((rows if issparse(x) else x, (y, weights)), there), rows, batch_size, 0, shuffle=False)
-        self._rng, self._place = rng, place
+        feed = Feed((x if self._sparse is None else rows, (y, weights)), place_of(training.module.parameters()[0]))
+        super().__init__(feed, rows, batch_size, 0, shuffle=False)
+        self._rng, self._place = rng, training.place
 
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
         """Return an iterator over the batches of the next epoch."""

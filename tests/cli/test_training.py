@@ -190,8 +190,8 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
     monkeypatch.setattr(loop.Loop, "_step", step)
     run.go()
     assert inside == [0] * 20
-    # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
-    assert len(reads) == 2 * 3 * 2 + 1
+    # 4 + 4 + 2 steps an epoch, losses and hits at each; whether parameters are finite; and the logits of the test part
+    assert len(reads) == 2 * (3 * 2 + 1) + 1
 
 
 def test_the_validation_part_is_held_out_of_training(blobs):
