@@ -89,7 +89,14 @@ def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
     check_run("overhead", tmp_path / "run.json")
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n not in ("compare", "overhead", "transforms")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.needs("threadpoolctl")) if n == "threads" else n
+        for n in MODULES
+        if n not in ("compare", "overhead", "transforms")
+    ],
+)
 def test_a_quick_run_without_peers(run: Callable, name: str, tmp_path: Path) -> None:
     choice = ["--backends", "numpy"] if load_suite(name).backends else []
     code, out, err = run(name, "--quick", "--peers", "none", "--json", str(tmp_path / "run.json"), *choice)
