@@ -105,8 +105,11 @@ class Jitted(Generic[P, R]):
         """The last traces, with what differed from the nearest program."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
-        self._latest: tuple[Matches, Entry, Selection] | None = None
-        """The test for the last call's signature, its entry, and the selected backend."""
+        self._latest: list[tuple[Matches, Entry, Selection, _Key]] = []
+        """Tests for the last two signatures, their entries, selected backends and keys; the last one first.
+
+        Two, as the last batch of an epoch is often shorter.
+        """
 
     # ------------------------------------------------------------------ calls
 
@@ -118,14 +121,18 @@ class Jitted(Generic[P, R]):
         entry: Entry | None = None
         leaves: Sequence[Any] = args
         inputs: Any = None
-        latest = self._latest
-        if latest is not None and not now.oldest:
-            matches, candidate, place = latest
+        if self._latest and not now.oldest:
             with entries.STATE_LOCK:
-                given = matches(args, kwargs)
-                if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
-                    entry, leaves = candidate, given
-                    self._hits += 1
+                latest = self._latest
+                for matches, candidate, place, known in latest:
+                    given = matches(args, kwargs)
+                    if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
+                        entry, leaves = candidate, given
+                        self._hits += 1
+                        if candidate is not latest[0][1]:
+                            self._latest = latest[::-1]
+                            self._entries.move_to_end(known)
+                        break
         if entry is None:
             leaves, key = self._signature(args, kwargs)
             # a trace records on the global tape, which no_grad silences, also for a transform that is opened inside
@@ -134,7 +141,8 @@ class Jitted(Generic[P, R]):
                 return self.__wrapped__(*args, **kwargs)
             entry, inputs = self._find(key, leaves) or self._trace(key, leaves)
             asks = entry.matches
-            self._latest = None if entry.inline or asks is None else (asks, entry, selected())
+            if not entry.inline and asks is not None:
+                self._latest = [(asks, entry, selected(), key), *self._latest[:1]]
         if entry.inline:
             return self.__wrapped__(*args, **kwargs)
         try:
@@ -207,7 +215,8 @@ class Jitted(Generic[P, R]):
         self._count += 1
         while self._count > self._size:
             oldest = next(iter(self._entries))
-            self._entries[oldest].pop()
+            gone = self._entries[oldest].pop()
+            self._latest = [latest for latest in self._latest if latest[1] is not gone]
             self._count -= 1
             self._removed.append(hash(oldest))
             if not self._entries[oldest]:
@@ -327,7 +336,7 @@ class Jitted(Generic[P, R]):
             self._traces.clear()
             self._removed.clear()
             self._count = self._hits = self._misses = 0
-            self._latest = None
+            self._latest = []
 
     def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
         """Return the program of a call with these arguments, without a run."""
