@@ -8,6 +8,7 @@ import importlib as _importlib
 import math as _math
 import sys as _sys
 from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from agrad.arrival import await_einops as _await_einops
@@ -292,6 +293,19 @@ def _module(api_version: str | None = None) -> _ModuleType:
 
 
 _namespace.module = _module
+
+if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
+    from agrad import (
+        data as data,
+        errors as errors,
+        nn as nn,
+        optim as optim,
+        random as random,
+        scipy as scipy,
+        testing as testing,
+        train as train,
+        tree as tree,
+    )
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
 _PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "train", "tree")

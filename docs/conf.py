@@ -22,6 +22,7 @@ from bench import plot
 threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
 
 GALLERIES = {"docs/tutorials": "docs/gallery/tutorials", "examples": "docs/gallery/examples"}
+GALLERIES = {folder: pages for folder, pages in GALLERIES.items() if any((ROOT / folder).glob("*.py"))}
 PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
 """Results in bench/results of which docs/benchmarks.md shows a plot."""
 
@@ -37,13 +38,18 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 root_doc = "docs/index"
+smartquotes = False  # options of commands begin with two hyphens
 include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
 templates_path = [str(ROOT / "docs/_templates")]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header"]  # a table of results may begin with a heading of the second level
+suppress_warnings = [
+    "myst.header",  # a table of results may begin with a heading of the second level
+    "toc.empty_glob",  # quickstart and tutorials may be absent
+    "ref.python",  # the type of an attribute may be a word that several classes have as an attribute
+]
 
 autosummary_generate = True
 autosummary_filename_map = {"agrad.random.generator": "agrad.random.generator_"}  # beside Generator, on any file system
@@ -76,12 +82,15 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "agrad"
+html_logo = html_favicon = "_static/agrad.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["agrad.css"]
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False
 html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
 html_theme_options = {
+    "logo": {"text": "agrad"},
     "header_links_before_dropdown": 7,
     "navigation_depth": 2,
     "collapse_navigation": True,

@@ -122,8 +122,8 @@ def _training_data(data: Any) -> None:
         type=float,
         metavar="PART",
         help="hold out this part of the training examples, report on it each epoch, stop when its loss falls no more, "
-        "and keep the best epoch's values (default: 0; of tables with 200 training rows or more, "
-        f"{config.HELD_OUT:g})",
+        f"and keep the best epoch's values (default: 0; of tables with {config.ENOUGH['regression']} "
+        f"training rows or more, or {config.ENOUGH['classification']} for classes, {config.HELD_OUT:g})",
     )
 
 

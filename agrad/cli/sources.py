@@ -190,7 +190,7 @@ def about(dataset: Dataset, config: Config, n: int) -> list[str]:
     if config.task == "auto" and dataset.about and "task:" in dataset.about[-1]:
         other = "classification" if dataset.task == "regression" else "regression"
         lines[-1] += f" (else --task {other})"
-    if config.validation is None and n >= ENOUGH:
+    if config.validation is None and n >= ENOUGH[dataset.task]:
         lines.append(
             f"{HELD_OUT:.0%} of the training rows are held out, to stop {config.patience} epochs after their lowest "
             "loss (--validation 0 turns it off)"

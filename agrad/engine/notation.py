@@ -23,10 +23,13 @@ settings, in the order of the definition, is the fastest.
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 from agrad.engine.primitive import Primitive
 from agrad.errors import PrimitiveDefinitionError
+
+if TYPE_CHECKING:
+    from agrad.engine.tensor import Tensor
 
 Names = str | Sequence[str]
 
@@ -54,6 +57,26 @@ class PrimitiveFunction(Protocol):
         For a result that may be a view. Without this rule, changes of the result in place are not seen in the argument,
         whatever memory they share.
         """
+
+
+class Unary(PrimitiveFunction, Protocol):
+    """An operation on each element of an array."""
+
+    @overload
+    def __call__(self, x: "Tensor", /) -> "Tensor": ...
+    @overload
+    def __call__(self, x: Any, /) -> Any: ...
+
+
+class Binary(PrimitiveFunction, Protocol):
+    """An operation on the elements of two arrays."""
+
+    @overload
+    def __call__(self, x1: "Tensor", x2: Any, /) -> "Tensor": ...
+    @overload
+    def __call__(self, x1: Any, x2: "Tensor", /) -> "Tensor": ...
+    @overload
+    def __call__(self, x1: Any, x2: Any, /) -> Any: ...
 
 
 def _tuple(names: Names) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Operators are computed at once, all else by handlers that upper modules file in 
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,3 +100,12 @@ class NumPyOperand:
         return CALLS["broadcast_to"](zeros, zeros.shape)  # read-only, like NumPy's
 
     vars().update({name: _like_numpys(name) for name in _METHODS})
+
+    if TYPE_CHECKING:  # the same names
+
+        def _method(self, *args: Any, **settings: Any) -> Any: ...
+
+        all = any = argmax = argmin = argsort = astype = clip = conj = conjugate = copy = cumprod = cumsum = _method
+        diagonal = dot = fill = flatten = max = mean = min = nonzero = prod = ravel = repeat = reshape = _method
+        round = searchsorted = sort = squeeze = std = sum = swapaxes = take = tolist = trace = transpose = _method
+        var = _method

@@ -4,7 +4,7 @@ import functools
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -60,6 +60,8 @@ class _Key(NamedTuple):
     device: str
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _Numbers = int | Sequence[int]
 _Names = str | Sequence[str]
 
@@ -68,12 +70,12 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A traced function: see ``agrad.jit``."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         static_argnums: _Numbers,
         static_argnames: _Names,
         donate_argnums: _Numbers,
@@ -103,12 +105,15 @@ class Jitted:
         """The last traces, with what differed from the nearest program."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
-        self._latest: tuple[Matches, Entry, Selection] | None = None
-        """The test for the last call's signature, its entry, and the selected backend."""
+        self._latest: list[tuple[Matches, Entry, Selection, _Key]] = []
+        """Tests for the last two signatures, their entries, selected backends and keys; the last one first.
+
+        Two, as the last batch of an epoch is often shorter.
+        """
 
     # ------------------------------------------------------------------ calls
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         now = mode()
         # a jitted function inside another one is part of its program; observers must see the operations run
         if now.trace is not None or now.observers or now.anomaly:
@@ -116,14 +121,18 @@ class Jitted:
         entry: Entry | None = None
         leaves: Sequence[Any] = args
         inputs: Any = None
-        latest = self._latest
-        if latest is not None and not now.oldest:
-            matches, candidate, place = latest
+        if self._latest and not now.oldest:
             with entries.STATE_LOCK:
-                given = matches(args, kwargs)
-                if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
-                    entry, leaves = candidate, given
-                    self._hits += 1
+                latest = self._latest
+                for matches, candidate, place, known in latest:
+                    given = matches(args, kwargs)
+                    if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
+                        entry, leaves = candidate, given
+                        self._hits += 1
+                        if candidate is not latest[0][1]:
+                            self._latest = latest[::-1]
+                            self._entries.move_to_end(known)
+                        break
         if entry is None:
             leaves, key = self._signature(args, kwargs)
             # a trace records on the global tape, which no_grad silences, also for a transform that is opened inside
@@ -132,7 +141,8 @@ class Jitted:
                 return self.__wrapped__(*args, **kwargs)
             entry, inputs = self._find(key, leaves) or self._trace(key, leaves)
             asks = entry.matches
-            self._latest = None if entry.inline or asks is None else (asks, entry, selected())
+            if not entry.inline and asks is not None:
+                self._latest = [(asks, entry, selected(), key), *self._latest[:1]]
         if entry.inline:
             return self.__wrapped__(*args, **kwargs)
         try:
@@ -205,7 +215,8 @@ class Jitted:
         self._count += 1
         while self._count > self._size:
             oldest = next(iter(self._entries))
-            self._entries[oldest].pop()
+            gone = self._entries[oldest].pop()
+            self._latest = [latest for latest in self._latest if latest[1] is not gone]
             self._count -= 1
             self._removed.append(hash(oldest))
             if not self._entries[oldest]:
@@ -325,7 +336,7 @@ class Jitted:
             self._traces.clear()
             self._removed.clear()
             self._count = self._hits = self._misses = 0
-            self._latest = None
+            self._latest = []
 
     def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
         """Return the program of a call with these arguments, without a run."""
@@ -374,6 +385,42 @@ def _may_be_overwritten(leaf: Any) -> bool:
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
     flags = getattr(raw, "flags", None)
     return type(raw).__module__ == "numpy" and flags is not None and bool(flags.carray) and bool(flags.owndata)
+
+
+class _Decorator(Protocol):
+    """``agrad.jit`` with options, before it is given a function."""
+
+    def __call__(self, function: Callable[P, R], /) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    function: Callable[P, R],
+    /,
+    *,
+    static_argnums: _Numbers = (),
+    static_argnames: _Names = (),
+    donate_argnums: _Numbers = (),
+    cache_size: int = 64,
+    precision: str | None = None,
+    torch_compile: bool | None = None,
+    compiler: str | None = None,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    function: None = None,
+    /,
+    *,
+    static_argnums: _Numbers = (),
+    static_argnames: _Names = (),
+    donate_argnums: _Numbers = (),
+    cache_size: int = 64,
+    precision: str | None = None,
+    torch_compile: bool | None = None,
+    compiler: str | None = None,
+) -> "_Decorator": ...
 
 
 def jit(

@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from agrad.engine import notation
-from agrad.engine.notation import PrimitiveFunction
+from agrad.engine.notation import Binary, PrimitiveFunction, Unary
 from agrad.ops.examples import EXAMPLES
 from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
@@ -28,6 +28,9 @@ def primitive(forward: Callable[..., Any] | None = None, /, *, symmetric: bool =
     return define if forward is None else define(forward)
 
 
+Rule = Callable[..., Any] | None
+
+
 def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the rule that applies a function of one array to its cotangent."""
 
@@ -39,7 +42,13 @@ def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def elementwise(name: str, *rules: Callable[..., Any] | None, public: bool = True, **how: Any) -> PrimitiveFunction:
+@overload
+def elementwise(name: str, rule: Rule, /, *, public: bool = True, **how: Any) -> Unary: ...
+@overload
+def elementwise(name: str, first: Rule, second: Rule, /, *, public: bool = True, **how: Any) -> Binary: ...
+@overload
+def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> PrimitiveFunction: ...
+def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> Any:
     """Make and publish an operation on each element; see ``agrad.elementwise``.
 
     ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py`` and its examples

@@ -17,10 +17,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 import agrad
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place, Result, dtype_name, dtypes_for, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
+from agrad.train.hooks import Callback
+from agrad.train.loop import evaluating
 
 ROWS = 4096
 """The number of rows that outputs are computed for at a time."""
@@ -80,8 +82,8 @@ class Estimator(BaseEstimator):
         """Return a new network. Draws come from ``_random``."""
         raise NotImplementedError
 
-    def _objective(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
-        """Return the loss of a batch."""
+    def _objective(self, output: Any, y: Any) -> agrad.Tensor:
+        """Return the loss of a batch, of outputs, and of targets and weights (or None)."""
         raise NotImplementedError
 
     def _optimizer(self, module: Module) -> Any:
@@ -150,11 +152,6 @@ class Estimator(BaseEstimator):
         if fresh or not incremental:
             self.n_iter_ = 0
         self._run(X, targets, weights, incremental)
-        if not all(np.isfinite(p.detach().numpy()).all() for p in self.module_.parameters()):
-            raise DataError(
-                "the fit has made parameters that are not finite: scale the data (StandardScaler), or lower the "
-                "learning rate"
-            )
         return self
 
     def _begin(self, features: tuple[int, ...], place: Place, dtype: str) -> None:
@@ -184,38 +181,35 @@ class Estimator(BaseEstimator):
         held: tuple[Any, ...] | None = None
         if self.early_stopping:
             X, targets, weights, held = self._held_out(X, targets, weights)
-        examples = Examples(X, targets, weights, self._place)
-        size = min(200 if self.batch_size == "auto" else int(self.batch_size), examples.size)
-        order = np.arange(examples.size)
+        size = min(200 if self.batch_size == "auto" else int(self.batch_size), X.shape[0])
+        rng = self._random if self.shuffle else None
+        examples = Examples(X, targets, weights, self._training, size, rng)
         self.n_iter_ = 0
-        epochs = 1 if incremental else self._epochs()
+        trainer = self._training.trainer
+        trainer.callbacks = [_Course(self, examples.examples, held, incremental)]
         try:
-            for _ in range(epochs):
-                if self.shuffle:
-                    order = order[self._permutation(examples.size)]
-                self.loss_ = self._training.epoch(examples, size, order if self.shuffle else None)
-                self.n_iter_ += 1
-                self.t_ += examples.size
-                self.loss_curve_.append(self.loss_)
-                if self.verbose:
-                    print(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
-                self._judge(held)
-                if self._epoch_ends() or incremental:
-                    break
-            else:
-                self._out_of_epochs()
-        except KeyboardInterrupt:
-            warnings.warn("Training interrupted by user.", stacklevel=4)
+            history = trainer.fit(examples, epochs=1 if incremental else self._epochs(), progress=False)
+        except AnomalyError as error:
+            raise DataError(f"{error}, or scale the data (StandardScaler)") from None
         finally:
             self.module_.eval()
+        if history.interrupted:
+            warnings.warn("Training interrupted by user.", stacklevel=4)
+        elif not trainer.stopping:
+            self._out_of_epochs()
         if held is not None and self._best is not None:
             self.module_.load_state_dict(self._best)
 
-    def _permutation(self, size: int) -> np.ndarray:
-        """Draw an order as ``sklearn.utils.shuffle`` does, without its slow checks."""
-        order = np.arange(size)
-        self._random.shuffle(order)
-        return order
+    def _note(self, loss: float, seen: int, held: tuple[Any, ...] | None) -> bool:
+        """Take note of an epoch, and return True to end the fit."""
+        self.loss_ = loss
+        self.n_iter_ += 1
+        self.t_ += seen
+        self.loss_curve_.append(loss)
+        if self.verbose:
+            print(f"Iteration {self.n_iter_}, loss = {loss:.8f}")
+        self._judge(held)
+        return self._epoch_ends()
 
     def _held_out(self, X: Any, targets: np.ndarray, weights: Any) -> tuple[Any, ...]:
         """Split a part off to judge the network by."""
@@ -242,9 +236,8 @@ class Estimator(BaseEstimator):
             self._stale = self._stale + 1 if loss > best - self.tol else 0
             self.best_loss_ = min(loss, best)
             return
-        x, y, weights = held
-        self.module_.eval()
-        score = self._score_of(x, y, weights)
+        with evaluating(self.module_):
+            score = self._score_of(*held)
         if self.validation_scores_ is None or self.best_validation_score_ is None:
             self.validation_scores_, self.best_validation_score_ = [], -math.inf
         self.validation_scores_.append(score)
@@ -311,3 +304,14 @@ class Estimator(BaseEstimator):
         tags.input_tags.sparse = True
         tags.array_api_support = True
         return tags
+
+
+class _Course(Callback):
+    """Tells an estimator of each epoch, and ends the fit when it says so."""
+
+    def __init__(self, estimator: Estimator, count: Any, held: tuple[Any, ...] | None, incremental: bool) -> None:
+        self._estimator, self._count, self._held, self._incremental = estimator, count, held, incremental
+
+    def on_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
+        if self._estimator._note(record["loss"], self._count, self._held) or self._incremental:
+            trainer.stop()

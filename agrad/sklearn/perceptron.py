@@ -9,6 +9,7 @@ import numpy as np
 
 import agrad
 from agrad import nn, optim, random
+from agrad.errors import DataError
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place
 from agrad.sklearn.base import Estimator, check_choice, check_number
@@ -105,9 +106,10 @@ class Perceptron(Estimator):
     def _out_activation(self, outputs: int) -> str:
         raise NotImplementedError
 
-    def _objective(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
-        losses = self._losses(self.module_(x), y)
-        total = x.shape[0] if weights is None else agrad.sum(weights)
+    def _objective(self, output: Any, y: Any) -> agrad.Tensor:
+        targets, weights = y
+        losses = self._losses(output, targets)
+        total = output.shape[0] if weights is None else agrad.sum(weights)
         loss = agrad.sum(losses if weights is None else losses * weights)
         if self.alpha:
             for layer in self._linear():
@@ -128,8 +130,10 @@ class Perceptron(Estimator):
     def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:
         if self.solver != "lbfgs":
             return super()._run(X, targets, weights, incremental)
-        examples = Examples(X, targets, weights, self._place)
+        examples = Examples(X, targets, weights, self._training, X.shape[0])
         self.n_iter_, self.loss_ = self._training.lbfgs(examples, self.max_iter, self.max_fun, self.tol)
+        if not all(np.isfinite(p.detach().numpy()).all() for p in self.module_.parameters()):
+            raise DataError("lbfgs has made parameters that are not finite: scale the data (StandardScaler)")
         return None
 
     def _epoch_ends(self) -> bool:

@@ -1,9 +1,10 @@
-"""The steps of a fit: by an optimizer on batches, or by L-BFGS on all examples."""
+"""The data and the steps of a fit: by a trainer, or by L-BFGS."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,21 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 import agrad
-from agrad.errors import TracedValueError
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place, rows
+from agrad.train import Trainer
+from agrad.train.examples import Arrays
+from agrad.train.feed import Feed, place_of
+from agrad.train.step import Step
 
-JITTED = ("numpy", "jax", "torch", "cupy")
-"""The backends on which steps are traced and replayed."""
-
-Objective = Callable[[Any, Any, Any], agrad.Tensor]
-"""A function of inputs, targets and weights (or None) that returns a loss."""
+Objective = Callable[[Any, Any], agrad.Tensor]
+"""A function of outputs, and of targets and weights (or None), that returns a loss."""
 
 
-class Examples:
-    """Inputs, targets and weights of examples. Sparse inputs stay on the host.
+class Examples(Arrays):
+    """Examples in orders that are drawn as scikit-learn draws them.
+
+    Batches are x, (y, weights) and the length. Sparse inputs stay on the host.
 
     Parameters
     ----------
@@ -34,27 +37,29 @@ class Examples:
         Targets of shape (n, ...).
     weights : numpy.ndarray or None
         Weights of shape (n,).
-    place : Place
-        Where batches are computed with.
+    training : Training
+        What they are for: its network says where batches are needed.
+    batch_size : int
+        The length of a batch.
+    rng : numpy.random.RandomState or None
+        The source of the orders, None for that of the data.
     """
 
-    def __init__(self, x: Any, y: np.ndarray, weights: np.ndarray | None, place: Place) -> None:
-        self.place, self.size = place, x.shape[0]
-        self.x = x if issparse(x) else place.put(x)
-        self.y = place.put(y)
-        self.weights = None if weights is None else place.put(weights)
+    def __init__(self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None) -> None:
+        self._sparse = x if issparse(x) else None
+        rows = np.arange(x.shape[0])
+        feed = Feed((x if self._sparse is None else rows, (y, weights)), place_of(training.module.parameters()[0]))
+        super().__init__(feed, rows, batch_size, 0, shuffle=False)
+        self._rng, self._place = rng, training.place
 
-    def batches(self, size: int, order: np.ndarray | None) -> Iterator[tuple[Any, Any, Any, int]]:
-        """Yield inputs, targets, weights and lengths of batches, by an order if given."""
-        # rows of sparse inputs are made dense on the host
-        there = order if order is None or issparse(self.x) else self.place.put(order)
-        targets = order if order is None else self.place.put(order)
-        for start in range(0, self.size, size):
-            batch = slice(start, min(start + size, self.size))
-            chosen = batch if targets is None else targets[batch]
-            x = dense(rows(self.x, batch if there is None else there[batch]), self.place)
-            y, weights = rows(self.y, chosen), None if self.weights is None else rows(self.weights, chosen)
-            yield x, y, weights, y.shape[0]
+    def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
+        """Return an iterator over the batches of the next epoch."""
+        if self._rng is not None:
+            order = np.arange(len(self.rows))
+            self._rng.shuffle(order)  # as sklearn.utils.shuffle, without its slow checks
+            self.rows = self.rows[order]
+        for x, y, size in super().epoch(epoch, start):
+            yield x if self._sparse is None else dense(self._sparse[agrad.asarray(x).numpy()], self._place), y, size
 
 
 def dense(x: Any, place: Place) -> Any:
@@ -63,9 +68,9 @@ def dense(x: Any, place: Place) -> Any:
 
 
 class Training:
-    """A network in training: the step that is traced once, and the optimizer's state.
+    """A network in training: its trainer, or L-BFGS on all examples.
 
-    Copies and pickles of it trace anew.
+    Copies and pickles of it trace the step anew.
 
     Parameters
     ----------
@@ -81,64 +86,29 @@ class Training:
 
     def __init__(self, module: Module, objective: Objective, optimizer: Any, place: Place) -> None:
         self.module, self.objective, self.optimizer, self.place = module, objective, optimizer, place
-        self._steps: list[Callable[..., Any]] = []
-        """The steps of whole batches and of the last one, which has another shape."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_steps": []}
+        return {name: value for name, value in self.__dict__.items() if name != "trainer"}
 
-    def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a step that is replayed where that is faster, and where it can be."""
-        if self.place.backend not in JITTED:
-            return function
-        jitted = agrad.jit(function)
-
-        def step(*args: Any) -> Any:
-            nonlocal jitted
-            try:
-                return jitted(*args)
-            except TracedValueError:
-                jitted = function  # the failed trace has put all state back
-                return function(*args)
-
-        return step
-
-    def _update(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
-        loss = self.objective(x, y, weights)
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        return loss
-
-    def epoch(self, examples: Examples, batch_size: int, order: np.ndarray | None) -> float:
-        """Take a step on each batch, and return the mean of the losses before the steps."""
-        if not self._steps:
-            self._steps = [self._traced(self._update), self._traced(self._update)]
-        losses, sizes = [], []
-        if not self.module.training:
-            self.module.train()
-        with np.errstate(all="ignore"):  # a fit that diverges is told of once, at its end
-            for x, y, weights, size in examples.batches(batch_size, order):
-                losses.append(self._steps[size < batch_size](x, y, weights).data)
-                sizes.append(size)
-        if self.place.backend == "numpy":
-            return sum([float(a) * n for a, n in zip(losses, sizes, strict=True)]) / examples.size
-        return float(np.dot(agrad.stack([agrad.asarray(a) for a in losses]).numpy(), sizes)) / examples.size
+    @cached_property
+    def trainer(self) -> Trainer:
+        """The trainer of the network."""
+        return Trainer(self.module, self.objective, self.optimizer)
 
     def lbfgs(self, examples: Examples, max_iter: int, max_fun: int, tol: float) -> tuple[int, float]:
         """Minimize the loss of all examples, and return the iterations and the loss."""
         parameters = list(self.module.parameters())
         places = np.cumsum([0, *(p.size for p in parameters)])
-        ((x, y, weights, _),) = examples.batches(examples.size, None)
+        ((x, y, _),) = examples.epoch(0, 0)
 
-        def evaluate(x: Any, y: Any, weights: Any) -> tuple[Any, list[Any]]:
-            loss = self.objective(x, y, weights)
+        def evaluate(x: Any, y: Any) -> tuple[Any, list[Any]]:
+            loss = self.objective(self.module(x), y)
             loss.backward()
             gradients = [p.grad for p in parameters]
             self.module.zero_grad()
             return loss, gradients
 
-        step = self._traced(evaluate)
+        step = Step(evaluate, examples.feed.place, None, "float32")
 
         def put(vector: np.ndarray) -> None:
             for p, start, stop in zip(parameters, places, places[1:], strict=False):
@@ -146,7 +116,7 @@ class Training:
 
         def function(vector: np.ndarray) -> tuple[float, np.ndarray]:
             put(vector)
-            loss, gradients = step(x, y, weights)
+            loss, gradients = step(x, y)
             parts = [np.ravel(agrad.asarray(g).numpy()).astype(np.float64) for g in gradients]
             return float(loss.item()), np.concatenate(parts)
 

@@ -84,14 +84,15 @@ class Network(Estimator):
     def _default_loss(self) -> Any:
         raise NotImplementedError
 
-    def _objective(self, x: Any, y: Any, weights: Any) -> agrad.Tensor:
+    def _objective(self, output: Any, y: Any) -> agrad.Tensor:
+        targets, weights = y
         loss = self.loss if self.loss is not None else self._default_loss()
         loss = loss() if isinstance(loss, type) else loss
-        output = self._shaped(self.module_(x))
+        output = self._shaped(output)
         if weights is None:
-            return loss(output, y)
-        losses = _unreduced(loss)(output, y)
-        losses = agrad.mean(agrad.reshape(losses, (x.shape[0], -1)), axis=-1)
+            return loss(output, targets)
+        losses = _unreduced(loss)(output, targets)
+        losses = agrad.mean(agrad.reshape(losses, (output.shape[0], -1)), axis=-1)
         return agrad.sum(losses * weights) / agrad.sum(weights)
 
     def _shaped(self, output: Any) -> Any:

@@ -69,6 +69,7 @@ class Feed:
     """
 
     def __init__(self, examples: Any, place: Place) -> None:
+        self.place = place
         backend, device = place.backend, place.device
         arrays, self._structure = tree.flatten(examples)
         self.n = int(arrays[0].shape[0])

@@ -91,6 +91,8 @@ class Loop:
         self._validate = validate
         self._compute = step
         self._sums = Sums(trainer.streaming, trainer.place)
+        self._tensors = [*trainer.model.parameters(), *trainer.model.buffers()]
+        self._checked = [t for t in self._tensors if agrad.isdtype(t.dtype, ("real floating", "complex floating"))]
         self._lazy = trainer.place.backend.lazy
         self._each_step = [
             callback.on_step_end
@@ -164,12 +166,11 @@ class Loop:
         Otherwise the graph would grow with every step, and be computed again for each use.
         """
         trainer, sums = self.trainer, self._sums
-        tensors = [*trainer.model.parameters(), *trainer.model.buffers()]
         arrays = trainer.optimizer.arrays
-        made = [tensor.data for tensor in tensors] + [x for slots in arrays for x in slots]
+        made = [tensor.data for tensor in self._tensors] + [x for slots in arrays for x in slots]
         made += [sums.losses[-1], *sums.parts[-1]]
         kept = iter(trainer.place.backend.computed(made))
-        for tensor in tensors:
+        for tensor in self._tensors:
             tensor.assign(next(kept))
         trainer.optimizer.arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
         sums.losses[-1], *sums.parts[-1] = kept
@@ -230,7 +231,10 @@ class Loop:
 
     def check_parameters(self) -> None:
         """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""
-        progress = self.trainer.progress
+        backend, progress = self.trainer.place.backend, self.trainer.progress
+        finite = [backend.xp.all(backend.xp.isfinite(tensor.data)) for tensor in self._checked]
+        if backend.to_host(backend.xp.stack(finite)).all():
+            return
         for name, value in self.trainer.model.state_dict().items():
             if not np.isfinite(value).all():
                 raise self._diverged(f"{name} is not finite after the step", progress.step - 1, progress.batch - 1)

@@ -107,7 +107,7 @@ class Step:
             self._may_fall_back, self.run = False, self._plain
             warnings.warn(
                 f"the training step cannot be traced by agrad.jit, and runs without it, more slowly: {error} "
-                "(Trainer(..., jit=False) says so without a warning)",
+                "(a Trainer with jit=False gives no warning)",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -4,18 +4,27 @@ Small products gain nothing from more than one thread, and on a busy machine the
 another one spins, and takes the time that the other one needs.
 """
 
+import functools
+import math
 import time
 from typing import Any, Self
 
 from agrad.backends.threads import cores
 from agrad.errors import ConfigurationError
 
-FEWEST, LONGEST = 4, 0.2
-"""Steps that a number of threads is tried for at least, and seconds after which no more are taken."""
+FEWEST, LEAST, LONGEST = 4, 0.02, 0.2
+"""Steps and seconds that a number of threads is tried for at least, and seconds after which no more steps are taken.
+
+In fewer seconds the system does not stop a thread for the sake of another process.
+"""
+FIRST = 0.1
+"""Seconds that steps are taken for with one thread before more are tried: beside a busy process a single step with two
+may take 50 ms."""
 WORTH = 0.95
 """The share of the time with fewer threads below which more are taken."""
-HOPELESS = 2.0
-"""How many times as slow as the best number's first steps another one may be before its trial ends."""
+HOPELESS, WAKING = 2.0, 10.0
+"""How many times as slow as the best number another one may be before its trial ends, and how many times its first
+step, which also wakes the threads."""
 CHANGED = 1.4
 """The change of the time of a step, up or down, after which all numbers are tried again."""
 WINDOW = 0.5
@@ -89,7 +98,7 @@ class Choice:
             return self
         self._libraries, self._before = libraries, before
         if self.threads == "auto":
-            self._try_all(time.perf_counter())
+            self._try_all(FIRST)
         else:
             self._set(self.threads)
         return self
@@ -110,9 +119,12 @@ class Choice:
         if not self._libraries or self.threads != "auto":
             return
         self._steps += 1
-        if self._steps == 1 and self._trying:
-            return  # the first step with another number also wakes the threads
+        if self._trying and self._steps == 1:
+            if seconds > WAKING * min(self._times.values(), default=seconds):
+                self._end_trial(seconds)
+            return
         self._seconds += seconds
+        self._slowest = max(self._slowest, seconds)
         if self._trying:
             self._judge()
         elif self._seconds >= WINDOW and self._steps >= FEWEST:
@@ -124,51 +136,57 @@ class Choice:
         for library in self._libraries:
             library.set_num_threads(number)
         self.number = number
-        self._steps, self._seconds = 0, 0.0
+        self._steps, self._seconds, self._slowest = 0, 0.0, 0.0
 
-    def _try_all(self, now: float) -> None:
-        self._trying, self._started = True, now
+    def _try_all(self, least: float = LEAST) -> None:
+        """Begin with the trials; ``least`` is for the first number."""
+        self._trying, self._least = True, least
         self._untried, self._times = candidates(self._most), {}
         self._set(self._untried.pop(0))
 
     def _judge(self) -> None:
         """End the trial of a number when enough is known of it."""
-        assert self.number is not None
         done = self._steps - 1
         mean = self._seconds / done
-        best = min(self._times.values(), default=mean)
-        if done < FEWEST and self._seconds < LONGEST and mean < HOPELESS * best:
-            return
+        if not self._times and done > 1:  # a step that traces the last batch, which is shorter, says nothing
+            mean = (self._seconds - self._slowest) / (done - 1)
+        enough = self._seconds >= LONGEST or (done >= FEWEST and self._seconds >= self._least)
+        if enough or mean >= HOPELESS * min(self._times.values(), default=math.inf):
+            self._end_trial(mean)
+
+    def _end_trial(self, mean: float) -> None:
+        """Keep the mean time of a step, and go on to the next number or to the best."""
+        assert self.number is not None
+        now = time.perf_counter()
+        if not self._times:
+            self._started = now
         self._times[self.number] = mean
         if self._untried:
+            self._least = LEAST
             self._set(self._untried.pop(0))
             return
         chosen = 1
         for number, seconds in self._times.items():
             if seconds < WORTH * self._times[chosen]:
                 chosen = number
-        self._trying = False
-        now = time.perf_counter()
+        self._trying, self._usual = False, self._times[chosen]
         self._next, self._last = now + (now - self._started) / SHARE, now + AGAIN
-        self._usual: float | None = None
         self._set(chosen)
 
     def _compare(self) -> None:
         """Try all numbers again if the time of a step has changed."""
         mean = self._seconds / self._steps
         self._steps, self._seconds = 0, 0.0
-        if self._usual is None:
-            self._usual = mean
         now = time.perf_counter()
         changed = not self._usual / CHANGED < mean < self._usual * CHANGED
         if now >= self._next and (changed or now >= self._last):
-            self._try_all(now)
+            self._try_all()
 
 
 def _libraries(threads: Any) -> list[Any]:
-    """Return the controllers of the BLAS libraries in use; [] without a choice."""
+    """Return the controllers of the BLAS libraries; [] without a choice."""
     try:
-        from threadpoolctl import ThreadpoolController
+        return _controllers()
     except ImportError:
         if threads == "auto":
             return []
@@ -176,4 +194,11 @@ def _libraries(threads: Any) -> list[Any]:
             f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
             "pip install 'agrad[train]'"
         ) from None
+
+
+@functools.cache
+def _controllers() -> list[Any]:
+    """Look for the libraries once: it takes as long as several steps, and NumPy's is there from the start."""
+    from threadpoolctl import ThreadpoolController
+
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -290,6 +290,8 @@ class Trainer:
     ) -> tuple[examples.Arrays | examples.Batches, Any]:
         """Return the batches to train on, and those to validate on or None."""
         held: Any = None
+        if isinstance(X, examples.Arrays):  # of the estimators of agrad.sklearn
+            return X, held
         if y is None and not examples.is_examples(X):
             source: Any = examples.Batches(X, self.place, self.dtype)
             if isinstance(validation, float | int) and validation:

@@ -8,7 +8,7 @@ higher derivatives keep as little.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, newest_level, record_call, recorded_part
@@ -25,11 +25,13 @@ from agrad.transforms.arguments import with_constants
 from agrad.transforms.trees import flatten_all, unflatten
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 _Path = tuple[int, int]
 """The number of a result of a function, and of a tape among those that record it."""
 
 
-def checkpoint(f: Function) -> Function:
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Return ``f`` as a function that keeps only its arguments and results.
 
     The backward pass computes the rest again.

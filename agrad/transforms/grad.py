@@ -6,7 +6,7 @@ Each call opens a level of its own, and transforms nest in any order.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.explain import called
@@ -33,6 +33,8 @@ from agrad.transforms.arguments import (
 from agrad.transforms.trees import flatten, unflatten
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Recording:
@@ -100,8 +102,8 @@ class Recording:
 
 
 def value_and_grad(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
-) -> Function:
+    f: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Callable[P, tuple[R, Any]]:
     """Return the function that computes ``f`` and its gradient in one pass.
 
     It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
@@ -196,8 +198,8 @@ def differentiated(
 
 
 def grad(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
-) -> Function:
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Callable[P, Any]:
     """Return the function that computes the gradient of ``f``.
 
     It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements

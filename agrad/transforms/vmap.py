@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import optree
 
@@ -21,13 +21,19 @@ from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_ba
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 Axes = Any
 """An axis, None, or a container of these that is a prefix of the container of leaves."""
 
 
 def vmap(
-    f: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
-) -> Function:
+    f: Callable[P, R],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Callable[P, R]:
     """Return the function that calls ``f`` for every member of a batch.
 
     Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value has one member's shape and no single

@@ -89,10 +89,18 @@ def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
     check_run("overhead", tmp_path / "run.json")
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n not in ("compare", "overhead", "transforms", "launches")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.needs("threadpoolctl")) if n == "threads" else n
+        for n in MODULES
+        if n not in ("compare", "overhead", "transforms", "launches")
+    ],
+)
 def test_a_quick_run_without_peers(run: Callable, name: str, tmp_path: Path) -> None:
     choice = ["--backends", "numpy"] if load_suite(name).backends else []
-    code, out, err = run(name, "--quick", "--peers", "none", "--json", str(tmp_path / "run.json"), *choice)
+    choice += ["--peers", "none"] if load_suite(name).peers else []
+    code, out, err = run(name, "--quick", "--json", str(tmp_path / "run.json"), *choice)
     assert code == 0, out + err
     check_run(name, tmp_path / "run.json")
 

@@ -190,8 +190,8 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
     monkeypatch.setattr(loop.Loop, "_step", step)
     run.go()
     assert inside == [0] * 20
-    # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
-    assert len(reads) == 2 * 3 * 2 + 1
+    # 4 + 4 + 2 steps an epoch, losses and hits at each; whether parameters are finite; and the logits of the test part
+    assert len(reads) == 2 * (3 * 2 + 1) + 1
 
 
 def test_the_validation_part_is_held_out_of_training(blobs):
@@ -203,6 +203,15 @@ def test_the_validation_part_is_held_out_of_training(blobs):
     assert seen.epochs()[-1]["validation_loss"] == pytest.approx(held.loss, rel=1e-6)
     assert seen.epochs()[-1]["validation_accuracy"] == held.numbers["accuracy"]
     assert run.model.training
+
+
+@pytest.mark.parametrize(
+    ("task", "rows", "part"),
+    [("regression", 199, 0), ("regression", 200, 0.15), ("classification", 999, 0), ("classification", 1000, 0.15)],
+)
+def test_a_part_is_held_out_of_large_tables(blobs, task, rows, part):
+    config = dataclasses.replace(make("--data", blobs, *SMALL).config, validation=None)
+    assert configs.settled(config, task, rows).validation == part
 
 
 @pytest.mark.parametrize("name", configs.CHOICES["schedule"])

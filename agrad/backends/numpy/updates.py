@@ -23,6 +23,9 @@ _BLOCK = 256 * 1024
 # bytes up to which a plain momentum step is as fast on whole arrays, measured
 _WHOLE = 1024 * 1024
 
+# bytes up to which new temporaries take less time than views of blocks, measured: 5 us of 20 for 6400 float32
+_WHOLE_BLOCK = 64 * 1024
+
 # elements up to which the time of NumPy's calls decides: such arrays are not split
 SMALL = 2048
 
@@ -78,7 +81,8 @@ def _prepare(donate: bool, g: Raw, *arrays: Raw) -> tuple[tuple[Raw, ...], Itera
     if not (donate and _usable(*arrays)):
         arrays = tuple([np.array(a, order="C", subok=False) for a in arrays])
     first = arrays[0]
-    if first.size <= SMALL and first.dtype.kind == "f":
+    whole = first.size <= SMALL or (first.nbytes <= _WHOLE_BLOCK and g.flags.c_contiguous)
+    if whole and first.dtype.kind == "f":
         return arrays, ((*arrays, g, np.empty_like(first), np.empty_like(first)),)
     # a gradient may be reversed, or repeat its elements as that of a sum does
     flat = [np.ascontiguousarray(a).reshape(-1).view(first.real.dtype) for a in (*arrays, g)]
@@ -165,7 +169,7 @@ def sgd_update(
             (vb,) = state
             multiply(vb, momentum, out=vb)
             add(vb, multiply(d, 1 - dampening, out=t) if dampening else d, out=vb)
-            if vb.ndim == 1 and vb.size > SMALL:
+            if vb.size > SMALL:
                 settle(vb)
             d = add(d, multiply(vb, momentum, out=t), out=t) if nesterov else vb
         subtract(pb, multiply(d, lr, out=s), out=pb)
