@@ -17,8 +17,8 @@ from agrad.jit.bindings import like_array
 from agrad.jit.capture import Tracing
 from agrad.jit.compile import COMPILERS
 from agrad.jit.entry import Entry
+from agrad.jit.lowered import CacheInfo, Lowered
 from agrad.jit.passes.precision import PRECISIONS
-from agrad.jit.program import show
 from agrad.jit.reasons import (
     KEPT,
     Explanation,
@@ -31,15 +31,6 @@ from agrad.jit.reasons import (
 from agrad.jit.signatures import Matches, match_function, static_places
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
-
-
-class CacheInfo(NamedTuple):
-    """Counts of a jitted function's replays and traces, and of the programs it keeps."""
-
-    hits: int
-    misses: int
-    maxsize: int
-    currsize: int
 
 
 class _Key(NamedTuple):
@@ -338,7 +329,7 @@ class Jitted(Generic[P, R]):
             self._count = self._hits = self._misses = 0
             self._latest = []
 
-    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Return the program of a call with these arguments, without a run."""
         leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
@@ -348,31 +339,6 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jit {self._name}>"
-
-
-class Lowered:
-    """The program of one signature.
-
-    Its text shows the program before and after each pass, and the generated code.
-    """
-
-    def __init__(self, name: str, entry: Entry) -> None:
-        self.name = name
-        self.stages = entry.stages
-        self.code = getattr(entry.run, "text", "")
-
-    def __str__(self) -> str:
-        parts = []
-        earlier = ""
-        for name, program in self.stages:
-            text = show(program)
-            parts.append(f"# {name}\n{text}" if text != earlier else f"# {name}: as before")
-            earlier = text
-        if self.code:
-            parts.append(f"# code\n{self.code}")
-        return "\n\n".join(parts)
-
-    __repr__ = __str__
 
 
 def _may_be_overwritten(leaf: Any) -> bool:

@@ -24,17 +24,8 @@ from agrad.train.interrupts import Interrupts
 
 BATCHES = 10  # of the blobs, at the batch size in SMALL
 SMALL = (
-    "--hidden",
-    "8,6",
-    "--batch-size",
-    "7",
-    "--dropout",
-    "0.2",
-    "--schedule",
-    "cosine",
-    "--lr",
-    "0.01",
-    "--quiet",
+    *("--hidden", "8,6", "--batch-size", "7", "--dropout", "0.2"),
+    *("--schedule", "cosine", "--lr", "0.01", "--quiet"),
 )
 NO_DROPOUT = ("--dropout", "0")
 

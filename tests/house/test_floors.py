@@ -97,8 +97,13 @@ def floor_of(module: str) -> int:
 
 
 def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Every module an import statement names, with its line; of ``from a import b``, ``a.b`` where that is a module."""
-    for node in ast.walk(tree):
+    """Every module an import statement names, with its line; of ``from a import b``, ``a.b`` where that is a module.
+
+    The face names packages that stand on it for type checkers: these imports do not run.
+    """
+    unrun = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "_TYPE_CHECKING"]
+    skipped = {node for check in unrun for node in ast.walk(check)}
+    for node in (node for node in ast.walk(tree) if node not in skipped):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name

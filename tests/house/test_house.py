@@ -18,15 +18,15 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 830,
+    "": 850,
     "backends": 3630,
     "control": 1570,
     "cli": 1900,
     "data": 2450,
-    "engine": 3565,
+    "engine": 3590,
     "inspecting": 1180,
     "interop": 3260,
-    "jit": 5770,
+    "jit": 5820,
     "nn": 5370,
     "ops": 5570,
     "optim": 2260,

@@ -1,0 +1,40 @@
+"""Programs of jitted functions as text, and counts of their calls."""
+
+from typing import NamedTuple
+
+from agrad.jit.entry import Entry
+from agrad.jit.program import show
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function's replays and traces, and of the programs it keeps."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class Lowered:
+    """The program of one signature.
+
+    Its text shows the program before and after each pass, and the generated code.
+    """
+
+    def __init__(self, name: str, entry: Entry) -> None:
+        self.name = name
+        self.stages = entry.stages
+        self.code = getattr(entry.run, "text", "")
+
+    def __str__(self) -> str:
+        parts = []
+        earlier = ""
+        for name, program in self.stages:
+            text = show(program)
+            parts.append(f"# {name}\n{text}" if text != earlier else f"# {name}: as before")
+            earlier = text
+        if self.code:
+            parts.append(f"# code\n{self.code}")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
