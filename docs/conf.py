@@ -47,7 +47,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",  # a table of results may begin with a heading of the second level
-    "toc.empty_glob",  # quickstart and tutorials may be absent
     "ref.python",  # the type of an attribute may be a word that several classes have as an attribute
 ]
 
