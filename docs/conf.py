@@ -38,7 +38,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 root_doc = "docs/index"
-smartquotes = False  # options of commands begin with two hyphens
 include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
 templates_path = [str(ROOT / "docs/_templates")]
