@@ -38,7 +38,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 root_doc = "docs/index"
-smartquotes = False  # options of commands begin with two hyphens
 include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
 templates_path = [str(ROOT / "docs/_templates")]
@@ -47,7 +46,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",  # a table of results may begin with a heading of the second level
-    "toc.empty_glob",  # quickstart and tutorials may be absent
     "ref.python",  # the type of an attribute may be a word that several classes have as an attribute
 ]
 
