@@ -60,6 +60,7 @@ class Tensor(NumPyOperand):
     """The role of a leaf in a module, ``nn.Parameter`` or ``nn.Buffer``; unset on all others."""
 
     __array_priority__: ClassVar[float] = 1e6
+    __hash__ = object.__hash__
 
     # ------------------------------------------------------------------ the array
 
@@ -467,8 +468,6 @@ class Tensor(NumPyOperand):
         self.data = raw
 
     # ------------------------------------------------------------------ operators
-
-    __hash__ = object.__hash__
 
     if TYPE_CHECKING:  # installed by agrad.ops.operators
 
