@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from agrad.cli import config as configs
 from agrad.nn import checkpoint
 
 pytest_plugins = ["cli_fixtures"]
@@ -205,3 +206,13 @@ def test_convolutions_are_saved_and_resumed(run, tmp_path):
     assert all(np.array_equal(whole[name], part[name]) for name in whole)
     assert whole["1.weight"].shape == (16, 1, 3, 3)
     assert run("evaluate", tmp_path / "part.st")[1].splitlines()[-1].startswith("accuracy 100.00%")
+
+
+@pytest.mark.parametrize(
+    ("task", "rows", "part"),
+    [("regression", 199, 0), ("regression", 200, 0.15), ("classification", 999, 0), ("classification", 1000, 0.15)],
+)
+def test_a_part_is_held_out_of_large_tables(task, rows, part):
+    config = configs.resolve({"data": "homes.csv", "label": "price"})
+    assert config.validation is None
+    assert configs.settled(config, task, rows).validation == part

@@ -196,15 +196,6 @@ def test_the_validation_part_is_held_out_of_training(blobs):
     assert run.model.training
 
 
-@pytest.mark.parametrize(
-    ("task", "rows", "part"),
-    [("regression", 199, 0), ("regression", 200, 0.15), ("classification", 999, 0), ("classification", 1000, 0.15)],
-)
-def test_a_part_is_held_out_of_large_tables(blobs, task, rows, part):
-    config = dataclasses.replace(make("--data", blobs, *SMALL).config, validation=None)
-    assert configs.settled(config, task, rows).validation == part
-
-
 @pytest.mark.parametrize("name", configs.CHOICES["schedule"])
 def test_the_rate_follows_the_schedule(blobs, name):
     _, _, seen = trained("--data", blobs, *SMALL, "--epochs", "10", "--schedule", name)
