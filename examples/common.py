@@ -23,7 +23,9 @@ def here(array: Any) -> agrad.Tensor:
     return agrad.asarray(np.asarray(array), backend=agrad.get_backend())
 
 
-def run(example: Callable[[], tuple[float, Draw]], about: str, *, least: float = -np.inf, most: float = np.inf) -> None:
+def run(
+    example: Callable[[], tuple[float, Draw]], about: str | None, *, least: float = -np.inf, most: float = np.inf
+) -> None:
     """Run an example from the command line, and exit with code 1 where its number is out of bounds."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy", choices=("numpy", "torch", "jax", "cupy"))

@@ -329,7 +329,7 @@ class Jitted(Generic[P, R]):
             self._count = self._hits = self._misses = 0
             self._latest = []
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """Return the program of a call with these arguments, without a run."""
         leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:

@@ -32,7 +32,7 @@ from agrad.transforms.arguments import (
     split,
     zeros,
 )
-from agrad.transforms.grad import Recording
+from agrad.transforms.grad import P, Recording
 from agrad.transforms.linear import pushforward_of
 from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
 
@@ -269,8 +269,12 @@ def _jacobian(
 
 
 def jacrev(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
-) -> Function:
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]:
     """Return the function that computes the Jacobian of ``f`` in reverse mode.
 
     It carries as many cotangents back as the outputs have elements. Raw arrays give raw arrays of their library,
@@ -320,8 +324,12 @@ def jacrev(
 
 
 def jacfwd(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
-) -> Function:
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]:
     """Return the function that computes the Jacobian of ``f`` in forward mode.
 
     It carries as many tangents forward as the arguments have elements. ``f`` is called once for each chunk of them.
@@ -371,8 +379,12 @@ def jacfwd(
 
 
 def jacobian(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
-) -> Function:
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]:
     """Return the function that computes the Jacobian of ``f`` in the cheaper mode.
 
     ``f`` is called once, on a tape. Where its arguments have fewer elements than its outputs, tangents are carried
@@ -428,8 +440,12 @@ def jacobian(
 
 
 def hessian(
-    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
-) -> Function:
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]:
     """Return the function that computes the second derivatives of ``f``.
 
     It is ``jacfwd(jacrev(f))``. Containers, Tensors and raw arrays are taken and given as by ``grad``. For many

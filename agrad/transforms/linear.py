@@ -22,7 +22,7 @@ from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, with_constants, zeros
-from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp
+from agrad.transforms.grad import P, Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
@@ -129,7 +129,9 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
     return pull(hvp(loss, (value,), (along,))[0])
 
 
-def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def elementwise_grad(
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Return the function that computes the derivative of ``f`` element by element.
 
     Parameters

@@ -31,6 +31,10 @@ agrad.jit(loss)(w)  # wrong
 step(w, x, scale=None)  # wrong
 step(w, x).backwards()  # wrong
 step.cache_infos()  # wrong
+step.lower(w)  # wrong
+agrad.hessian(loss)(w)  # wrong
+agrad.jacobian(loss)(w, x, scales=2.0)  # wrong
+agrad.elementwise_grad(loss)(w)  # wrong
 print(step.cache_info().hit)  # wrong
 agrad.jit(loss, static=("scale",))  # wrong
 agrad.sin()  # wrong
