@@ -6,7 +6,7 @@ Its methods find functions of upper modules by name in ``registry.CALLS``.
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -466,33 +466,6 @@ class Tensor(NumPyOperand):
         if trace is not None:
             trace.check_known((self,))
         self.data = raw
-
-    # ------------------------------------------------------------------ operators
-
-    if TYPE_CHECKING:  # installed by agrad.ops.operators
-
-        def _binary(self, other: Any, /) -> "Tensor": ...
-
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _binary
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _binary
-        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _binary
-        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
-
-        def _unary(self) -> "Tensor": ...
-
-        __neg__ = __pos__ = __abs__ = __invert__ = _unary
-
-        def __getitem__(self, index: Any, /) -> "Tensor": ...
-        def __setitem__(self, index: Any, value: Any, /) -> None: ...
-        def __contains__(self, value: Any, /) -> bool: ...
-        def __eq__(self, other: Any, /) -> "Tensor": ...  # type: ignore[override]
-        def __ne__(self, other: Any, /) -> "Tensor": ...  # type: ignore[override]
-        def to(self, where: Any, /) -> "Tensor": ...
-        def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor": ...
-        @property
-        def T(self) -> "Tensor": ...
-
-        mT = T
 
 
 class Lifted(Tensor):

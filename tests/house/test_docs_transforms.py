@@ -13,7 +13,18 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
 OTHERS = [
     FOLDER.parent / f"{name}.md"
-    for name in ("index", "quickstart", "testing", "inspecting", "operations", "jit", "architecture", "data", "optim", "train")
+    for name in (
+        "index",
+        "quickstart",
+        "testing",
+        "inspecting",
+        "operations",
+        "jit",
+        "architecture",
+        "data",
+        "optim",
+        "train",
+    )
 ]
 GUIDES = [
     pytest.param(page, marks=pytest.mark.needs("threadpoolctl") if page.stem == "threads" else ())
