@@ -81,8 +81,8 @@ right.set(title="misfit", xlabel="step")
 plt.show()
 
 # %%
-# Where no heat flows, at the first peak and far from it, the measurement says nothing of the conductivity, and the guess
-# stays what it was.
+# Where no heat flows, at the first peak and far from it, the measurement says nothing of the conductivity, and the
+# guess stays what it was.
 #
 # The same on another library
 # ---------------------------
