@@ -429,6 +429,9 @@ class Tensor(NumPyOperand):
     def __repr__(self) -> str:
         return CALLS["inspect_repr"](self)
 
+    def _repr_html_(self) -> str:
+        return CALLS["inspect_html"](self)
+
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else repr(self)
 

@@ -13,6 +13,9 @@ from agrad.engine.levels import GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, Meta, Node, no_grad
 from agrad.engine.tensor import Tensor, settle
 from agrad.errors import MissingExtraError, OperandError
+from agrad.inspecting.drawing import Box, layered
+from agrad.inspecting.html import folded, preformatted
+from agrad.inspecting.profile import size_of
 from agrad.inspecting.text import aligned, one_line, raw_of
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
@@ -58,6 +61,19 @@ class Row:
     """The number of operations that use the value, among those that reach an output."""
     output: bool = False
     """True for the outputs that the graph was asked for."""
+    seconds: float | None = None
+    """The time of the operation in the call of a function; None on a tape, and for inputs and constants."""
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the value in bytes, None if it is not kept."""
+        return None if self.value is None else size_of(self.value)
+
+    @property
+    def cost(self) -> str:
+        """The size and the time as text, as far as they are known."""
+        parts = [] if self.bytes is None else [f"{self.bytes:,} B"]
+        return ", ".join([*parts, *([] if self.seconds is None else [f"{self.seconds * 1e6:,.1f} us"])])
 
     @property
     def title(self) -> str:
@@ -161,30 +177,35 @@ class Graph:
                 edges[f"  n{self.rows[cut - 1].index} -> left_out [style=dotted];"] = None
         return "\n".join([*lines, *edges, "}"]) + "\n"
 
-    def _look(self, row: Row) -> str:
+    @staticmethod
+    def _label(row: Row) -> list[str]:
+        """Return the lines of a row in a picture."""
         label = [row.title]
         if row.shape is not None:
             label.append(f"{row.dtype} {row.shape}")
+        if row.cost:
+            label.append(row.cost)
         if row.value is not None:
             label.append(one_line(row.value))
         if row.gradient is not None:
             label.append(f"gradient {one_line(row.gradient)}")
+        return label
+
+    def _look(self, row: Row) -> str:
+        label = self._label(row)
         shape, colour = ("box", "#dbe9f6") if row.op is None else ("ellipse", "#ffffff")
         parts = [f"label={_quoted(*label)}", f'shape="{shape}"', 'style="filled"', f'fillcolor="{colour}"']
         return ", ".join([*parts, "peripheries=2"] if row.output else parts)
 
     def to_svg(self) -> str:
-        """Return the picture as SVG, drawn by Graphviz's program ``dot``.
+        """Return the picture as SVG, with shapes, sizes and times.
 
-        Raises ``MissingExtraError`` if that cannot run.
+        Graphviz's program ``dot`` draws it if that is on the PATH; else agrad does, in layers. Raises
+        ``MissingExtraError`` if ``dot`` is there and fails.
         """
         program = shutil.which("dot")
         if program is None:
-            raise MissingExtraError(
-                "the picture is drawn by Graphviz's program dot, which is not on the PATH: install Graphviz with the "
-                "system's packages (apt install graphviz, brew install graphviz, conda install graphviz; pip's extra "
-                "'agrad[plot]' does not hold the program), or use to_dot() and draw it elsewhere"
-            )
+            return self._layered()
         try:
             done = subprocess.run(
                 [program, "-Tsvg"], input=self.to_dot(), capture_output=True, encoding="utf-8", timeout=_SECONDS
@@ -201,12 +222,24 @@ class Graph:
             )
         return done.stdout
 
-    def _repr_svg_(self) -> str | None:
-        """Return the picture for notebooks. Without Graphviz, return None for the text."""
+    def _layered(self) -> str:
+        """Return the picture as SVG, drawn without Graphviz."""
+        cut = self._cut()
+        boxes = []
+        for k, row in enumerate(self.rows):
+            label = [*self._label(row), *([f"after {self._left_out()}"] if k == cut else [])]
+            inputs = [i.row for i in row.inputs if i.row is not None]
+            boxes.append(Box(row.index, label, inputs, row.op is None, row.output))
+        return layered(boxes)
+
+    def _repr_html_(self) -> str:
+        """Return the picture for notebooks, with the list folded below it."""
         try:
-            return self.to_svg()
+            picture = self.to_svg()
+            picture = picture[picture.index("<svg") :] if "<svg" in picture else picture
         except MissingExtraError:
-            return None
+            return f"<div>{preformatted(str(self))}</div>"
+        return f'<div><div style="overflow:auto">{picture}</div>{folded("As a list", preformatted(str(self)))}</div>'
 
 
 def _quoted(*lines: str) -> str:

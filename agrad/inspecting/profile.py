@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ from agrad.engine.levels import OutputCotangents, users_line
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.errors import ConfigurationError
+from agrad.inspecting.drawing import Bar, flame
+from agrad.inspecting.html import table as html_table
 from agrad.inspecting.text import aligned, raw_of
 
 _SORTS: dict[str, Callable[["Line"], Any]] = {
@@ -23,6 +26,11 @@ _SORTS: dict[str, Callable[["Line"], Any]] = {
     "name": lambda line: (line.operation, line.direction, line.where or ""),
 }
 
+
+_NUMBERS = range(2, 7)
+"""The columns of numbers in the table."""
+_HTML_ROWS = 30
+"""The number of operations in the table of a notebook."""
 
 _Key = tuple[str, str, str | None]
 """An operation, its direction, and a line of the user's code or None."""
@@ -83,7 +91,7 @@ class _Table(Observer):
 
     def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
         """Return the result of an operation; add its own time and bytes to the table."""
-        wait, clock = _waits(values), self.clock
+        wait, clock = waits(values), self.clock
         outer, clock.inner = clock.inner, 0.0
         wait()
         start = time.perf_counter()
@@ -96,7 +104,7 @@ class _Table(Observer):
             clock.inner = outer + whole
         with self.lock:
             entry = self.entries.setdefault(key, [0, 0.0, 0])
-            for i, part in enumerate((1, own, _size(out))):
+            for i, part in enumerate((1, own, size_of(out))):
                 entry[i] += part
         return out
 
@@ -213,9 +221,18 @@ class profile(_ModeChange):
             For another ``sort``.
         """
         rows = self.rows(sort)
-        total = sum(row.seconds for row in rows)
+        lines = aligned(self._cells(rows[:limit]), right=_NUMBERS)
+        if self.lines:
+            lines = [f"{text}  {where}" for text, where in zip(lines, ["line", *map(_where, rows)], strict=False)]
+        if limit is not None and len(rows) > limit:
+            lines.append(f"... {len(rows) - limit} more; limit=None shows all")
+        return "\n".join(line.rstrip() for line in [*lines, self._summary()])
+
+    def _cells(self, rows: list[Line]) -> list[list[str]]:
+        """Return the cells of the table, without the lines of the code."""
+        total = sum(row.seconds for row in self.rows())
         cells = [["operation", "", "calls", "total ms", "share", "mean us", "bytes"]]
-        for row in rows[:limit]:
+        for row in rows:
             share = row.seconds / total if total else 0.0
             cells.append(
                 [
@@ -228,14 +245,12 @@ class profile(_ModeChange):
                     f"{row.bytes:,}",
                 ]
             )
-        lines = aligned(cells, right=range(2, len(cells[0])))
-        if self.lines:
-            lines = [f"{text}  {where}" for text, where in zip(lines, ["line", *map(_where, rows)], strict=False)]
-        if limit is not None and len(rows) > limit:
-            lines.append(f"... {len(rows) - limit} more; limit=None shows all")
-        calls = sum(row.calls for row in rows)
-        lines.append(f"{calls:,} calls, {total * 1e3:,.3f} ms in operations of {self.wall * 1e3:,.3f} ms in all")
-        return "\n".join(line.rstrip() for line in lines)
+        return cells
+
+    def _summary(self) -> str:
+        rows = self.rows()
+        calls, total = sum(row.calls for row in rows), sum(row.seconds for row in rows)
+        return f"{calls:,} calls, {total * 1e3:,.3f} ms in operations of {self.wall * 1e3:,.3f} ms in all"
 
     def to_json(self) -> str:
         """Return the lines as JSON.
@@ -247,8 +262,48 @@ class profile(_ModeChange):
         """
         return json.dumps({"wall_seconds": self.wall, "rows": [row._asdict() for row in self.rows()]}, indent=1)
 
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the times as a flame picture, in SVG.
+
+        The lowest bar is all the time in operations. Above it are forward, tangent and backward; above those, with
+        ``lines=True``, the lines of the code; and at the top the operations. The width of a bar is its share of the
+        time. A pointer on a bar shows its name, time and calls.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write the picture to.
+
+        Returns
+        -------
+        str
+            The picture, which needs no other file.
+
+        Examples
+        --------
+        >>> with agrad.profile() as p:
+        ...     _ = agrad.exp(agrad.asarray([1.0]))
+        >>> p.to_svg().count("<title>")
+        3
+        """
+        picture = flame([Bar(self._path(row), row.seconds, row.calls) for row in self.rows()])
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(picture)
+        return picture
+
+    def _path(self, row: Line) -> tuple[str, ...]:
+        return ("operations", row.direction, *([_where(row)] if self.lines else []), row.operation)
+
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()[:_HTML_ROWS]
+        cells = self._cells(rows)
+        if self.lines:
+            cells = [[*line, where] for line, where in zip(cells, ["line", *map(_where, rows)], strict=True)]
+        return f"<div>{self.to_svg()}{html_table(cells, _NUMBERS)}<p>{self._summary()}</p></div>"
 
     def __repr__(self) -> str:
         return f"<profile of {sum(row.calls for row in self.rows()):,} calls>"
@@ -258,7 +313,7 @@ def _where(row: Line) -> str:
     return row.where or "(recorded before the profile)"
 
 
-def _waits(values: Iterable[Any]) -> Callable[[], None]:
+def waits(values: Iterable[Any]) -> Callable[[], None]:
     """Return the function that waits for the devices of an operation's arrays."""
     for value in values:
         backend = backend_of_type(type(raw_of(value)))
@@ -267,12 +322,12 @@ def _waits(values: Iterable[Any]) -> Callable[[], None]:
     return lambda: None
 
 
-def _size(out: Any) -> int:
+def size_of(out: Any) -> int:
     """Return the number of bytes of the arrays in a result."""
     total = 0
     for part in out if isinstance(out, tuple) else (out,):
         if isinstance(part, OutputCotangents):
-            total += _size(tuple(part.by_output.values()))
+            total += size_of(tuple(part.by_output.values()))
         elif hasattr(part, "shape"):
             bits = "".join(c for c in dtype_name(part.dtype) if c.isdigit())
             sizes = [n for n in part.shape if isinstance(n, int)]  # an array of Dask may have unknown lengths

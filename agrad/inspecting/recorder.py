@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from agrad.engine.tape import Mode, _ModeChange
 from agrad.engine.tensor import Lifted, Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.inspecting.graph import Graph, Input, Row, graph_of_tensors, make_row, shown_rows
+from agrad.inspecting.profile import waits
 from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
@@ -51,12 +53,17 @@ class Recorder(Level):
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         mine = [isinstance(arg, Tensor) and arg.level is self and arg.node is not None for arg in args]
         raw = tuple(map(raw_of, args))
+        wait = waits(raw)
+        wait()
+        start = time.perf_counter()
         out = dispatch(primitive, raw, settings)
+        wait()
+        seconds = time.perf_counter() - start
         if not any(mine):
             return self._constant(out)
         operands = zip(args, mine, raw, strict=True)
         inputs = tuple([Input(arg.node) if own else Input(value=value) for arg, own, value in operands])
-        call = {"inputs": inputs, "settings": dict(settings)}
+        call = {"inputs": inputs, "settings": dict(settings), "seconds": seconds}
         if not isinstance(out, tuple):
             return self.wrap(out, self.add(primitive.name, None, out, **call))
         whole = self.add(primitive.name, None, None, **call)

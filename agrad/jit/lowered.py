@@ -1,5 +1,6 @@
 """Programs of jitted functions as text, and counts of their calls."""
 
+from html import escape
 from typing import NamedTuple
 
 from agrad.jit.entry import Entry
@@ -38,3 +39,13 @@ class Lowered:
         return "\n\n".join(parts)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the stages for notebooks, the last one open."""
+        stages = [(name, show(program)) for name, program in self.stages]
+        stages += [("code", self.code)] if self.code else []
+        return "".join(
+            f"<details{' open' * (k == len(stages) - 1)}><summary>{escape(name)}</summary><pre>{escape(text)}</pre>"
+            "</details>"
+            for k, (name, text) in enumerate(stages)
+        )

@@ -7,6 +7,7 @@ import shutil
 import stat
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -304,7 +305,7 @@ def test_dot() -> None:
     x1, x2, y = example()
     text = agrad.graph(y, gradients=True, names={"x1": x1, "x2": x2}).to_dot()
     assert check_dot(text) == {("n0", "n2"), ("n0", "n3"), ("n1", "n3"), ("n2", "n4"), ("n3", "n4")}
-    assert r'label="x1\nfloat64 ()\n1.5708\ngradient 1.0"' in text
+    assert r'label="x1\nfloat64 ()\n8 B\n1.5708\ngradient 1.0"' in text
 
 
 def test_dot_escapes_what_it_is_given() -> None:
@@ -326,15 +327,16 @@ def test_svg_is_drawn_by_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     tape = agrad.graph(example()[2])
     assert tape.to_svg() == f"<svg>\n{tape.to_dot()}</svg>\n"
-    assert tape._repr_svg_() == tape.to_svg()
+    assert tape.to_svg() in tape._repr_html_()
 
 
 def test_svg_without_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    tape = agrad.graph(example()[2])
-    with pytest.raises(MissingExtraError, match=r"install Graphviz .*agrad\[plot\].*to_dot\(\)"):
-        tape.to_svg()
-    assert tape._repr_svg_() is None
+    tape = agrad.graph(example()[2], names={"a <b>": example()[0]})
+    picture = ElementTree.fromstring(tape.to_svg())
+    assert len(picture.findall("{*}g")) == len(tape) == 5
+    assert len(picture.findall("{*}path")) == 5
+    assert tape.to_svg() in tape._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,7 @@ def test_a_dot_that_fails(body: str, words: str, tmp_path: Path, monkeypatch: py
     tape = agrad.graph(example()[2])
     with pytest.raises(MissingExtraError, match=words):
         tape.to_svg()
-    assert tape._repr_svg_() is None
+    assert "<svg" not in tape._repr_html_() and "multiply" in tape._repr_html_()
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's program dot is not installed")
