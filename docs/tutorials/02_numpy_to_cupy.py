@@ -54,7 +54,7 @@ print(measured.backend, measured.device)
 # -----
 #
 # Which conductivities explain the measurement? The gradient of the misfit is computed where the arrays are. The jitted
-# step is one CUDA graph on CuPy, and fused blocks on NumPy.
+# step becomes CUDA graphs on CuPy, and fused blocks on NumPy.
 
 
 def misfit(conductivity: Any) -> Any:
@@ -88,7 +88,7 @@ plt.show()
 # ---------------------------
 #
 # ``with agrad.use_backend(name)`` selects one for a block. Here it is array-api-strict, the standard's reference, which
-# refuses whatever is not in the standard: a program that runs on it runs on CuPy. It is left out where it is missing.
+# refuses whatever is not in the standard. It is left out where it is missing.
 
 if "array_api_strict" in agrad.available_backends():
     with agrad.use_backend("array_api_strict"):
