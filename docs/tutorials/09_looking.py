@@ -76,7 +76,7 @@ rows = list(p.rows("name"))
 print(p)
 
 # %%
-# The rows are plain values, so that a plot is a few lines: on the left the times, on the right the sizes of all results.
+# The rows are plain values, so that a plot is a few lines: on the left the times, on the right the sizes of results.
 
 labels = [f"{row.operation} ({row.direction})" for row in rows]
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.5), sharey=True, layout="constrained")

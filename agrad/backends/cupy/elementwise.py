@@ -41,7 +41,7 @@ def adam_values(
 def sgd_values(
     *, lr: Any, momentum: float, dampening: float, nesterov: bool, weight_decay: float, maximize: bool
 ) -> tuple[str, tuple[Any, ...]]:
-    """Return the name of the kernel of a step of SGD, and the numbers that it takes after its arrays."""
+    """Return the kernel of a step of SGD, and the numbers after its arrays."""
     plain = (lr, -1.0 if maximize else 1.0, weight_decay)
     if momentum == 0:
         return "sgd_plain", plain

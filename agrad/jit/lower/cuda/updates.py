@@ -153,7 +153,10 @@ def _kind(value: Any, kind: str) -> str:
 
 
 def _function(name: str, count: int) -> str:
-    """Return a kernel of ``ELEMENTWISE`` on ``count`` arrays as functions of an element and of a block."""
+    """Return a kernel of ``ELEMENTWISE`` as functions of an element and of a block.
+
+    count: the number of its arrays.
+    """
     entry = ELEMENTWISE[name]
     declared = [part.split() for part in entry.inputs.split(", ")]
     made = [part.split()[1] for part in entry.outputs.split(", ")]
