@@ -108,3 +108,5 @@ print(sag(stiffness), agrad.grad(sag)(stiffness), -sag(stiffness) / stiffness)
 # * Functions stay as they are; ``agrad.grad``, ``agrad.value_and_grad`` and ``agrad.hessian`` take them.
 # * Raw arrays in, raw arrays out.
 # * Transforms nest, and differentiate through solutions.
+#
+# Read on: :doc:`all transforms </docs/transforms/README>`.

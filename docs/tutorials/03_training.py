@@ -111,3 +111,5 @@ plt.show()
 # * ``agrad.jit`` takes the whole step, state and all.
 # * ``Trainer`` is for the usual course, a loop of one's own for all others; both use the same parts.
 # * On a GPU: ``AGRAD_BACKEND=cupy``.
+#
+# Read on: :doc:`the trainer </docs/train>`.

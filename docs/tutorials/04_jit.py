@@ -111,3 +111,5 @@ print(chosen(x), branching(x))
 # * Give ``agrad.jit`` the largest function there is: a gradient, a whole training step.
 # * Pass what changes as an argument.
 # * ``lower`` shows the program, ``cache_info`` and ``explain`` the traces.
+#
+# Read on: :doc:`jit </docs/jit>`.

@@ -104,3 +104,5 @@ print(agrad.hvp(potential, (at,), (direction,)))
 # * Write for one member, then map: ``agrad.vmap(agrad.grad(f))``.
 # * ``in_axes=(None, 0)`` keeps an argument for all members.
 # * ``chunk_size=`` bounds the memory of maps and Jacobians.
+#
+# Read on: :doc:`maps </docs/transforms/vmap>`.

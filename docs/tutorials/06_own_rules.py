@@ -115,3 +115,5 @@ print(agrad.grad(recurrence)(h, False), agrad.grad(recurrence)(h, True))
 # * The simplest form that fits: a row, an operation, a function.
 # * Rules are written in the namespace ``xp``, or in agrad's functions, and run on every backend.
 # * Check before use: ``testing.check_grads``, and ``testing.PrimitiveTest`` for all modes at once.
+#
+# Read on: :doc:`operations </docs/operations>`.

@@ -115,3 +115,5 @@ print(np.abs(rates / truth - 1.0).max() < 1e-4)
 # * ``fixed_point``, ``root``, ``linear_solve``, ``odeint``: one operation on the tape, whatever they iterate.
 # * All modes and orders compose, with ``vmap`` too.
 # * Tolerances of the solution are those of the derivative: ``rtol=``, ``atol=``.
+#
+# Read on: :doc:`equations </docs/transforms/implicit>`.

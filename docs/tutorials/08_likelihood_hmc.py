@@ -105,3 +105,5 @@ plt.show()
 # * A log density is a function like any other: ``grad``, ``hessian``, ``jit``.
 # * Loops of samplers are ``agrad.scan`` and ``agrad.fori_loop``; random numbers are arguments.
 # * ``agrad.scipy.stats`` and ``agrad.scipy.special`` have derivatives by parameters.
+#
+# Read on: :doc:`loops </docs/transforms/control_flow>`.

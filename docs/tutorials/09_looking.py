@@ -76,12 +76,14 @@ rows = list(p.rows("name"))
 print(p)
 
 # %%
-# The rows are plain values, so that a plot is two lines.
+# The rows are plain values, so that a plot is a few lines: on the left the times, on the right the sizes of results.
 
 labels = [f"{row.operation} ({row.direction})" for row in rows]
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-axes.barh(labels, [row.bytes / 1e6 for row in rows])
-axes.set(xlabel="MB of results in five calls")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.5), sharey=True, layout="constrained")
+left.barh(labels, [row.seconds * 1e3 for row in rows])
+left.set(xlabel="ms in five calls")
+right.barh(labels, [row.bytes / 1e6 for row in rows])
+right.set(xlabel="MB of results in five calls")
 plt.show()
 
 # %%
@@ -91,3 +93,5 @@ plt.show()
 # * ``agrad.detect_anomaly()`` names the first NaN.
 # * ``agrad.graph(f)(x)`` shows operations, ``agrad.graph(tensor)`` the tape of a Tensor.
 # * ``agrad.profile()`` shows time and bytes; ``lines=True`` adds the lines of the program.
+#
+# Read on: :doc:`inspection </docs/inspecting>`.

@@ -340,7 +340,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 15, tried
+assert tried == 16, tried
 assert cupy.cuda.Device().id == 0
 """
 

@@ -367,3 +367,19 @@ def test_products_of_batches_are_in_graphs(left: tuple[int, ...], right: tuple[i
             inside, between = graphs_in(fast)
             assert inside.count("matmul") == 3
             assert not between
+
+
+def test_a_branch_that_returned_its_operand_in_the_capture_may_be_left() -> None:
+    import cupy
+
+    def f(x: Any, w: Any) -> Any:
+        y = agrad.cond(agrad.sum(x) > 0, lambda: w, lambda: w * 2.0)
+        return x, y, agrad.exp(agrad.sin(y) * x)
+
+    fast, w = agrad.jit(f), draw("float64", 3)
+    for k in (1.0, 2.0, 3.0, -1.0, 4.0, -2.0):
+        x = draw("float64", 3) ** 2 * k
+        found = fast(x, w)
+        for got, right in zip(found, f(x, w), strict=True):
+            np.testing.assert_allclose(host(got), host(right), rtol=1e-12)
+        assert not any(cupy.shares_memory(a, b) for a in found for b in (x, w))

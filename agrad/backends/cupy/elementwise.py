@@ -31,6 +31,23 @@ def adam_numbers(
     return lr / (1.0 - beta1**step), shrink, (1.0 - beta2**step) ** 0.5
 
 
+def adam_values(
+    rate: Any, shrink: Any, root2: Any, *, beta1: float, beta2: float, eps: float, decay: float
+) -> tuple[Any, ...]:
+    """Return the numbers that the kernel ``adam`` takes after its arrays."""
+    return rate, shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2, root2, eps
+
+
+def sgd_values(
+    *, lr: Any, momentum: float, dampening: float, nesterov: bool, weight_decay: float, maximize: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the kernel of a step of SGD, and the numbers after its arrays."""
+    plain = (lr, -1.0 if maximize else 1.0, weight_decay)
+    if momentum == 0:
+        return "sgd_plain", plain
+    return "sgd_momentum", (*plain, momentum, 1.0 - dampening, bool(nesterov))
+
+
 def adam_with_numbers(
     p: Raw,
     g: Raw,
@@ -50,8 +67,6 @@ def adam_with_numbers(
 
     ``donate`` writes them into ``p``, ``m`` and ``v``.
     """
-    outputs = [p, m, v] if donate else []
-    found: tuple[Raw, Raw, Raw] = on_each(
-        "adam", p, g, m, v, rate, shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2, root2, eps, *outputs
-    )
+    values = adam_values(rate, shrink, root2, beta1=beta1, beta2=beta2, eps=eps, decay=decay)
+    found: tuple[Raw, Raw, Raw] = on_each("adam", p, g, m, v, *values, *([p, m, v] if donate else []))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers, on_each
+from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers, on_each, sgd_values
 from agrad.backends.cupy.source import THREADS, row_source
 from agrad.registry import kernel
 
@@ -142,13 +142,12 @@ def sgd_update(
 
     ``donate`` writes them into ``p`` and ``v``.
     """
-    sign = -1.0 if maximize else 1.0
-    if momentum == 0:
-        return on_each("sgd_plain", p, g, lr, sign, weight_decay, *([p] if donate else [])), v
-    outputs = [p, v] if donate else []
-    found: tuple[Raw, Raw] = on_each(
-        "sgd_momentum", p, g, v, lr, sign, weight_decay, momentum, 1.0 - dampening, nesterov, *outputs
+    name, values = sgd_values(
+        lr=lr, momentum=momentum, dampening=dampening, nesterov=nesterov, weight_decay=weight_decay, maximize=maximize
     )
+    if name == "sgd_plain":
+        return on_each(name, p, g, *values, *([p] if donate else [])), v
+    found: tuple[Raw, Raw] = on_each(name, p, g, v, *values, *([p, v] if donate else []))
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
-from agrad.jit.passes.aliasing import donations, overwritten
+from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
 CAPTURES = 8
@@ -246,10 +246,10 @@ class _Builder:
         for v, x in zip(instruction.outputs, parts, strict=True):
             target = cell = None
             if v is not None:
-                alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
+                alias = next((o for o in overwritten(instruction) if o in recipes and env[o] is x), None)
                 if alias is not None:  # the operand, updated in place
                     env[v], recipes[v] = x, recipes[alias]
-                elif v in self.at_addresses:
+                elif v in self.at_addresses or not makes_new_arrays(instruction):
                     env[v] = target = cupy.empty_like(x)
                     target[...] = x
                 else:

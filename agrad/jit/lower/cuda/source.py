@@ -67,11 +67,13 @@ _REDUCTIONS = {
 }  # fmt: skip
 """The first total of a reduction, and the expression of the next one."""
 
-_HEAD = """
-template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }
-template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }
-template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };
-"""
+PACK = "template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };\n"
+"""The elements that a thread loads at once."""
+
+_HEAD = f"""
+template <class T> __device__ inline T larger(T a, T b) {{ return a >= b || a != a ? a : b; }}
+template <class T> __device__ inline T smaller(T a, T b) {{ return a <= b || a != a ? a : b; }}
+{PACK}"""
 
 _SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
 """Kernels of CuPy's backend that are also functions in the text of groups."""

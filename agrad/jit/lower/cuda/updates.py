@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.elementwise import on_each
+from agrad.backends.cupy.elementwise import adam_values, on_each, sgd_values
 from agrad.backends.cupy.source import ELEMENTWISE, THREADS
 from agrad.engine.operation import Operation
-from agrad.jit.lower.cuda.source import C_TYPES, PACK_BYTES, literal
+from agrad.jit.lower.cuda.source import C_TYPES, PACK, PACK_BYTES, literal
 from agrad.jit.lower.cuda.streams import module
 from agrad.jit.program import Instruction, Program, Variable
 
@@ -34,23 +34,20 @@ class Update(NamedTuple):
 
 def update_of(instruction: Instruction) -> Update | None:
     """Return an instruction as an update that a joint kernel can compute, or None."""
-    s, operands, outputs = instruction.settings, instruction.operands, instruction.outputs
-    numbers: tuple[Any, ...]
-    if instruction.name == "adam_update" and len(operands) == 7:
-        rate, shrink, root2 = operands[4:]
-        numbers = (rate, shrink, s["decay"], 1.0 - s["beta1"], s["beta2"], 1.0 - s["beta2"], root2, s["eps"])
-        found = Update("adam", operands[:4], numbers, (0, 2, 3), outputs, s.get("donate", False))
+    operands, outputs = instruction.operands, instruction.outputs
+    settings = dict(instruction.settings)
+    donate = settings.pop("donate", False)
+    if any(isinstance(v, Variable) for name, v in settings.items() if name != "lr"):
+        return None
+    if instruction.name == "adam_update" and len(operands) == 7:  # of ``with_numbers_of_adam``
+        found = Update("adam", operands[:4], adam_values(*operands[4:], **settings), (0, 2, 3), outputs, donate)
     elif instruction.name == "sgd_update":
-        if any(isinstance(v, Variable) for name, v in s.items() if name not in ("lr", "donate")):
-            return None
-        numbers = (s["lr"], -1.0 if s["maximize"] else 1.0, s["weight_decay"])
-        more = (s["momentum"], 1.0 - s["dampening"], bool(s["nesterov"]))
-        if s["momentum"] != 0:
-            found = Update("sgd_momentum", operands, (*numbers, *more), (0, 2), outputs, s["donate"])
-        elif outputs[1] is None:
-            found = Update("sgd_plain", operands[:2], numbers, (0,), outputs[:1], s["donate"])
-        else:
-            return None
+        name, values = sgd_values(**settings)
+        found = Update(name, operands, values, (0, 2), outputs, donate)
+        if name == "sgd_plain":  # it has no velocity
+            if outputs[1] is not None:
+                return None
+            found = Update(name, operands[:2], values, (0,), outputs[:1], donate)
     else:
         return None
     return found if _fits(found) else None
@@ -146,22 +143,23 @@ def source(
         calls.append(f"    if (blockIdx.x < {last}) return {u.kernel}_of<{kind}, {width}>({given});")
         block = last
     parameters += [f"const {C_TYPES[np.dtype(v.dtype).char]}* q{i}" for i, v in enumerate(used)]
-    functions = [_function(name) for name in dict.fromkeys(u.kernel for u in updates)]
-    head = "template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };\n"
+    functions = [_function(name, count) for name, count in dict.fromkeys((u.kernel, len(u.arrays)) for u in updates)]
     kernel = f'extern "C" __global__ void updates({", ".join(parameters)})'
-    return "\n".join([head, *functions, f"{kernel} {{", *calls, "}\n"]), block
+    return "\n".join([PACK, *functions, f"{kernel} {{", *calls, "}\n"]), block
 
 
 def _kind(value: Any, kind: str) -> str:
     return "bool" if type(value) is bool else kind
 
 
-def _function(name: str) -> str:
-    """Return a kernel of ``ELEMENTWISE`` as functions of an element and of a block."""
+def _function(name: str, count: int) -> str:
+    """Return a kernel of ``ELEMENTWISE`` as functions of an element and of a block.
+
+    count: the number of its arrays.
+    """
     entry = ELEMENTWISE[name]
     declared = [part.split() for part in entry.inputs.split(", ")]
     made = [part.split()[1] for part in entry.outputs.split(", ")]
-    count = {"adam": 4, "sgd_momentum": 3, "sgd_plain": 2}[name]
     arrays, numbers = [word for _, word in declared[:count]], declared[count:]
     scalars = "".join(f", {kind} {word}" for kind, word in numbers)
     words = "".join(f", {word}" for _, word in numbers)
