@@ -18,7 +18,7 @@ _OTHER = "#d9d9d9"
 class Box(NamedTuple):
     """A box of a graph, with arrows from its inputs."""
 
-    index: int
+    number: int
     lines: list[str]
     inputs: list[int]
     """The numbers of other boxes; those that are not drawn get no arrow."""
@@ -46,27 +46,27 @@ def layered(boxes: Sequence[Box]) -> str:
     depth: dict[int, int] = {}
     layers: list[list[Box]] = []
     for box in boxes:
-        depth[box.index] = 1 + max((depth[i] for i in box.inputs if i in depth), default=-1)
-        layers += [[]] * (depth[box.index] == len(layers))
-        layers[depth[box.index]] = [*layers[depth[box.index]], box]
-    widths = {box.index: 16 + _LETTER * max(map(len, box.lines)) for box in boxes}
-    whole = max((sum(widths[box.index] + 20 for box in layer) for layer in layers), default=0.0) + 20
+        depth[box.number] = 1 + max((depth[i] for i in box.inputs if i in depth), default=-1)
+        layers += [[]] * (depth[box.number] == len(layers))
+        layers[depth[box.number]] = [*layers[depth[box.number]], box]
+    widths = {box.number: 16 + _LETTER * max(map(len, box.lines)) for box in boxes}
+    whole = max((sum(widths[box.number] + 20 for box in layer) for layer in layers), default=0.0) + 20
     places: dict[int, tuple[float, float, float]] = {}
     parts = []
     y = 10.0
     for layer in layers:
         # below the mean of the inputs, so that fewer arrows cross
         layer = sorted(layer, key=lambda box: _mean([places[i][0] for i in box.inputs if i in places], whole / 2))
-        x = (whole - sum(widths[box.index] + 20 for box in layer)) / 2 + 10
+        x = (whole - sum(widths[box.number] + 20 for box in layer)) / 2 + 10
         for box in layer:
-            width, height = widths[box.index], 10.0 + _LINE * len(box.lines)
-            places[box.index] = (x + width / 2, y, y + height)
+            width, height = widths[box.number], 10.0 + _LINE * len(box.lines)
+            places[box.number] = (x + width / 2, y, y + height)
             parts.append(_box(box, x, y, width, height))
             x += width + 20
-        y = max(places[box.index][2] for box in layer) + _GAP
+        y = max(places[box.number][2] for box in layer) + _GAP
     arrows = []
     for box in boxes:
-        x1, y1, _ = places[box.index]
+        x1, y1, _ = places[box.number]
         for x0, _, y0 in (places[i] for i in dict.fromkeys(box.inputs) if i in places):
             middle = (y0 + y1) / 2
             arrows.append(
