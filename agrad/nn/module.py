@@ -5,6 +5,7 @@ from typing import Any, Self
 import agrad
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.nn.hooks import Hooked
+from agrad.nn.html import represent_html
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.parts import Parts, walk
 from agrad.nn.state import State, check_state, on_device_of
@@ -321,6 +322,9 @@ class Module(Parts, State, Hooked):
     def __repr__(self) -> str:
         count = sum(tensor.size for tensor in self.parameters())
         return self._text() + (f"  # {count:,} parameters" if count else "")
+
+    def _repr_html_(self) -> str:
+        return represent_html(self)
 
 
 def _cast(names: list[str], tensors: list[agrad.Tensor], dtype: Any) -> list[agrad.Tensor]:

@@ -37,7 +37,7 @@ def host(value: Any) -> np.ndarray:
 
 
 def same(a: Any, b: Any) -> None:
-    np.testing.assert_allclose(host(a), b, rtol=1e-14, atol=0)
+    np.testing.assert_allclose(host(a), b, rtol=1e-12, atol=0)
 
 
 # ---------------------------------------------------------------- op
