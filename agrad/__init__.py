@@ -300,6 +300,7 @@ if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
         errors as errors,
         nn as nn,
         optim as optim,
+        plotting as plotting,
         random as random,
         scipy as scipy,
         testing as testing,
@@ -308,7 +309,7 @@ if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
     )
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
-_PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "train", "tree")
+_PACKAGES = ("data", "nn", "optim", "plotting", "random", "scipy", "testing", "train", "tree")
 
 # functions by NumPy's names, for libraries that search the package of an array's class for them
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")

@@ -11,7 +11,7 @@ _INSIDE = '<div style="margin-left:1.5em">'
 
 
 def represent_html(root: Any) -> str:
-    """Implement ``Module._repr_html_``: modules that unfold to the modules and Tensors in them.
+    """Return a module as HTML, which unfolds to the modules and Tensors in it.
 
     The names are those of ``repr`` and ``state_dict``. No values are read.
     """

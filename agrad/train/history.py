@@ -147,9 +147,7 @@ def draw(
     losses: those of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss` and
     the like.
     """
-    names = ["loss", *(metrics_of(history[-1]) if history else [])]
-    names += [key.removeprefix("test_") for key in end or {} if key.startswith("test_")]
-    names = list(dict.fromkeys(names))
+    names = curve_names(history, end)
     figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")
     figure.suptitle(title.replace("$", r"\$"))  # a dollar sign begins a formula
     panels = np.atleast_1d(figure.subplots(1, len(names)))
@@ -159,20 +157,40 @@ def draw(
         at = first + (last - first) * np.arange(1, len(losses) + 1) / len(losses)
         panels[0].plot(at, np.array(losses), color="0.8", linewidth=0.8, label="each step")
     for axes, name in zip(panels, names, strict=True):
-        for part, label in (("", "training"), (VALIDATION, "validation")):
-            known = [record.get(part + name) for record in history]
-            if known and None not in known:
-                axes.plot(epochs, known, marker=".", label=label)
-        if name != "loss" and end and f"test_{name}" in end:
-            axes.axhline(end[f"test_{name}"], color="0.3", linestyle="--", label="test, at the end")
-        axes.set_xlabel("epoch")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_ylabel(name.replace("_", " "))
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend()
-    shown = np.concatenate([line.get_ydata() for line in panels[0].lines] or [np.zeros(1)])
-    if np.nanmin(shown) > 0:
-        panels[0].set_yscale("log")
+        draw_curve(axes, history, name, (end or {}).get(f"test_{name}"))
     content = io.BytesIO()
     figure.savefig(content, format=os.path.splitext(path)[1].lower()[1:], dpi=120)
     write_whole(path, content.getvalue())
+
+
+def curve_names(history: Sequence[Record], end: Record | None = None) -> list[str]:
+    """Return the names that can be drawn.
+
+    They are the loss, and each metric of the last epoch or of the test.
+    """
+    names = ["loss", *(metrics_of(history[-1]) if history else [])]
+    names += [key.removeprefix("test_") for key in end or {} if key.startswith("test_")]
+    return list(dict.fromkeys(names))
+
+
+def draw_curve(axes: Any, history: Sequence[Record], name: str, test: float | None = None) -> None:
+    """Draw the loss or a metric by epoch.
+
+    One curve for the training examples and one for the validation examples. test: its value for the test examples, a
+    dashed line. The axis of a loss that is positive is logarithmic.
+    """
+    epochs = [record["epoch"] for record in history]
+    for part, label in (("", "training"), (VALIDATION, "validation")):
+        known = [record.get(part + name) for record in history]
+        if known and None not in known:
+            axes.plot(epochs, known, marker=".", label=label)
+    if name != "loss" and test is not None:
+        axes.axhline(test, color="0.3", linestyle="--", label="test, at the end")
+    axes.set_xlabel("epoch")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(name.replace("_", " "))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
+    shown = np.concatenate([line.get_ydata() for line in axes.lines] or [np.zeros(1)])
+    if name == "loss" and np.any(shown > 0) and not np.any(shown <= 0):
+        axes.set_yscale("log")

@@ -82,10 +82,8 @@ print(len(history), "epochs; accuracy", round(trainer.evaluate(digits.X_test, di
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 left.semilogy(losses)
 left.set(title="the loop", xlabel="step", ylabel="loss")
-right.semilogy(history.column("loss"), label="training")
-right.semilogy(history.column("validation_loss"), label="validation")
-right.set(title="the trainer", xlabel="epoch")
-right.legend()
+agrad.plotting.curves(history, ["loss"], axes=right)
+right.set(title="the trainer")
 plt.show()
 
 # %%

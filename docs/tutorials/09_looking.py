@@ -60,7 +60,13 @@ print(agrad.grad(mended)(points))
 # ``agrad.graph(f)`` lists the operations of a call, with shapes and values. Of a transformed function it shows those
 # that the transform made.
 
-print(agrad.graph(mended)(points))
+graph = agrad.graph(mended)(points)
+print(graph)
+
+# %%
+# In a notebook, and here, the graph itself is a picture. The numbers are sizes and times.
+
+graph
 
 # %%
 # Where does the time go?
@@ -74,6 +80,11 @@ with agrad.profile() as p:
         agrad.grad(mended)(many)
 rows = list(p.rows("name"))
 print(p)
+
+# %%
+# As a picture, the times are bars on bars.
+
+p
 
 # %%
 # The rows are plain values, so that a plot is a few lines: on the left the times, on the right the sizes of results.

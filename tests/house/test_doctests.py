@@ -34,6 +34,7 @@ MODULES = {
     "agrad.train": "matplotlib",
     "agrad.train.callbacks": "matplotlib",
     "agrad.train.metrics": None,
+    "agrad.plotting": "matplotlib",
     "agrad.sklearn": "sklearn",
     "agrad.testing": None,
     "agrad.tree": None,

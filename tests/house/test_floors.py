@@ -51,6 +51,7 @@ FLOORS: dict[str, int] = {
     "agrad.sklearn": 10,
     "agrad.train": 10,
     "agrad.cli": 11,
+    "agrad.plotting": 11,
     "agrad.__main__": 11,
 }
 """The floor of a module: that of its longest prefix here."""

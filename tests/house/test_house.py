@@ -18,7 +18,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 850,
+    "": 960,
     "backends": 3630,
     "control": 1570,
     "cli": 1900,
@@ -27,7 +27,7 @@ BUDGETS = {
     "inspecting": 1370,
     "interop": 3260,
     "jit": 5830,
-    "nn": 5370,
+    "nn": 5400,
     "ops": 5570,
     "optim": 2260,
     "random": 480,
@@ -35,7 +35,7 @@ BUDGETS = {
     "sklearn": 1050,
     "solvers": 1410,
     "testing": 880,
-    "train": 1790,
+    "train": 1800,
     "transforms": 1770,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

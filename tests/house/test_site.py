@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = {page.name: page.read_text(encoding="utf-8") for page in sorted((DOCS / "reference").glob("*.md"))}
 MODULES = ("agrad", "agrad.data", "agrad.errors", "agrad.nn", "agrad.nn.functional", "agrad.nn.init", "agrad.nn.utils")
 MODULES += ("agrad.optim", "agrad.optim.lr_scheduler", "agrad.optim.swa_utils", "agrad.random", "agrad.scipy")
-MODULES += ("agrad.sklearn", "agrad.testing", "agrad.train", "agrad.train.metrics", "agrad.tree")
+MODULES += ("agrad.plotting", "agrad.sklearn", "agrad.testing", "agrad.train", "agrad.train.metrics", "agrad.tree")
 OWN_SECTION = {"agrad.train.callbacks"}
 """Modules whose names stand under those of the package that they are in."""
 
