@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from bench import diff, plot
+from bench import diff, plot, summary
 from bench.common import Missing, load
 from bench.suites import UsageError, load_suite, options_for, parser, write
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
 
     It is 1 if a check failed, 2 if one could not be run.
     """
-    for name, command in (("diff", diff.main), ("plot", plot.main)):
+    for name, command in (("diff", diff.main), ("plot", plot.main), ("summary", summary.main)):
         if arguments[:1] == [name]:
             return command(arguments[1:])
     given = parser().parse_args(arguments)

@@ -1,0 +1,162 @@
+"""README's table and picture of measured comparisons: ``python -m bench summary``.
+
+Both are made of the committed results in ``bench/results``. A test holds the table equal to them.
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import common, diff
+from bench.common import Missing, load
+
+RESULTS = common.ROOT / "bench" / "results"
+README = common.ROOT / "README.md"
+PICTURE = common.ROOT / "docs" / "_static" / "measured.svg"
+BEGIN = "<!-- begin: python -m bench summary -->\n"
+END = "<!-- end -->\n"
+
+
+class Row(NamedTuple):
+    """A comparison: the work in words, a file of results, a row of it, and two of its candidates."""
+
+    work: str
+    suite: str
+    path: tuple[str, ...]
+    ours: str
+    theirs: str
+    name: str
+    """The other library's name in the table."""
+
+
+_TRAINING = "a training step of a perceptron, batch 128"
+ROWS = (
+    *[
+        Row("1,000 operations on 8 numbers, and back", "overhead", (), "agrad: forward + backward", theirs, name)
+        for theirs, name in (
+            ("PyTorch eager: forward + backward", "PyTorch"),
+            ("autograd: forward + backward", "autograd"),
+        )
+    ],
+    Row(
+        "gradient of a Gaussian mixture", "adbench", ("mixture: d=64, k=25, gradient",), "agrad", "autograd", "autograd"
+    ),
+    Row(
+        "Jacobian of bundle adjustment",
+        "adbench",
+        ("bundle adjustment: set 2, Jacobian",),
+        "agrad",
+        "torch.func",
+        "torch.func",
+    ),
+    Row(
+        "Hessian of a Gaussian mixture",
+        "transforms",
+        ("Gaussian mixture: Hessian",),
+        "agrad",
+        "torch.func",
+        "torch.func",
+    ),
+    Row(_TRAINING, "mlp", ("128",), "agrad, numpy", "PyTorch eager", "PyTorch"),
+    Row(f"{_TRAINING}, jitted", "mlp", ("128",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
+    Row("the same, batch 2,048", "mlp", ("2048",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
+    Row("20 operations on 10,000,000 numbers, jitted", "jit", ("10000000",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
+    Row(
+        "an LSTM over 256 characters, jitted", "loops", ("LSTM, value and gradient",), "agrad.jit", "jax.jit", "jax.jit"
+    ),
+    Row(
+        "the same, compiled by XLA",
+        "loops",
+        ("LSTM, value and gradient",),
+        "agrad.jit, compiler='jax'",
+        "jax.jit",
+        "jax.jit",
+    ),
+    Row(
+        "an image of MNIST in `agrad train`, batch 128",
+        "train",
+        ("mnist, 128",),
+        "agrad train --jit, numpy",
+        "PyTorch eager",
+        "PyTorch",
+    ),
+)
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def compared() -> list[tuple[Row, float, float]]:
+    """Return the rows with agrad's median time and the other's, in seconds. Raises ``BadRun``."""
+    samples = {row.suite: diff.read(RESULTS / f"{row.suite}.json") for row in ROWS}
+    found = []
+    for row in ROWS:
+        try:
+            ours, theirs = (samples[row.suite][*row.path, who] for who in (row.ours, row.theirs))
+        except KeyError as error:
+            raise diff.BadRun(f"{row.suite}.json has no row {error.args[0]}") from None
+        found.append((row, statistics.median(ours), statistics.median(theirs)))
+    return found
+
+
+def table(rows: list[tuple[Row, float, float]]) -> str:
+    """Return the table in Markdown."""
+    cells = [(row.work, _time(ours), row.name, _time(theirs), f"{ours / theirs:.2g}") for row, ours, theirs in rows]
+    return common.table(("work", "agrad on NumPy", "beside", "its time", "ratio"), cells)
+
+
+def draw(rows: list[tuple[Row, float, float]], file: Path) -> None:
+    """Draw the ratios as bars. Raises ``Missing`` without matplotlib."""
+    try:
+        matplotlib = load("matplotlib")
+        figure = load("matplotlib.figure").Figure
+    except ImportError:
+        raise Missing("a picture needs matplotlib: pip install 'agrad[plot]'") from None
+    page = figure(figsize=(8.5, 0.6 + 0.3 * len(rows)), layout="constrained")
+    axes = page.subplots()
+    ratios = [ours / theirs for _, ours, theirs in rows]
+    bars = axes.barh(
+        range(len(rows)), [r - 1 for r in ratios], left=1, color=["C0" if r <= 1 else "C3" for r in ratios]
+    )
+    axes.bar_label(bars, [f" {r:.2g} " for r in ratios], fontsize="small")
+    axes.axvline(1, color="0.3", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [f"{row.work.replace('`', '')}  |  {row.name}" for row, _, _ in rows])
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("agrad's time / the other's")
+    axes.set_title("left of 1 agrad is faster", fontsize="medium")
+    # no date and fixed names of parts: the same results give the same file
+    with matplotlib.rc_context({"svg.hashsalt": "agrad"}):
+        page.savefig(file, metadata={"Date": None}, facecolor="white")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the table into README and draw the picture. Return the exit code, 2 if it could not be done."""
+    parser = argparse.ArgumentParser(prog="python -m bench summary", description=(__doc__ or "").partition("\n")[0])
+    parser.parse_args(arguments)
+    try:
+        _write()
+    except (diff.BadRun, Missing) as error:
+        print(f"bench summary: {error}", file=sys.stderr)
+        return 2
+    print(f"written: {README}, {PICTURE}")
+    return 0
+
+
+def _write() -> None:
+    text = README.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise diff.BadRun(f"{README} has no lines {BEGIN.strip()} and {END.strip()}")
+    rows = compared()
+    draw(rows, PICTURE)
+    README.write_text(f"{before}{begin}\n{table(rows)}\n\n{end}{after}", encoding="utf-8")

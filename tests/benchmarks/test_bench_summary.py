@@ -1,0 +1,30 @@
+"""README's table of measured comparisons."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from bench import diff, summary
+
+
+def test_the_table_is_that_of_the_committed_results() -> None:
+    text = summary.README.read_text(encoding="utf-8")
+    inside = text.partition(summary.BEGIN)[2].partition(summary.END)[0]
+    assert inside.strip() == summary.table(summary.compared())
+
+
+def test_the_picture_has_the_ratios_of_the_table() -> None:
+    rows = summary.compared()
+    # matplotlib writes the text of each label as a comment beside its outlines
+    parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    root = ElementTree.parse(summary.PICTURE, parser).getroot()
+    texts = [(part.text or "").strip() for part in root.iter() if part.tag is ElementTree.Comment]
+    ratios = [f"{ours / theirs:.2g}" for _, ours, theirs in rows]
+    assert [text for text in texts if text in ratios][-len(rows) :] == ratios
+
+
+def test_a_row_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = summary.Row("x", "overhead", (), "nobody", "nobody", "x")
+    monkeypatch.setattr(summary, "ROWS", (row,))
+    with pytest.raises(diff.BadRun, match=r"overhead.json has no row \('nobody',\)"):
+        summary.compared()
