@@ -66,10 +66,7 @@ def getitem(x: jax.Array, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array
 
 
 def _is_whole(index: tuple[Any, ...]) -> bool:
-    """Return True for the index of a whole array, which needs no scatter.
-
-    XLA on CPUs ends the process where it compiles a flip of such a scatter (jaxlib 0.10).
-    """
+    """Return True for the index of a whole array, which needs no scatter."""
     return all(i is Ellipsis or (isinstance(i, slice) and i == slice(None)) for i in index)
 
 
@@ -91,11 +88,32 @@ def convolution(
 
 
 def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
-    if _is_whole(index):
-        return g.reshape(shape)
+    if not indices and not any(isinstance(i, (bool, np.bool_)) for i in index):
+        check_bounds(index, (), shape)
+        return _padded(g, index, shape)
     array, where = _at(jnp.zeros(shape, dtype=g.dtype, device=_device_of(g)), indices, index)
     out = array.at[where].add(g) if g.dtype != bool else array.at[where].max(g)
     return out.reshape(shape)
+
+
+def _padded(g: jax.Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
+    """Return zeros with ``g`` at an index of slices and integers.
+
+    XLA fuses this with the sums around it, and a scatter with nothing.
+    """
+    entries = [entry for entry in index if entry is not None]
+    at = entries.index(Ellipsis) if Ellipsis in entries else len(entries)
+    rest = [slice(None)] * (len(shape) - len(entries) + (Ellipsis in entries))
+    lengths, flipped, padding = [], [], []
+    for axis, (entry, n) in enumerate(zip([*entries[:at], *rest, *entries[at + 1 :]], shape, strict=True)):
+        places = range(n)[entry] if isinstance(entry, slice) else [range(n)[entry]]
+        first, last = (min(places[0], places[-1]), max(places[0], places[-1])) if places else (n, n - 1)
+        if len(places) > 1 and places[0] > places[1]:
+            flipped.append(axis)
+        step = abs(places[1] - places[0]) if len(places) > 1 else 1
+        lengths.append(len(places))
+        padding.append((first, n - 1 - last, step - 1))
+    return jax.lax.pad(jax.lax.rev(g.reshape(lengths), flipped), jnp.zeros((), g.dtype), padding)
 
 
 def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.Array:
