@@ -6,7 +6,6 @@ everything public, and is an array API namespace whose arrays are Tensors.
 
 import importlib as _importlib
 import math as _math
-import sys as _sys
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -284,16 +283,6 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
 
-
-def _module(api_version: str | None = None) -> _ModuleType:
-    """Return this module, for ``Tensor.__array_namespace__``."""
-    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
-        raise ValueError(f"agrad has the array API standard up to {__array_api_version__}, not {api_version!r}")
-    return _sys.modules[__name__]
-
-
-_namespace.module = _module
-
 if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
     from agrad import (
         data as data,
@@ -330,6 +319,7 @@ _answer("array_function")
 _answer("array_method")
 _answer("special_word")
 _answer("operator_beside", "beside")
+_answer("array_namespace", "namespaces")
 
 
 def __getattr__(name: str) -> _Any:

@@ -22,7 +22,7 @@ from agrad.errors import (
     OperandError,
     TracedValueError,
 )
-from agrad.registry import CALLS, namespace
+from agrad.registry import CALLS
 
 _NO_ARRAY = np.array(None, dtype=object)
 """What NumPy makes of an object that is no array."""
@@ -107,7 +107,7 @@ class Tensor(NumPyOperand):
         return data
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return namespace.module(api_version)
+        return CALLS["array_namespace"](self, api_version)
 
     def numpy(self) -> np.ndarray:
         """Return the values as a NumPy array, copied from the device if necessary.

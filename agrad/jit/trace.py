@@ -48,6 +48,7 @@ class Trace(Level):
         "holders",
         "instructions",
         "named",
+        "namespaces",
         "no_leaves",
         "reads_anew",
         "thread",
@@ -81,6 +82,8 @@ class Trace(Level):
         """Stand-ins of arguments that are not leaves, with their variables."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""
+        self.namespaces: dict[str, Any] = {}
+        """The namespaces of stand-ins of raw arrays, by backend."""
         self.guards: dict[Variable, Any] = {}
         """Numbers of the host, with the values that the program depends on."""
 
@@ -89,6 +92,14 @@ class Trace(Level):
     def array(self, raw: Any) -> Tensor:
         """Return a traced array with the value ``raw``, of a new variable."""
         return wrap(raw, self, variable_like(raw))
+
+    def stand_in(self, made: Any) -> Any:
+        """Return the stand-in of a raw array for a new Tensor."""
+        if not isinstance(made, Tensor) or made.level is not GLOBAL_TAPE or made.requires_grad:
+            return made
+        if isinstance(made.data, Tensor):
+            return made.data
+        return wrap(made.data, self, self.constant_variable(made.data))
 
     def scalar(self, value: Any) -> TracedNumber:
         """Return a traced number of the host."""

@@ -18,7 +18,7 @@ from agrad.ops.transfer import rebuild, to, to_device
 from agrad.registry import public
 
 
-def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
+def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
     """Return the backend and device of a new array: as named, else as selected."""
     if backend is not None:
         found = load(backend)
@@ -44,7 +44,7 @@ def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def new(
     name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool, **settings: Any
 ) -> Tensor:
-    place, native = _place(backend, device)
+    place, native = place_of(backend, device)
     if native is not None:
         settings["device"] = native
     raw = getattr(place.xp, name)(*read(args), dtype=dtype_on(dtype, place), **settings)
@@ -124,6 +124,12 @@ def asarray(
         obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
         out = wrap(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
+            if (
+                dtype is not None
+                and out.dtype != as_dtype(dtype)
+                and hasattr(load(out.backend).xp, as_dtype(dtype).name)
+            ):
+                out = astype(out, dtype)  # first: not every library that it may go to has the dtype that it has
             out = to(out, backend)
         if device is not None:
             owner = backend_of_device(device) if backend is None else None

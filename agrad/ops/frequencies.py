@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from agrad.backends import selected
+import numpy as np
+
 from agrad.dtypes import as_dtype
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.ops.arrangement import roll
+from agrad.ops.conversion import place_of, read
 from agrad.ops.fourier import length_of
 from agrad.ops.shared import axes_of
 from agrad.registry import public
@@ -72,19 +74,19 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     return roll(x, tuple([-(x.shape[axis] // 2) for axis in chosen]), axis=chosen)
 
 
-def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:
-    here = selected()
-    backend = here.backend
-    raw = getattr(backend.xp.fft, name)(
-        length_of(n, name), d=d, device=here.device if device is None else backend.device(device)
-    )
-    if dtype is not None:
-        raw = backend.xp.astype(raw, getattr(backend.xp, as_dtype(dtype).name))
-    return wrap(raw, GLOBAL_TAPE)
+def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any, backend: str | None) -> Tensor:
+    """Compute on the host: libraries differ in what they take for a dtype and a device here."""
+    home, native = place_of(backend, device)
+    where = home.default_device() if native is None else native
+    values = getattr(np.fft, name)(length_of(n, name), *read((d,)))
+    default = home.xp.__array_namespace_info__().default_dtypes(device=where)["real floating"]
+    kind = as_dtype(default if dtype is None else dtype).name
+    raw = home.from_host(values.astype(kind if hasattr(np, kind) else "float32"), where)
+    return wrap(raw if hasattr(np, kind) else home.xp.astype(raw, getattr(home.xp, kind)), GLOBAL_TAPE)
 
 
 @public("fft")
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None, backend: str | None = None) -> Tensor:
     """Return the frequencies of ``fft``.
 
     First 0 and the positive ones, then the negative ones.
@@ -98,7 +100,9 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     dtype : dtype, optional
         By default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default that of the selection. One of another backend names that backend too.
+    backend : str, optional
+        By default the selected one.
 
     Returns
     -------
@@ -115,11 +119,11 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     >>> agrad.fft.fftfreq(4, d=0.5)
     Tensor([0.0, 0.5, -1.0, -0.5], dtype=float64, backend=numpy, device=cpu)
     """
-    return _frequencies("fftfreq", n, d, dtype, device)
+    return _frequencies("fftfreq", n, d, dtype, device, backend)
 
 
 @public("fft")
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None, backend: str | None = None) -> Tensor:
     """Return the frequencies of ``rfft``.
 
     Parameters
@@ -131,7 +135,9 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     dtype : dtype, optional
         By default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default that of the selection. One of another backend names that backend too.
+    backend : str, optional
+        By default the selected one.
 
     Returns
     -------
@@ -148,4 +154,4 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     >>> agrad.fft.rfftfreq(4, d=0.5)
     Tensor([0.0, 0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
-    return _frequencies("rfftfreq", n, d, dtype, device)
+    return _frequencies("rfftfreq", n, d, dtype, device, backend)

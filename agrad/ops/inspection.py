@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from agrad.backends import Backend, selected
+from agrad.backends import Backend, load, selected
 from agrad.dtypes import DType, as_dtype
 from agrad.registry import public
 
 
 class NamespaceInfo:
-    """Capabilities, devices and dtypes of the selected backend."""
+    """Capabilities, devices and dtypes of a backend."""
 
-    def __init__(self) -> None:
+    def __init__(self, backend: str | None) -> None:
         selection = selected()
-        self._backend: Backend = selection.backend
-        self._device = selection.device
+        self._backend: Backend = selection.backend if backend is None else load(backend)
+        self._device = selection.device if backend is None else None
 
     def _info(self) -> Any:
         return self._backend.xp.__array_namespace_info__()
@@ -49,9 +49,9 @@ class NamespaceInfo:
 
 
 @public
-def __array_namespace_info__() -> NamespaceInfo:
-    """Return capabilities, devices and dtypes of the selected backend.
+def __array_namespace_info__(*, backend: str | None = None) -> NamespaceInfo:
+    """Return capabilities, devices and dtypes of a backend, by default of the selected one.
 
     The array API standard asks this of a namespace.
     """
-    return NamespaceInfo()
+    return NamespaceInfo(backend)

@@ -136,7 +136,13 @@ def test_a_write_of_a_whole_array_is_no_scatter() -> None:
         for got, right in zip(both(x, index), (x * 0.5, x, x), strict=True):
             assert got.dtype == x.dtype
             np.testing.assert_array_equal(got, right)
-    assert "scatter" in str(jax.make_jaxpr(lambda x: scatter_add(x[0], index=(0, ...), shape=x.shape))(x))
+    for index in ((0, ...), (slice(None, None, -2), 1), (None, slice(1, 2))):
+        part = x[tuple(index)]
+        program = jax.make_jaxpr(lambda g, index=index: scatter_add(g, index=index, shape=x.shape))(part)
+        assert "pad" in str(program) and "scatter" not in str(program)
+        expected = np.zeros((2, 3))
+        expected[index] = 1.0
+        np.testing.assert_array_equal(scatter_add(part, index=index, shape=x.shape), expected)
 
 
 @needs_jax

@@ -1,0 +1,71 @@
+"""agrad's namespace with new arrays on the backend of a Tensor.
+
+Array code asks its arguments for their namespace, and makes arrays with it that meet the arguments.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import agrad
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+class BoundNamespace(ModuleType):
+    """agrad, or a section of it, with new arrays on one backend.
+
+    Functions that make arrays take it where none is named. All else is agrad's own. ``finish`` changes the new Tensors.
+    """
+
+    def __init__(self, whole: Any, backend: str, finish: Callable[[Any], Any] = lambda made: made) -> None:
+        super().__init__("agrad", f"agrad, with new arrays on the backend {backend!r}.")
+        self._whole, self._backend, self._finish = whole, backend, finish
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._whole, name)
+        if isinstance(found, SimpleNamespace):
+            found = BoundNamespace(found, self._backend, self._finish)
+        elif inspect.isfunction(found) and "backend" in inspect.signature(found).parameters:
+            found = self._bind(found)
+        setattr(self, name, found)
+        return found
+
+    def _bind(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        backend, finish = self._backend, self._finish
+
+        @functools.wraps(function)
+        def make(*args: Any, **settings: Any) -> Any:
+            return finish(function(*args, **{"backend": backend, **settings}))
+
+        return make
+
+    def __dir__(self) -> list[str]:
+        return dir(self._whole)
+
+    def __repr__(self) -> str:
+        return f"<agrad, with new arrays on {self._backend}>"
+
+
+@functools.cache
+def _on(backend: str) -> BoundNamespace:
+    return BoundNamespace(agrad, backend)
+
+
+def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType:
+    """Return the namespace of a Tensor.
+
+    It is the same object for all Tensors of a backend, and agrad itself for those of the selected one. In a trace, a
+    stand-in of a raw array gets one whose new arrays are stand-ins too, as those of a raw array's namespace are raw.
+    """
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(f"agrad has the array API standard up to {_VERSIONS[-1]}, not {api_version!r}")
+    backend = tensor.backend
+    if tensor.level.id >= 0:
+        return agrad if backend == agrad.get_backend() else _on(backend)
+    known = tensor.level.namespaces
+    if backend not in known:
+        known[backend] = BoundNamespace(agrad, backend, tensor.level.stand_in)
+    return known[backend]

@@ -1,0 +1,99 @@
+"""Array code as people write it: new arrays come from the namespace of the arguments."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace, device
+
+import agrad
+from agrad.errors import MixedBackendsError
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, backend: str) -> Any:
+    """Move arrays to the default device of the test's backend, while NumPy is the selected one."""
+    here = agrad.backends.selected()
+    with agrad.use_backend("numpy"):
+        yield lambda array: here.backend.from_host(np.asarray(array), here.backend.default_device())
+
+
+def smooth(x: Any) -> Any:
+    """Every function of the standard that makes arrays, without and with a device."""
+    xp, n, kind = array_namespace(x), x.shape[0], x.dtype
+    made = [
+        xp.zeros(n, dtype=kind),
+        xp.ones(n, dtype=kind),
+        xp.full(n, 2.0, dtype=kind),
+        xp.arange(n, dtype=kind),
+        xp.linspace(0.0, 1.0, n, dtype=kind),
+        xp.asarray([1.0] * n, dtype=kind),
+        xp.asarray(np.ones(n), dtype=kind),
+        xp.fft.fftfreq(n, dtype=kind, device=device(x)),
+        xp.where(xp.zeros(n, dtype=xp.bool), xp.empty(n, dtype=kind), xp.zeros(n, dtype=kind)),
+        xp.zeros(n, dtype=kind, device=device(x)),
+    ]
+    weights = sum(made[1:], start=made[0]) + xp.eye(n, dtype=kind) @ x
+    assert xp.__array_namespace_info__().default_device() is not None
+    return xp.sum(weights * xp.sin(x) ** 2)
+
+
+VALUES = np.asarray([0.3, 1.1, -0.7])
+WEIGHTS = 5.0 + np.arange(3.0) + np.linspace(0.0, 1.0, 3) + np.fft.fftfreq(3)
+
+
+def expected(x: np.ndarray) -> np.ndarray:
+    return np.sin(x) ** 2 + (WEIGHTS + x) * np.sin(2 * x)
+
+
+def host(value: Any) -> np.ndarray:
+    return np.asarray(agrad.asarray(value).numpy())
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+def test_new_arrays_meet_the_arguments_in_every_mode(place: Any) -> None:
+    x = place(VALUES)
+    tolerance = 1e-5 if "32" in str(x.dtype) else 1e-9
+    assert_near = lambda a, b: np.testing.assert_allclose(host(a), b, rtol=tolerance, atol=tolerance)  # noqa: E731
+    assert_near(agrad.grad(smooth)(x), expected(VALUES))
+    assert_near(agrad.jvp(smooth, (x,), (x,))[1], VALUES @ expected(VALUES))
+    assert_near(agrad.jit(agrad.grad(smooth))(x), expected(VALUES))
+    rows = place(np.stack([VALUES, 2 * VALUES]))
+    assert_near(agrad.vmap(agrad.grad(smooth))(rows), np.stack([expected(VALUES), expected(2 * VALUES)]))
+    curvature = 2 * np.sin(2 * VALUES) + (WEIGHTS + VALUES) * 2 * np.cos(2 * VALUES)
+    assert_near(agrad.hessian(smooth)(x), np.diag(curvature))
+    leaf = agrad.asarray(x, requires_grad=True)
+    smooth(leaf).backward()
+    assert leaf.grad.backend == leaf.backend
+    assert_near(leaf.grad, expected(VALUES))
+
+
+def test_a_jitted_function_of_raw_arrays_returns_raw_arrays(place: Any) -> None:
+    def f(x: Any) -> Any:
+        xp = array_namespace(x)
+        new = xp.zeros(3, dtype=x.dtype)
+        new[1] = x[1]
+        return xp.sum(new * x), xp.ones(2, dtype=x.dtype)
+
+    jitted = agrad.jit(f)
+    for values in (VALUES, VALUES + 1, VALUES + 2):
+        x = place(values)
+        total, ones = jitted(x)
+        assert not isinstance(total, agrad.Tensor) and not isinstance(ones, agrad.Tensor)
+        assert type(ones) is type(x)
+        np.testing.assert_allclose(host(total), values[1] ** 2, rtol=1e-6)
+        np.testing.assert_array_equal(host(ones), [1.0, 1.0])
+        if isinstance(ones, np.ndarray):
+            ones[:] = 7.0  # the next call has its own
+
+
+def test_an_explicit_backend_is_kept(place: Any) -> None:
+    x = agrad.asarray(place(VALUES))
+    xp = array_namespace(x)
+    assert xp.zeros(2).backend == x.backend
+    assert xp.zeros(2, backend="array_api_strict").backend == "array_api_strict"
+    assert xp is array_namespace(agrad.asarray(place(VALUES)), x)
+    assert xp.sin is agrad.sin and "zeros" in dir(xp)
+    if x.backend != "array_api_strict":
+        with pytest.raises(MixedBackendsError):
+            x + xp.ones(3, backend="array_api_strict")
