@@ -110,7 +110,7 @@ class MultiheadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[agrad.Tensor, Any]:
         """Return the output, and the weights of the keys.
 
         Parameters

@@ -157,7 +157,7 @@ class RNNCell(_Cell):
         self._step = chosen("RNNCell", nonlinearity)
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
         """Return the next state.
 
         Parameters
@@ -236,7 +236,7 @@ class LSTMCell(_Cell):
     ) -> None:
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[agrad.Tensor, agrad.Tensor]:
         """Return the next hidden state and cell.
 
         Parameters
@@ -316,7 +316,7 @@ class GRUCell(_Cell):
     ) -> None:
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
         """Return the next state.
 
         Parameters

@@ -48,7 +48,7 @@ class _Convolution(Module):
         if bias:
             self.bias = init.parameter(init.uniform((rows,), bound, rng), **place)
 
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> agrad.Tensor:
         """Return the function of the layer's name of ``x``.
 
         Parameters

@@ -9,7 +9,7 @@ from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
 
 
 def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: bool, place: dict[str, Any]) -> None:
@@ -18,7 +18,7 @@ def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: b
     module.bias = init.parameter(np.zeros(shape), **place) if affine and bias else None
 
 
-class LayerNorm(Module):
+class LayerNorm(ArrayModule):
     """The function ``functional.layer_norm`` with a learnt weight and bias.
 
     Parameters
@@ -84,7 +84,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-class RMSNorm(Module):
+class RMSNorm(ArrayModule):
     """The function ``functional.rms_norm`` with a learnt weight.
 
     Parameters
@@ -144,7 +144,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-class GroupNorm(Module):
+class GroupNorm(ArrayModule):
     """The function ``functional.group_norm`` with a learnt weight and bias.
 
     Parameters
