@@ -7,6 +7,7 @@ everything public, and is an array API namespace whose arrays are Tensors.
 import importlib as _importlib
 import math as _math
 import sys as _sys
+import typing as _typing
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -271,9 +272,10 @@ from agrad.inspecting.recorder import graph as graph
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
-linalg = _namespace.linalg
-fft = _namespace.fft
-special = _namespace.special
+if _typing.TYPE_CHECKING:
+    from agrad.ops.sections import fft as fft, linalg as linalg, special as special
+else:
+    linalg, fft, special = _namespace.linalg, _namespace.fft, _namespace.special
 
 bool = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
