@@ -59,6 +59,12 @@ class MultiheadAttention(Module):
     ((3, 5, 8), (3, 5, 5))
     """
 
+    embed_dim: int
+    num_heads: int
+    kdim: int
+    vdim: int
+    in_proj_bias: agrad.Tensor | Any
+
     def __init__(
         self,
         embed_dim: int,

@@ -17,6 +17,9 @@ from agrad.nn.normalization import affine_parameters
 class _RunningNorm(ArrayModule):
     """A normalization of channels, with running values and the number of batches they are of."""
 
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
+
     traced_attributes = ("num_batches_tracked",)
     ndims: ClassVar[tuple[int, ...]]
 

@@ -63,6 +63,9 @@ def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
 class _Cell(Module):
     """A step with its parameters."""
 
+    bias_ih: agrad.Tensor | Any
+    bias_hh: agrad.Tensor | Any
+
     gates: ClassVar[int]
     states: ClassVar[int] = 1
     _step: Step

@@ -73,7 +73,7 @@ class Linear(Module):
         self.in_features, self.out_features = int(in_features), int(out_features)
         place = {"dtype": dtype, "backend": backend, "device": device}
         self.weight = init.parameter(init.kaiming_uniform((self.in_features, self.out_features), rng), **place)
-        self.bias: agrad.Tensor | None = None
+        self.bias: agrad.Tensor | Any = None
         if bias:
             bound = 1 / math.sqrt(self.in_features)
             self.bias = init.parameter(init.uniform((self.out_features,), bound, rng), **place)
@@ -187,7 +187,7 @@ class Bilinear(Module):
         bound = 1 / math.sqrt(self.in1_features)
         shape = (self.out_features, self.in1_features, self.in2_features)
         self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
-        self.bias = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
+        self.bias: agrad.Tensor | Any = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
 
     def forward(self, x1: Any, x2: Any, /) -> agrad.Tensor:
         """Return ``functional.bilinear`` of two arrays.

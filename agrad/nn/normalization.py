@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
 from agrad.nn.function_module import FunctionModule
@@ -47,6 +48,9 @@ class LayerNorm(ArrayModule):
     >>> layer.weight.grad.round(3)
     Tensor([0.0, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
+
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
 
     def __init__(
         self,
@@ -109,6 +113,8 @@ class RMSNorm(ArrayModule):
     Tensor([[0.2, 1.4]], dtype=float64, backend=numpy, device=cpu)
     """
 
+    weight: agrad.Tensor | Any
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -170,6 +176,9 @@ class GroupNorm(ArrayModule):
     >>> layer(np.array([[1.0, 3.0, 10.0, 30.0]])).detach().round(3)
     Tensor([[-1.0,  1.0, -1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
     """
+
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
 
     def __init__(
         self,
