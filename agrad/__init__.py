@@ -308,6 +308,14 @@ if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
         train as train,
         tree as tree,
     )
+    from agrad.interop.words import (
+        cumsum as cumsum,
+        einsum as einsum,
+        gradient as gradient,
+        pad as pad,
+        quantile as quantile,
+        transpose as transpose,
+    )
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
 _PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "train", "tree")
@@ -333,12 +341,14 @@ _answer("special_word")
 _answer("operator_beside", "beside")
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _PACKAGES:
-        return _importlib.import_module(f"agrad.{name}")
-    if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
-        return getattr(_importlib.import_module("agrad.interop.words"), name)
-    raise AttributeError(f"module 'agrad' has no attribute {name!r}")
+if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one of agrad's
+
+    def __getattr__(name: str) -> _Any:
+        if name in _PACKAGES:
+            return _importlib.import_module(f"agrad.{name}")
+        if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
+            return getattr(_importlib.import_module("agrad.interop.words"), name)
+        raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -33,11 +33,15 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
 
 
 @overload
+def function(form: Callable[Concatenate[Any, Any, P], Any], rule: Rule, /, **how: bool) -> "OfArray[P]": ...
+@overload
 def function(
     form: Callable[Concatenate[Any, Any, Any, P], Any], first: Rule, second: Rule, /, **how: bool
 ) -> "OfArrays[P]": ...
 @overload
-def function(form: Callable[Concatenate[Any, Any, P], Any], /, *rules: Rule, **how: bool) -> "OfArray[P]": ...
+def function(
+    form: Callable[Concatenate[Any, Any, P], Any], first: Rule, second: Rule, third: Rule, /, **how: bool
+) -> "OfArray[P]": ...
 def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Any:
     """Define the primitive ``special.<name>`` by its generic form.
 
