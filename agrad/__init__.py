@@ -6,6 +6,7 @@ everything public, and is an array API namespace whose arrays are Tensors.
 
 import importlib as _importlib
 import math as _math
+import typing as _typing
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -270,9 +271,10 @@ from agrad.inspecting.recorder import graph as graph
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
-linalg = _namespace.linalg
-fft = _namespace.fft
-special = _namespace.special
+if _typing.TYPE_CHECKING:
+    from agrad.ops.sections import fft as fft, linalg as linalg, special as special
+else:
+    linalg, fft, special = _namespace.linalg, _namespace.fft, _namespace.special
 
 bool = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
@@ -295,6 +297,14 @@ if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
         testing as testing,
         train as train,
         tree as tree,
+    )
+    from agrad.interop.words import (
+        cumsum as cumsum,
+        einsum as einsum,
+        gradient as gradient,
+        pad as pad,
+        quantile as quantile,
+        transpose as transpose,
     )
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
@@ -322,12 +332,14 @@ _answer("operator_beside", "beside")
 _answer("array_namespace", "namespaces")
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _PACKAGES:
-        return _importlib.import_module(f"agrad.{name}")
-    if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
-        return getattr(_importlib.import_module("agrad.interop.words"), name)
-    raise AttributeError(f"module 'agrad' has no attribute {name!r}")
+if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one of agrad's
+
+    def __getattr__(name: str) -> _Any:
+        if name in _PACKAGES:
+            return _importlib.import_module(f"agrad.{name}")
+        if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
+            return getattr(_importlib.import_module("agrad.interop.words"), name)
+        raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

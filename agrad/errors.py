@@ -7,6 +7,38 @@ around code that does not know agrad.
 import unicodedata
 from collections.abc import Sequence
 
+__all__ = [
+    "AgradError",
+    "AnomalyError",
+    "AxesError",
+    "BackendUnavailableError",
+    "ConfigurationError",
+    "ConvergenceError",
+    "DataError",
+    "DerivativeError",
+    "DetachError",
+    "DeviceUnavailableError",
+    "DtypeError",
+    "GraphFreedError",
+    "HiddenMemoryError",
+    "IndexRangeError",
+    "KinkError",
+    "LeafMutationError",
+    "MissingExtraError",
+    "MissingFunctionError",
+    "MissingRuleError",
+    "MixedBackendsError",
+    "NotDifferentiableError",
+    "OperandError",
+    "PrimitiveDefinitionError",
+    "ReadOnlyViewError",
+    "RefusedFunctionError",
+    "RuleError",
+    "SaveError",
+    "ShapeError",
+    "TracedValueError",
+]
+
 LINES, LENGTH = 12, 2000
 """The numbers of lines and characters that are shown of a message on a file."""
 

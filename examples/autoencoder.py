@@ -88,7 +88,7 @@ def main() -> tuple[float, Draw]:
         plt.colorbar(dots, ax=left, ticks=range(10), label="digit")
         left.set(title="codes of images not seen", xlabel="code 1", ylabel="code 2", aspect="equal")
         tiles = np.pad(pictures.reshape(13, 13, 8, 8), [(0, 0), (0, 0), (2, 2), (2, 2)])
-        right.imshow(np.hstack(np.hstack(tiles)), cmap="gray_r", extent=(-2.17, 2.17, -2.17, 2.17))
+        right.imshow(tiles.swapaxes(1, 2).reshape(156, 156), cmap="gray_r", extent=(-2.17, 2.17, -2.17, 2.17))
         right.set(title="what the decoder makes of the plane", xlabel="code 1", ylabel="code 2")
 
     return float(bound), draw

@@ -99,7 +99,8 @@ def main() -> tuple[float, Draw]:
         _, axes = plt.subplots(1, 4, figsize=(13, 3.2))
         for i, axis in enumerate(axes):
             axis.hist(draws[:, i], bins=80, density=True, alpha=0.5, label="draws")
-            grid = np.linspace(*axis.get_xlim(), num=200)
+            low, high = axis.get_xlim()
+            grid = np.linspace(low, high, 200)
             axis.plot(grid, densities[i](grid), "k", lw=1, label="exact")
             axis.set(xlabel=names[i], yticks=[])
             axis.locator_params("x", nbins=5)

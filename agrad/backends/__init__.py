@@ -14,6 +14,22 @@ import numpy as np
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
 
+__all__ = [
+    "Backend",
+    "BackendReport",
+    "Selection",
+    "available_backends",
+    "backend_of",
+    "backend_of_device",
+    "backend_of_type",
+    "get_backend",
+    "load",
+    "selected",
+    "set_backend",
+    "to_host",
+    "use_backend",
+]
+
 _MODULES = {
     "numpy": "agrad.backends.numpy.backend",
     "cupy": "agrad.backends.cupy.backend",

@@ -23,14 +23,15 @@ settings, in the order of the definition, is the fastest.
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, cast, overload
 
 from agrad.engine.primitive import Primitive
 from agrad.errors import PrimitiveDefinitionError
 
 if TYPE_CHECKING:
-    from agrad.engine.tensor import Tensor
+    from agrad.engine import typed
 
+P = ParamSpec("P")
 Names = str | Sequence[str]
 
 
@@ -59,30 +60,20 @@ class PrimitiveFunction(Protocol):
         """
 
 
-class Unary(PrimitiveFunction, Protocol):
-    """An operation on each element of an array."""
-
-    @overload
-    def __call__(self, x: "Tensor", /) -> "Tensor": ...
-    @overload
-    def __call__(self, x: Any, /) -> Any: ...
-
-
-class Binary(PrimitiveFunction, Protocol):
-    """An operation on the elements of two arrays."""
-
-    @overload
-    def __call__(self, x1: "Tensor", x2: Any, /) -> "Tensor": ...
-    @overload
-    def __call__(self, x1: Any, x2: "Tensor", /) -> "Tensor": ...
-    @overload
-    def __call__(self, x1: Any, x2: Any, /) -> Any: ...
-
-
 def _tuple(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+@overload
+def primitive(
+    forward: Callable[Concatenate[Any, Any, P], Any], /, *, out: None = None, **how: Any
+) -> "typed.Primitive[P]": ...
+@overload
+def primitive(*, out: None = None, **how: Any) -> "typed.DefinesPrimitive": ...
+@overload
+def primitive(
+    forward: Callable[..., Any] | None = None, /, *, out: Names, **how: Any
+) -> Callable[[Callable[..., Any]], PrimitiveFunction]: ...
 def primitive(
     forward: Callable[..., Any] | None = None,
     /,

@@ -106,12 +106,16 @@ class NumPyOperand:
 
     if TYPE_CHECKING:  # the same names
 
-        def _method(self, *args: Any, **settings: Any) -> Any: ...
+        def _method(self, *args: Any, **settings: Any) -> "Tensor": ...
 
         all = any = argmax = argmin = argsort = astype = clip = conj = conjugate = copy = cumprod = cumsum = _method
-        diagonal = dot = fill = flatten = max = mean = min = nonzero = prod = ravel = repeat = reshape = _method
-        round = searchsorted = sort = squeeze = std = sum = swapaxes = take = tolist = trace = transpose = _method
-        var = _method
+        diagonal = dot = flatten = max = mean = min = prod = ravel = repeat = reshape = round = _method
+        searchsorted = squeeze = std = sum = swapaxes = take = trace = transpose = var = _method
+
+        def fill(self, value: Any) -> None: ...
+        def nonzero(self) -> "tuple[Tensor, ...]": ...
+        def sort(self, *args: Any, **settings: Any) -> None: ...
+        def tolist(self) -> Any: ...
 
     if TYPE_CHECKING:  # installed by agrad.ops.operators
 

@@ -131,7 +131,7 @@ class Tensor(NumPyOperand):
         raw = self.raw
         return np.asarray(backend_of(raw).to_host(raw))
 
-    def item(self) -> bool | int | float | complex:
+    def item(self) -> Any:
         """Return the value of a Tensor of one element as a Python number.
 
         Returns
@@ -176,7 +176,7 @@ class Tensor(NumPyOperand):
         return self.node is None or (type(self.node) is Node and self.node.plan is LEAF)
 
     @property
-    def grad(self) -> "Tensor | None":
+    def grad(self) -> "Tensor | Any":
         """The sum of the gradients of all backward passes, or None before the first.
 
         Kept on leaves, and on other Tensors after ``retain_grad()``.

@@ -85,7 +85,7 @@ class Comparison:
         """All results that differ, in the order of computation, with those that follow from the first."""
 
     @property
-    def first(self) -> Difference | None:
+    def first(self) -> Difference | Any:
         """The first operation that differs, None if all agree."""
         return min(self.differences, key=lambda d: d.number, default=None)
 

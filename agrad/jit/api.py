@@ -4,7 +4,7 @@ import functools
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -31,6 +31,9 @@ from agrad.jit.reasons import (
 from agrad.jit.signatures import Matches, match_function, static_places
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
 
 
 class _Key(NamedTuple):
@@ -360,6 +363,8 @@ class _Decorator(Protocol):
 
 
 @overload
+def jit(function: "Overloaded", /, **options: Any) -> Jitted[..., Any]: ...
+@overload
 def jit(
     function: Callable[P, R],
     /,
@@ -372,8 +377,6 @@ def jit(
     torch_compile: bool | None = None,
     compiler: str | None = None,
 ) -> Jitted[P, R]: ...
-
-
 @overload
 def jit(
     function: None = None,
@@ -387,9 +390,7 @@ def jit(
     torch_compile: bool | None = None,
     compiler: str | None = None,
 ) -> "_Decorator": ...
-
-
-def jit(
+def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
     /,
     *,

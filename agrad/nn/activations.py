@@ -9,7 +9,7 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import functional
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.init import parameter
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule, Module
 
 
 class ReLU(FunctionModule):
@@ -457,7 +457,7 @@ class Softmin(FunctionModule):
         self.dim = dim
 
 
-class Softmax2d(Module):
+class Softmax2d(ArrayModule):
     """The softmax over the channels of images.
 
     Examples
@@ -536,7 +536,7 @@ class PReLU(Module):
         values = np.full(num_parameters, float(init))
         self.weight: agrad.Tensor = parameter(values, dtype=dtype, backend=backend, device=device)
 
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> agrad.Tensor:
         """Return each element, the negative ones times the slope.
 
         Parameters

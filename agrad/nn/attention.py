@@ -59,6 +59,12 @@ class MultiheadAttention(Module):
     ((3, 5, 8), (3, 5, 5))
     """
 
+    embed_dim: int
+    num_heads: int
+    kdim: int
+    vdim: int
+    in_proj_bias: agrad.Tensor | Any
+
     def __init__(
         self,
         embed_dim: int,
@@ -110,7 +116,7 @@ class MultiheadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[agrad.Tensor, Any]:
         """Return the output, and the weights of the keys.
 
         Parameters

@@ -10,12 +10,15 @@ from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import functional, init
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
 from agrad.nn.normalization import affine_parameters
 
 
-class _RunningNorm(Module):
+class _RunningNorm(ArrayModule):
     """A normalization of channels, with running values and the number of batches they are of."""
+
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
 
     traced_attributes = ("num_batches_tracked",)
     ndims: ClassVar[tuple[int, ...]]

@@ -63,6 +63,9 @@ def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
 class _Cell(Module):
     """A step with its parameters."""
 
+    bias_ih: agrad.Tensor | Any
+    bias_hh: agrad.Tensor | Any
+
     gates: ClassVar[int]
     states: ClassVar[int] = 1
     _step: Step
@@ -157,7 +160,7 @@ class RNNCell(_Cell):
         self._step = chosen("RNNCell", nonlinearity)
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
         """Return the next state.
 
         Parameters
@@ -236,7 +239,7 @@ class LSTMCell(_Cell):
     ) -> None:
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[agrad.Tensor, agrad.Tensor]:
         """Return the next hidden state and cell.
 
         Parameters
@@ -316,7 +319,7 @@ class GRUCell(_Cell):
     ) -> None:
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
         """Return the next state.
 
         Parameters

@@ -44,11 +44,11 @@ class _Convolution(Module):
         shape = (first, second // self.groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
-        self.bias: agrad.Tensor | None = None
+        self.bias: agrad.Tensor | Any = None
         if bias:
             self.bias = init.parameter(init.uniform((rows,), bound, rng), **place)
 
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> agrad.Tensor:
         """Return the function of the layer's name of ``x``.
 
         Parameters

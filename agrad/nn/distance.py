@@ -1,10 +1,10 @@
 """Distances and angles of vectors as modules."""
 
 from agrad.nn import functional
-from agrad.nn.function_module import FunctionModule
+from agrad.nn.function_module import ArraysFunctionModule
 
 
-class CosineSimilarity(FunctionModule):
+class CosineSimilarity(ArraysFunctionModule):
     """The function ``functional.cosine_similarity`` as a module.
 
     Parameters
@@ -26,7 +26,7 @@ class CosineSimilarity(FunctionModule):
         self.dim, self.eps = dim, eps
 
 
-class PairwiseDistance(FunctionModule):
+class PairwiseDistance(ArraysFunctionModule):
     """The function ``functional.pairwise_distance`` as a module.
 
     Parameters

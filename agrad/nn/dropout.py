@@ -9,11 +9,11 @@ import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.nn import functional
 from agrad.nn.functional.dropout import check_probability
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
 from agrad.nn.seeding import Rng, draw_seed
 
 
-class RandomModule(Module):
+class RandomModule(ArrayModule):
     """Base class of modules that draw in training; ``function`` takes a key.
 
     The key of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
 from agrad.nn.functional.convolution import numbers
@@ -67,7 +68,7 @@ class Embedding(Module):
             values[self.padding_idx] = 0
         self.weight = init.parameter(values, dtype=dtype, backend=backend, device=device)
 
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> agrad.Tensor:
         """Return the rows that ``x`` names.
 
         Parameters
@@ -140,7 +141,7 @@ class EmbeddingBag(Embedding):
         super().__init__(num_embeddings, embedding_dim, padding_idx, rng=rng, **place)
         self.mode, self.include_last_offset = mode, include_last_offset
 
-    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> Any:
+    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> agrad.Tensor:
         """Return the reduced bags of rows that ``x`` names.
 
         Parameters

@@ -1,12 +1,15 @@
 """FunctionModule: the base class of modules that call one function."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
+
+if TYPE_CHECKING:
+    from agrad import Tensor
 
 
-class FunctionModule(Module):
+class FunctionModule(ArrayModule):
     """A module that calls one function, with its attributes as keyword arguments.
 
     A subclass sets ``function``, and in ``__init__`` an attribute for each option.
@@ -42,3 +45,20 @@ class FunctionModule(Module):
 
     def settings(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.options().items() if value is not None)
+
+
+class ArraysFunctionModule(FunctionModule):
+    """A module that calls one function of two arrays or more.
+
+    The difference from ``FunctionModule`` is for type checkers alone.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload  # type: ignore[override]
+        def __call__(self, x1: Tensor, x2: Any, /, *arrays: Any) -> Tensor: ...
+        @overload
+        def __call__(self, x1: Any, x2: Tensor, /, *arrays: Any) -> Tensor: ...
+        @overload
+        def __call__(self, x1: Any, x2: Any, /, *arrays: Any) -> Any: ...
+        def __call__(self, x1: Any, x2: Any, /, *arrays: Any) -> Any: ...

@@ -11,7 +11,7 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import functional, init
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule, Module
 from agrad.nn.seeding import Rng
 
 
@@ -73,12 +73,12 @@ class Linear(Module):
         self.in_features, self.out_features = int(in_features), int(out_features)
         place = {"dtype": dtype, "backend": backend, "device": device}
         self.weight = init.parameter(init.kaiming_uniform((self.in_features, self.out_features), rng), **place)
-        self.bias: agrad.Tensor | None = None
+        self.bias: agrad.Tensor | Any = None
         if bias:
             bound = 1 / math.sqrt(self.in_features)
             self.bias = init.parameter(init.uniform((self.out_features,), bound, rng), **place)
 
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> agrad.Tensor:
         """Return ``x @ weight + bias``.
 
         Parameters
@@ -111,7 +111,7 @@ class Linear(Module):
         return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")
 
 
-class Identity(Module):
+class Identity(ArrayModule):
     """The identity: the output is the input, an array of any shape.
 
     Examples
@@ -187,9 +187,9 @@ class Bilinear(Module):
         bound = 1 / math.sqrt(self.in1_features)
         shape = (self.out_features, self.in1_features, self.in2_features)
         self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
-        self.bias = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
+        self.bias: agrad.Tensor | Any = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
 
-    def forward(self, x1: Any, x2: Any, /) -> Any:
+    def forward(self, x1: Any, x2: Any, /) -> agrad.Tensor:
         """Return ``functional.bilinear`` of two arrays.
 
         Parameters
@@ -215,7 +215,7 @@ def _axis(name: str, what: str, shape: tuple[int, ...], dim: int) -> int:
     return dim % len(shape)
 
 
-class Flatten(Module):
+class Flatten(ArrayModule):
     """A row of axes made one, by default all axes but the first.
 
     Parameters
@@ -265,7 +265,7 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Unflatten(Module):
+class Unflatten(ArrayModule):
     """One axis made a row of axes.
 
     Parameters

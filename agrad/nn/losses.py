@@ -4,7 +4,7 @@ from typing import Any
 
 import agrad
 from agrad.nn import functional
-from agrad.nn.function_module import FunctionModule
+from agrad.nn.function_module import ArraysFunctionModule
 from agrad.nn.functional.losses import REDUCTIONS, check_reduction
 
 
@@ -13,7 +13,7 @@ def buffer(weight: Any) -> Any:
     return weight if weight is None or isinstance(weight, agrad.Tensor) else agrad.asarray(weight)
 
 
-class Loss(FunctionModule):
+class Loss(ArraysFunctionModule):
     """Base class of losses, whose one option is the reduction.
 
     Parameters

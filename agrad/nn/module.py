@@ -1,6 +1,6 @@
 """Module: a function with parameters, found among its own attributes."""
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError
@@ -10,7 +10,20 @@ from agrad.nn.parameter import Parameter, marked
 from agrad.nn.parts import Parts, walk
 from agrad.nn.state import State, check_state, on_device_of
 
-__all__ = ["Module", "check_state", "on_device_of"]
+if TYPE_CHECKING:
+    from typing import ParamSpec, Protocol, TypeVar, overload
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+    R_co = TypeVar("R_co", covariant=True)
+
+    class _HasForward(Protocol[P, R_co]):
+        _hooks: Any
+
+        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+__all__ = ["ArrayModule", "Module", "check_state", "on_device_of"]
 
 _FLOATING = ("real floating", "complex floating")
 _DTYPES = [
@@ -79,7 +92,7 @@ class Module(Parts, State, Hooked):
         """
         raise ConfigurationError(f"{type(self).__name__} defines no forward(self, x), so it cannot be called")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: "_HasForward[P, R]", *args: "P.args", **kwargs: "P.kwargs") -> "R":
         return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
 
     # ------------------------------------------------------------------ modes
@@ -325,6 +338,22 @@ class Module(Parts, State, Hooked):
 
     def _repr_html_(self) -> str:
         return represent_html(self)
+
+
+class ArrayModule(Module):
+    """A module of one array, whose result is a Tensor where the array is one.
+
+    The difference from ``Module`` is for type checkers alone.
+    """
+
+    if TYPE_CHECKING:
+        _overloaded: None
+
+        @overload
+        def __call__(self, x: agrad.Tensor, /) -> agrad.Tensor: ...
+        @overload
+        def __call__(self, x: Any, /) -> Any: ...
+        def __call__(self, x: Any, /) -> Any: ...
 
 
 def _cast(names: list[str], tensors: list[agrad.Tensor], dtype: Any) -> list[agrad.Tensor]:

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
 
 
 def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: bool, place: dict[str, Any]) -> None:
@@ -18,7 +19,7 @@ def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: b
     module.bias = init.parameter(np.zeros(shape), **place) if affine and bias else None
 
 
-class LayerNorm(Module):
+class LayerNorm(ArrayModule):
     """The function ``functional.layer_norm`` with a learnt weight and bias.
 
     Parameters
@@ -47,6 +48,9 @@ class LayerNorm(Module):
     >>> layer.weight.grad.round(3)
     Tensor([0.0, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
+
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
 
     def __init__(
         self,
@@ -84,7 +88,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-class RMSNorm(Module):
+class RMSNorm(ArrayModule):
     """The function ``functional.rms_norm`` with a learnt weight.
 
     Parameters
@@ -108,6 +112,8 @@ class RMSNorm(Module):
     >>> layer(np.array([[1.0, 7.0]])).detach().round(3)
     Tensor([[0.2, 1.4]], dtype=float64, backend=numpy, device=cpu)
     """
+
+    weight: agrad.Tensor | Any
 
     def __init__(
         self,
@@ -144,7 +150,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-class GroupNorm(Module):
+class GroupNorm(ArrayModule):
     """The function ``functional.group_norm`` with a learnt weight and bias.
 
     Parameters
@@ -170,6 +176,9 @@ class GroupNorm(Module):
     >>> layer(np.array([[1.0, 3.0, 10.0, 30.0]])).detach().round(3)
     Tensor([[-1.0,  1.0, -1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
     """
+
+    weight: agrad.Tensor | Any
+    bias: agrad.Tensor | Any
 
     def __init__(
         self,

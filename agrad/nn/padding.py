@@ -7,12 +7,12 @@ import numpy as np
 
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import functional
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule
 
 Widths = int | Sequence[int]
 
 
-class _Pad(Module):
+class _Pad(ArrayModule):
     """The function ``functional.pad`` on a number of spatial axes."""
 
     spatial: ClassVar[int]

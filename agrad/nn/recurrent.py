@@ -213,7 +213,7 @@ class RNN(_Recurrent):
         place = {"dtype": dtype, "backend": backend, "device": device}
         self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
 
-    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
         """Return the outputs of all steps, and the last states.
 
         Parameters
@@ -323,7 +323,7 @@ class LSTM(_Recurrent):
 
     def forward(
         self, input: Any, hx: tuple[Any, Any] | None = None, *, lengths: Any = None
-    ) -> tuple[Any, tuple[Any, Any]]:
+    ) -> tuple[agrad.Tensor, tuple[agrad.Tensor, agrad.Tensor]]:
         """Return the outputs of all steps, and the last hidden states and cells.
 
         Parameters
@@ -421,7 +421,7 @@ class GRU(_Recurrent):
         place = {"dtype": dtype, "backend": backend, "device": device}
         self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
 
-    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
         """Return the outputs of all steps, and the last states.
 
         Parameters

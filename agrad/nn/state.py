@@ -48,7 +48,7 @@ class State:
             The integers by name.
         """
 
-    def state_dict(self, prefix: str = "") -> dict[str, np.ndarray]:
+    def state_dict(self, prefix: str = "") -> dict[str, Any]:
         """Return parameters, buffers and host state by name, as NumPy arrays.
 
         Parameters

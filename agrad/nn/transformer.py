@@ -65,7 +65,7 @@ class TransformerEncoder(Module):
 
     def forward(
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
-    ) -> Any:
+    ) -> agrad.Tensor:
         """Return the output of the last layer.
 
         Parameters
@@ -132,7 +132,7 @@ class TransformerDecoder(Module):
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> agrad.Tensor:
         """Return the output of the last layer.
 
         Parameters
@@ -268,7 +268,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> agrad.Tensor:
         """Return the output of the decoder.
 
         Parameters

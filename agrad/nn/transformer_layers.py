@@ -129,7 +129,9 @@ class TransformerEncoderLayer(_Layer):
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, **place)
         self._start(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 2, norm_first, bias, rng, place)
 
-    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(
+        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
+    ) -> agrad.Tensor:
         """Return the output of the layer.
 
         Parameters
@@ -234,7 +236,7 @@ class TransformerDecoderLayer(_Layer):
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> agrad.Tensor:
         """Return the output of the layer.
 
         Parameters

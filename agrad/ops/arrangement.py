@@ -11,7 +11,7 @@ from agrad.engine.tensor import Tensor
 from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import concat, reshape
 from agrad.ops.shared import axis_of, cut, ndim_of, raw_of
@@ -30,7 +30,7 @@ def repeat_vjp(xp: Any, g: Any, x_meta: Any, *, repeats: int, axis: int) -> Any:
     return xp.sum(xp.reshape(g, (*lead, repeats, *rest)), axis=axis + 1)
 
 
-@public
+@public_of_array
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Repeat each element along an axis.
 
@@ -125,7 +125,7 @@ def tile_batch(xp: Any, x: Any, *, repetitions: tuple[int, ...]) -> Any:
     return _tiled(xp, x, (1, *repetitions))
 
 
-@public
+@public_of_array
 def tile(x: Any, repetitions: Any, /) -> Any:
     """Repeat a whole array along each axis.
 
@@ -174,7 +174,7 @@ def roll_vjp(xp: Any, g: Any, *, shift: tuple[int, ...], axis: tuple[int, ...]) 
     return xp.roll(g, tuple(-n for n in shift), axis=axis)
 
 
-@public
+@public_of_array
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Move the elements along axes, around the end.
 
@@ -284,7 +284,7 @@ def diff_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int) -> Any:
     return xp.concat([-cut(g, axis, 0, 1), inner, cut(g, axis, n - 2, n - 1)], axis=axis)
 
 
-@public
+@public_of_array
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """Return the differences x[i + 1] - x[i] along an axis.
 

@@ -8,7 +8,7 @@ from agrad.backends import backend_of, selected
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.tensor import Tensor
 from agrad.errors import DtypeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import native_dtype, raw_of
 from agrad.ops.transfer import to_device
 from agrad.registry import public
@@ -59,7 +59,7 @@ def astype_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.astype(value, x.dtype, copy=False)
 
 
-@public
+@public_of_array
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """Cast an array to another dtype.
 

@@ -13,7 +13,7 @@ import numpy as np
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
-from agrad.ops.definition import elementwise, primitive
+from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
 from agrad.ops.elementwise import multiply
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
@@ -166,7 +166,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
     return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
@@ -214,7 +214,7 @@ def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian 
     return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
 
 
-@public
+@public_of_array
 def softmax(x: Any, /, *, axis: int = -1) -> Any:
     """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
@@ -263,7 +263,7 @@ def log_softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
     return t - xp.sum(xp.exp(y) * t, axis=axis, keepdims=True)
 
 
-@public
+@public_of_array
 def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     """Return log(softmax(x)) along an axis, without overflow.
 
@@ -376,7 +376,7 @@ def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) ->
 _REDUCTIONS = ("mean", "sum", "none")
 
 
-@public
+@public_of_arrays
 def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
     """Return the cross entropy of softmax(logits) with the labels.
 

@@ -10,6 +10,7 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray, dtype_on, new, read
+from agrad.ops.definition import public_of_array
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape
 from agrad.ops.shared import ndim_of, no_view, raw_of
@@ -403,7 +404,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     return wrap(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
 
 
-@public
+@public_of_array
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Make zeros of the shape, dtype, backend and device of an array.
 
@@ -429,7 +430,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled_like(x, "zeros", (), dtype, device)
 
 
-@public
+@public_of_array
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Make ones of the shape, dtype, backend and device of an array.
 
@@ -455,7 +456,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled_like(x, "ones", (), dtype, device)
 
 
-@public
+@public_of_array
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Make an array like another, with arbitrary values.
 
@@ -481,7 +482,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled_like(x, "empty", (), dtype, device)
 
 
-@public
+@public_of_array
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Make an array like another, filled with one value.
 

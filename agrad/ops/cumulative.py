@@ -3,10 +3,9 @@
 from typing import Any
 
 from agrad.errors import ShapeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import axis_of, cut, ndim_of
 from agrad.ops.statistical import in_dtype
-from agrad.registry import public
 
 
 @primitive(name="cumulative_sum", linear="x", batch="axis")
@@ -21,7 +20,7 @@ def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> 
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
 
-@public
+@public_of_array
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running sums along an axis.
 
@@ -118,7 +117,7 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
     return xp.moveaxis(out, -1, axis)
 
 
-@public
+@public_of_array
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running products along an axis.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.errors import OperandError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.linear_algebra import over_triangle, under_triangle
 from agrad.ops.matrices import (
     added,
@@ -203,7 +203,7 @@ def svdvals_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 

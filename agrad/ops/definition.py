@@ -2,16 +2,39 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, overload
 
 from agrad.engine import notation
-from agrad.engine.notation import Binary, PrimitiveFunction, Unary
+from agrad.engine.notation import PrimitiveFunction
 from agrad.ops.examples import EXAMPLES
 from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
 from agrad.registry import public as publish
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import (
+        Binary,
+        DefinesPrimitive,
+        Primitive,
+        PublicOfArray,
+        PublicOfArrays,
+        PublicOfSequence,
+        Unary,
+    )
 
+P = ParamSpec("P")
+
+public_of_array = cast("PublicOfArray", publish)
+public_of_arrays = cast("PublicOfArrays", publish)
+public_of_sequence = cast("PublicOfSequence", publish)
+
+
+@overload
+def primitive(forward: Callable[Concatenate[Any, Any, P], Any], /) -> "Primitive[P]": ...
+@overload
+def primitive(*, out: None = None, symmetric: bool = False, **how: Any) -> "DefinesPrimitive": ...
+@overload
+def primitive(*, out: str | tuple[str, ...], symmetric: bool = False, **how: Any) -> Any: ...
 def primitive(forward: Callable[..., Any] | None = None, /, *, symmetric: bool = False, **how: Any) -> Any:
     """Make a function one of agrad's own operations; see ``agrad.primitive``.
 
@@ -43,9 +66,9 @@ def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @overload
-def elementwise(name: str, rule: Rule, /, *, public: bool = True, **how: Any) -> Unary: ...
+def elementwise(name: str, rule: Rule, /, *, public: bool = True, **how: Any) -> "Unary": ...
 @overload
-def elementwise(name: str, first: Rule, second: Rule, /, *, public: bool = True, **how: Any) -> Binary: ...
+def elementwise(name: str, first: Rule, second: Rule, /, *, public: bool = True, **how: Any) -> "Binary": ...
 @overload
 def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> PrimitiveFunction: ...
 def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> Any:

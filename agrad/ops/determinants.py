@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
 from agrad.ops.creation import zeros_like
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.elementwise import atan2, from_parts, imag, real, where
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, on_diagonal, rows
 from agrad.ops.shared import raw_of
@@ -148,7 +148,7 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
     return xp.sum(xp.matrix_transpose(adjugate(x)) * t, axis=(-2, -1))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
@@ -245,7 +245,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*slogdet_p(x))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def logdet(x: Any, /) -> Any:
     """Return the logarithm of each determinant.
 
@@ -310,7 +310,7 @@ def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
     return conjugate(xp, out - xp.matmul(xp.matmul(yh, adjoint(xp, gh)), yh))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Return the Moore-Penrose pseudo-inverse.
 
@@ -369,7 +369,7 @@ def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.count_nonzero(limit < S, axis=-1)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     """Return the number of singular values that do not count as 0.
 

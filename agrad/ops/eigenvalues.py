@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.matrices import (
     added,
     adjoint,
@@ -111,7 +111,7 @@ def eigvalsh_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def eigvalsh(x: Any, /) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
@@ -219,7 +219,7 @@ def eig(x: Any, /) -> EighResult:
     return EighResult(*eig_p(x))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def eigvals(x: Any, /) -> Any:
     """Return the eigenvalues of square matrices, in any order.
 

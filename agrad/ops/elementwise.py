@@ -10,9 +10,9 @@ from typing import Any
 
 from agrad.dtypes import is_complex, is_floating
 from agrad.errors import ReadOnlyViewError
-from agrad.ops.definition import elementwise, primitive
+from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
 from agrad.ops.shared import array_arguments
-from agrad.registry import CALLS, namespace, public
+from agrad.registry import CALLS, namespace
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
@@ -176,7 +176,7 @@ def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     return _over_size(xp, t - y * xp.astype(xp.real(xp.conj(y) * t), y.dtype), x)
 
 
-@public
+@public_of_array
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
 
@@ -350,7 +350,7 @@ def mask_unused_part(xp: Any, g: Any, cotangent: Any, part: Any) -> Any:
 CALLS["guard"] = mask_unused
 
 
-@public
+@public_of_arrays
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Return the elements of one array where a condition holds, else of another.
 
@@ -414,7 +414,7 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
     )
 
 
-@public
+@public_of_array
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Limit each element to a range.
 

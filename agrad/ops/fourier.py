@@ -6,6 +6,7 @@ from typing import Any
 
 from agrad.engine.notation import PrimitiveFunction
 from agrad.errors import OperandError, ShapeError
+from agrad.ops.definition import public_of_array
 from agrad.ops.elementwise import conj
 from agrad.ops.fourier_rules import (
     INVERSE_NORM,
@@ -21,7 +22,6 @@ from agrad.ops.fourier_rules import (
 )
 from agrad.ops.indexing import getitem, scatter_add
 from agrad.ops.shared import ndim_of
-from agrad.registry import public
 from agrad.shapes import normalize_axis
 
 
@@ -109,7 +109,7 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
     return chosen, sizes
 
 
-@public("fft")
+@public_of_array("fft")
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the discrete Fourier transform along an axis.
 
@@ -147,7 +147,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _one_axis(fft_p, x, n, axis, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the inverse discrete Fourier transform along an axis.
 
@@ -185,7 +185,7 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _one_axis(ifft_p, x, n, axis, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the discrete Fourier transform of real values along an axis.
 
@@ -223,7 +223,7 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _one_axis(rfft_p, x, n, axis, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the inverse of ``rfft``.
 
@@ -260,7 +260,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _from_half(x, n, axis, norm, "fft.irfft")
 
 
-@public("fft")
+@public_of_array("fft")
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the discrete Fourier transform of a Hermitian array.
 
@@ -297,7 +297,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _from_half(conj(x), n, axis, INVERSE_NORM[_norm(norm, "fft.hfft")], "fft.hfft")
 
 
-@public("fft")
+@public_of_array("fft")
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Return the inverse of ``hfft``.
 
@@ -333,7 +333,7 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return conj(_one_axis(rfft_p, x, n, axis, inverse, "fft.ihfft"))
 
 
-@public("fft")
+@public_of_array("fft")
 def fftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
@@ -375,7 +375,7 @@ def fftn(
     return _several_axes(fftn_p, x, s, axes, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def ifftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
@@ -417,7 +417,7 @@ def ifftn(
     return _several_axes(ifftn_p, x, s, axes, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def rfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
@@ -459,7 +459,7 @@ def rfftn(
     return _several_axes(rfftn_p, x, s, axes, norm)
 
 
-@public("fft")
+@public_of_array("fft")
 def irfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:

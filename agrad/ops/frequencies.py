@@ -9,12 +9,13 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.ops.arrangement import roll
 from agrad.ops.conversion import place_of, read
+from agrad.ops.definition import public_of_array
 from agrad.ops.fourier import length_of
 from agrad.ops.shared import axes_of
 from agrad.registry import public
 
 
-@public("fft")
+@public_of_array("fft")
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     """Move the coefficient of frequency 0 to the middle of axes.
 
@@ -44,7 +45,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     return roll(x, tuple([x.shape[axis] // 2 for axis in chosen]), axis=chosen)
 
 
-@public("fft")
+@public_of_array("fft")
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     """Return the inverse of ``fftshift``.
 

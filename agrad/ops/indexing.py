@@ -17,11 +17,11 @@ from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, Operan
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_arrays
 from agrad.ops.elementwise import add, where
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
-from agrad.registry import CALLS, namespace, public
+from agrad.registry import CALLS, namespace
 from agrad.shapes import ARRAY, broadcasts_to, size
 
 Template = tuple[Any, ...]
@@ -216,7 +216,7 @@ def take_batch(
     return getitem_batch(xp, x, (indices,), x_mapped, (True,), batch_size, index=index)
 
 
-@public
+@public_of_arrays
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Return the elements at indices along an axis.
 
@@ -297,7 +297,7 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
     )
 
 
-@public
+@public_of_arrays
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """Return the elements at indices along an axis, row by row.
 

@@ -11,7 +11,7 @@ from agrad.engine.levels import CAPTURED
 from agrad.engine.observing import OBSERVED
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_arrays
 from agrad.ops.indexing import get_at
 from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.matrices import adjoint, check_matrices, conjugate, identity
@@ -36,7 +36,7 @@ def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
     return xp.squeeze(xp.matmul(xp.expand_dims(x1, axis=-2), g), axis=-2)
 
 
-@public("linalg")
+@public_of_arrays("linalg")
 def outer(x1: Any, x2: Any, /) -> Any:
     """Return the products ``x1[i] * x2[j]``.
 
@@ -114,7 +114,7 @@ def _is_constant(x: Any) -> bool:
 
 
 @public
-@public("linalg")
+@public_of_arrays("linalg")
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product.
 
@@ -243,7 +243,7 @@ def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
     return -xp.linalg.solve(x1, xp.matmul(t, y))
 
 
-@public("linalg")
+@public_of_arrays("linalg")
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``.
 

@@ -6,7 +6,7 @@ from typing import Any
 from agrad.engine.backward import sum_to
 from agrad.engine.batching import shift, with_rank
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array, public_of_sequence
 from agrad.ops.shared import cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
@@ -48,7 +48,7 @@ def reshape_put(xp: Any, x: Any, value: Any) -> Any:
 reshape_p.primitive.by_layout = True
 
 
-@public
+@public_of_array
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """Give the elements, in row-major order, another shape.
 
@@ -103,7 +103,7 @@ def permute_dims_put(xp: Any, value: Any, *, axes: Any) -> Any:
     return xp.permute_dims(value, inverse_permutation(axes))
 
 
-@public
+@public_of_array
 def permute_dims(x: Any, /, axes: Any) -> Any:
     """Reorder the axes: axis i of the result is axis ``axes[i]`` of ``x``.
 
@@ -162,7 +162,7 @@ def matrix_transpose_put(xp: Any, value: Any) -> Any:
     return xp.matrix_transpose(value)
 
 
-@public
+@public_of_array
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Move axes to other places; the others keep their order.
 
@@ -227,7 +227,7 @@ def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.reshape(value, tuple(x.shape))
 
 
-@public
+@public_of_array
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """Repeat an array to a shape.
 
@@ -295,7 +295,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     return tuple(broadcast_to(x, shape) for x in arrays)
 
 
-@public
+@public_of_array
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """Add axes of length one.
 
@@ -332,7 +332,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     return reshape_p(x, shape=tuple(shape))
 
 
-@public
+@public_of_array
 def squeeze(x: Any, /, axis: Any) -> Any:
     """Remove axes of length one.
 
@@ -391,7 +391,7 @@ def concat_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
     return out
 
 
-@public
+@public_of_sequence
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """Join arrays along an axis.
 
@@ -442,7 +442,7 @@ def stack_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
     return [g[(slice(None),) * axis + (i, ...)] for i in range(len(arrays_meta))]
 
 
-@public
+@public_of_sequence
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """Join arrays along a new axis.
 
@@ -492,7 +492,7 @@ def flip_put(xp: Any, value: Any, *, axis: Any) -> Any:
     return xp.flip(value, axis=axis)
 
 
-@public
+@public_of_array
 def flip(x: Any, /, *, axis: Any = None) -> Any:
     """Reverse the elements along axes.
 

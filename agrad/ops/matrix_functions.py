@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.notation import PrimitiveFunction
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.matrices import check_matrices, identity
-from agrad.registry import public
 
 
 def _norm(xp: Any, x: Any) -> Any:
@@ -98,7 +97,7 @@ def matrix_exp_p(xp: Any, x: Any, /) -> Any:
 by_blocks(matrix_exp_p)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def matrix_exp(x: Any, /) -> Any:
     """Return the exponential of each matrix.
 

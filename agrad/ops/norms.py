@@ -11,7 +11,7 @@ from agrad.dtypes import is_complex
 from agrad.errors import OperandError
 from agrad.ops.casting import astype
 from agrad.ops.decompositions import svdvals
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import not_equal, real, sign
 from agrad.ops.lengths import inverse_length
@@ -21,7 +21,6 @@ from agrad.ops.shared import axes_of, keep, ndim_of
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import min as min_
 from agrad.ops.statistical import sum as sum_
-from agrad.registry import public
 
 
 @primitive(name="linalg.vector_norm", batch="axis")
@@ -68,7 +67,7 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: tuple[int, ...], k
     return xp.sum(xp.real(change) if is_complex(change.dtype) else change, axis=axis, keepdims=keepdims)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Return the norm of vectors over axes.
 
@@ -117,7 +116,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     return vector_norm_p(x, axis=axes, keepdims=keepdims, ord=ord)
 
 
-@public("linalg")
+@public_of_array("linalg")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of each matrix.
 

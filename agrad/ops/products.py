@@ -6,7 +6,7 @@ from typing import Any
 from agrad.engine.batching import shift
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array, public_of_arrays
 from agrad.ops.linear_algebra import inv, matmul
 from agrad.ops.matrices import check_matrices, conjugate, diagonal_index, on_diagonal
 from agrad.ops.shared import ndim_of
@@ -35,7 +35,7 @@ def diagonal_put(xp: Any, x: Any, value: Any, *, offset: int) -> Any:
     return xp.reshape(xp.setitem(flat, value, index=diagonal_index(value.shape[-1], m, n, offset)), (*batch, m, n))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Return the elements ``x[..., i, i + offset]``.
 
@@ -69,7 +69,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return diagonal_p(x, offset=as_int(offset))
 
 
-@public("linalg")
+@public_of_array("linalg")
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Return the sum of a diagonal of each matrix.
 
@@ -130,7 +130,7 @@ def cross_x2(g: Any, x1: Any, *, axis: int) -> Any:
     return cross(g, x1, axis=axis)
 
 
-@public("linalg")
+@public_of_arrays("linalg")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross product of vectors of length 3.
 
@@ -185,7 +185,7 @@ def vecdot_x2(xp: Any, g: Any, x1: Any, *, axis: int) -> Any:
 
 
 @public
-@public("linalg")
+@public_of_arrays("linalg")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the sum of ``conj(x1) * x2`` along an axis.
 
@@ -271,7 +271,7 @@ def tensordot_batch(
 
 
 @public
-@public("linalg")
+@public_of_arrays("linalg")
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     """Return the sum of products over pairs of axes.
 
@@ -332,7 +332,7 @@ def _identity(x: Any) -> Any:
     return namespace.reshape(on_diagonal(namespace, ones, *x.shape[-2:]), tuple(x.shape)) if x.shape[-1] else x
 
 
-@public("linalg")
+@public_of_array("linalg")
 def matrix_power(x: Any, n: int, /) -> Any:
     """Return the product of ``n`` factors ``x``, or of ``-n`` inverses.
 

@@ -7,7 +7,7 @@ from agrad.engine.batching import spread
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array, public_of_arrays
 from agrad.ops.indexing import take
 from agrad.ops.shared import array_arguments, axes_of, ndim_of
 from agrad.registry import public
@@ -92,7 +92,7 @@ def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return True where all elements over axes are true.
 
@@ -128,7 +128,7 @@ def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return True where any element over axes is true.
 
@@ -164,7 +164,7 @@ def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Count the elements over axes that are not zero.
 
@@ -247,7 +247,7 @@ def searchsorted_batch(
     return xp.stack(found, axis=0) if found else xp.astype(spread(xp, x2, x2_mapped, batch_size), xp.int64)
 
 
-@public
+@public_of_arrays
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     """Return the places that keep a sorted array sorted.
 

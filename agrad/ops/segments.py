@@ -10,12 +10,12 @@ from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype, iinfo
 from agrad.ops.creation import full_like, ones_like, zeros_like
 from agrad.ops.cumulative import cumulative_sum
+from agrad.ops.definition import public_of_arrays
 from agrad.ops.elementwise import isfinite, isnan, maximum, where
 from agrad.ops.indexing import index_array, scatter_add, take, take_along_axis
 from agrad.ops.manipulation import concat, reshape
 from agrad.ops.shared import ndim_of, raw_of
 from agrad.ops.sorting import argsort
-from agrad.registry import public
 from agrad.shapes import ARRAY, size
 
 
@@ -49,7 +49,7 @@ def _sizes(ids: Any, count: int, ndim: int) -> tuple[Any, Any]:
     return reshape(sizes, (count, *(1,) * (ndim - 1))), ends
 
 
-@public
+@public_of_arrays
 def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the sums of the elements that have the same id.
 
@@ -91,7 +91,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     return _summed(values, ids, count)
 
 
-@public
+@public_of_arrays
 def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the products of the elements that have the same id.
 
@@ -152,7 +152,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     return where(sizes > 0, products, ones_like(products))
 
 
-@public
+@public_of_arrays
 def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the greatest of the elements that have the same id.
 
@@ -196,7 +196,7 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     return _extreme("segment_max", values, ids, num_segments, True)
 
 
-@public
+@public_of_arrays
 def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the least of the elements that have the same id.
 

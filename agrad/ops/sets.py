@@ -7,7 +7,7 @@ at their first place, and the first of equal elements gets the cotangent.
 from typing import Any, NamedTuple
 
 from agrad.engine.tensor import Tensor, settle
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array, public_of_arrays
 from agrad.ops.indexing import take
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments
@@ -147,7 +147,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(*unique_inverse_p(x)) if found is None else UniqueInverse(found.values, found.inverse_indices)
 
 
-@public
+@public_of_array
 def unique_values(x: Any, /) -> Any:
     """Return the distinct elements.
 
@@ -194,7 +194,7 @@ def isin_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batc
     return xp.logical_not(found) if invert else found
 
 
-@public
+@public_of_arrays
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Return True where an element is equal to one of another array.
 

@@ -6,7 +6,7 @@ from agrad.dtypes import is_complex
 from agrad.errors import ConfigurationError, OperandError
 from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_arrays
 from agrad.ops.determinants import pinv
 from agrad.ops.elementwise import conj, real
 from agrad.ops.linear_algebra import matmul, on_columns, tril, triu, under_triangle
@@ -28,7 +28,7 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-@public("linalg")
+@public_of_arrays("linalg")
 def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
     """Return the solution x of ``a @ x = b`` with triangular matrices.
 
@@ -91,7 +91,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     return on_columns(solved, b, t.shape[-1], "solve_triangular")
 
 
-@public("linalg")
+@public_of_arrays("linalg")
 def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
 

@@ -4,7 +4,7 @@ from operator import index as as_int
 from typing import Any
 
 from agrad.errors import OperandError
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.indexing import along_axis, take_along_axis
 from agrad.ops.shared import axis_of
 from agrad.registry import public
@@ -16,7 +16,7 @@ def argsort_p(xp: Any, x: Any, /, *, axis: int, descending: bool, stable: bool) 
     return xp.argsort(x, axis=axis, descending=descending, stable=stable)
 
 
-@public
+@public_of_array
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the indices that sort an array along an axis.
 
@@ -70,7 +70,7 @@ def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
     return xp.getitem(t, *order, index=(ARRAY,) * len(shape))
 
 
-@public
+@public_of_array
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the elements in order along an axis.
 

@@ -4,11 +4,10 @@ from typing import Any
 
 from agrad.dtypes import as_dtype, is_complex
 from agrad.ops.casting import astype
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
 from agrad.ops.shared import axes_of, keep
-from agrad.registry import public
 from agrad.shapes import size
 
 
@@ -44,7 +43,7 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
     return _spread(xp, g, x_meta.shape, axis)
 
 
-@public
+@public_of_array
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over axes.
 
@@ -93,7 +92,7 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
     return _spread(xp, g / (_count(x_meta.shape, axis) or 1), x_meta.shape, axis)
 
 
-@public
+@public_of_array
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the arithmetic mean over axes.
 
@@ -171,7 +170,7 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(t * _others(xp, x, axis), axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product over axes.
 
@@ -239,7 +238,7 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
     return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the greatest element over axes.
 
@@ -274,7 +273,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return max_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@public
+@public_of_array
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the least element over axes.
 
@@ -355,7 +354,7 @@ def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: 
     return xp.sum(change, axis=axis, keepdims=keepdims) * _of_deviation(x, axis, correction)
 
 
-@public
+@public_of_array
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the variance over axes.
 
@@ -392,7 +391,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return var_p(x, axis=axes_of(axis, x), correction=correction, keepdims=keepdims)
 
 
-@public
+@public_of_array
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation over axes, the square root of ``var``.
 

@@ -7,9 +7,8 @@ import array_api_compat
 from agrad.backends import backend_of, load
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
-from agrad.ops.definition import primitive
+from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import ndim_of, raw_of
-from agrad.registry import public
 
 
 @primitive(linear="x", batch="leading", may_alias=True)
@@ -27,7 +26,7 @@ def transfer_vjp(g: Any, *, target: tuple[str, Any], source: tuple[str, Any]) ->
     return transfer(g, target=source, source=target)
 
 
-@public
+@public_of_array
 def to(x: Any, where: Any, /) -> Any:
     """Move an array to another backend or device.
 
@@ -71,7 +70,7 @@ def to(x: Any, where: Any, /) -> Any:
     return transfer(x, target=(target.name, target.default_device()), source=(here.name, here.device_of(raw)))
 
 
-@public
+@public_of_array
 def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     """Move an array to another device of its backend.
 

@@ -1,7 +1,7 @@
 """Adam and what is made of it."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import agrad
 from agrad.ops.updates import adam_given, adam_update_p, correction, descent
@@ -58,6 +58,9 @@ class Adam(Optimizer):
     floats: ClassVar = {"eps": None, "weight_decay": None}
     flags = ("amsgrad", "maximize")
     decoupled = False
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        eps = weight_decay = betas = amsgrad = maximize = cast(Any, None)
 
     def __init__(
         self,
@@ -211,6 +214,9 @@ class Adamax(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
 
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        eps = weight_decay = betas = maximize = cast(Any, None)
+
     def __init__(
         self,
         params: Params,
@@ -298,6 +304,9 @@ class NAdam(Optimizer):
     floats: ClassVar = {"eps": None, "weight_decay": None, "momentum_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
 
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        eps = weight_decay = momentum_decay = betas = decoupled_weight_decay = maximize = cast(Any, None)
+
     def __init__(
         self,
         params: Params,
@@ -378,6 +387,9 @@ class RAdam(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        eps = weight_decay = betas = decoupled_weight_decay = maximize = cast(Any, None)
 
     def __init__(
         self,

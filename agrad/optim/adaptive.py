@@ -1,7 +1,7 @@
 """Optimizers that divide by a size of past gradients, or step by a sign."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -60,6 +60,9 @@ class RMSprop(Optimizer):
 
     floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
     flags = ("centered", "maximize")
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        alpha = eps = weight_decay = momentum = centered = maximize = cast(Any, None)
 
     def __init__(
         self,
@@ -145,6 +148,9 @@ class Adagrad(Optimizer):
     slots = ("total",)
     floats: ClassVar = {"lr_decay": None, "weight_decay": None, "initial_accumulator_value": None, "eps": None}
 
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        lr_decay = weight_decay = initial_accumulator_value = eps = maximize = cast(Any, None)
+
     def __init__(
         self,
         params: Params,
@@ -215,6 +221,9 @@ class Adadelta(Optimizer):
 
     slots = ("square", "steps")
     floats: ClassVar = {"rho": None, "eps": None, "weight_decay": None}
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        rho = eps = weight_decay = maximize = cast(Any, None)
 
     def __init__(
         self,
@@ -289,6 +298,9 @@ class Lion(Optimizer):
     slots = ("m",)
     pairs: ClassVar = {"betas": 1}
 
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        weight_decay = betas = maximize = cast(Any, None)
+
     def __init__(
         self,
         params: Params,
@@ -354,6 +366,9 @@ class Rprop(Optimizer):
     slots = ("last", "size")
     floats: ClassVar = {}
     pairs: ClassVar = {"etas": None, "step_sizes": None}
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        etas = step_sizes = maximize = cast(Any, None)
 
     def __init__(
         self,

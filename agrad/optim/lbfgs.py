@@ -1,7 +1,7 @@
 """L-BFGS, whose steps call the loss several times."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -88,6 +88,9 @@ class LBFGS(Optimizer):
 
     floats: ClassVar = {"tolerance_grad": None, "tolerance_change": None}
     flags = ()
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        tolerance_grad = tolerance_change = cast(Any, None)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,8 @@ Rate = float | Callable[[int], float]
 
 A schedule is a function from the number of steps taken so far to the rate of the next one.
 """
+
+Loss = TypeVar("Loss")
 
 Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[Mapping[str, Any]]
 """Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
@@ -376,6 +378,10 @@ class Optimizer:
             elif tensor.grad is not None:
                 tensor.grad = agrad.zeros_like(tensor.grad.detach())
 
+    @overload
+    def step(self, closure: None = None, *, where: Any = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss], *, where: Any = None) -> Loss: ...
     def step(self, closure: Callable[[], Any] | None = None, *, where: Any = None) -> Any:
         """Change each parameter that has a gradient by it.
 

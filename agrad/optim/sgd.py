@@ -1,7 +1,7 @@
 """Stochastic gradient descent."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import agrad
 from agrad.engine.scalars import host_call
@@ -58,6 +58,9 @@ class SGD(Optimizer):
 
     floats: ClassVar = {"momentum": None, "dampening": None, "weight_decay": None}
     flags = ("nesterov", "maximize")
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        momentum = dampening = weight_decay = nesterov = maximize = cast(Any, None)
 
     def __init__(
         self,
@@ -150,6 +153,9 @@ class ASGD(Optimizer):
 
     slots = ("mean",)
     floats: ClassVar = {"lambd": None, "alpha": None, "t0": None, "weight_decay": None}
+
+    if TYPE_CHECKING:  # the options, set by ``Optimizer``
+        lambd = alpha = t0 = weight_decay = maximize = cast(Any, None)
 
     def __init__(
         self,

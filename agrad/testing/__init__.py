@@ -12,3 +12,5 @@ from agrad.errors import KinkError as KinkError
 from agrad.testing.grads import check_grads as check_grads
 from agrad.testing.primitives import PrimitiveTest as PrimitiveTest
 from agrad.testing.primitives import Sample as Sample
+
+__all__ = ["DerivativeError", "KinkError", "PrimitiveTest", "Sample", "check_grads", "compare_backends"]

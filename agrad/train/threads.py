@@ -12,6 +12,8 @@ from typing import Any, Self
 from agrad.backends.threads import cores
 from agrad.errors import ConfigurationError
 
+__all__ = ["Choice"]
+
 FEWEST, LEAST, LONGEST = 4, 0.02, 0.2
 """Steps and seconds that a number of threads is tried for at least, and seconds after which no more steps are taken.
 

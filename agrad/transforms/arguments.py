@@ -21,7 +21,8 @@ from agrad.engine.views import owned
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
-ArgNums = int | str | Sequence[int | str]
+ArgNum = int | str
+ArgNums = ArgNum | Sequence[ArgNum]
 """Positions or names of the differentiated arguments, one or several."""
 
 

@@ -8,7 +8,7 @@ higher derivatives keep as little.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, newest_level, record_call, recorded_part
@@ -24,14 +24,22 @@ from agrad.registry import CALLS
 from agrad.transforms.arguments import with_constants
 from agrad.transforms.trees import flatten_all, unflatten
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
+
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+Same = TypeVar("Same", bound="Overloaded")
 _Path = tuple[int, int]
 """The number of a result of a function, and of a tape among those that record it."""
 
 
-def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
+@overload
+def checkpoint(f: Same) -> Same: ...
+@overload
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]: ...
+def checkpoint(f: Function) -> Function:
     """Return ``f`` as a function that keeps only its arguments and results.
 
     The backward pass computes the rest again.

@@ -4,7 +4,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -73,12 +73,20 @@ class _Custom:
     rules: type[Any]
     """The class of the rules of one call."""
 
+    @overload
+    def __new__(cls, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> Self: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, f: None = None, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap"
+    ) -> Callable[[Function], Self]: ...
     def __new__(cls, f: Function | None = None, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> Any:
         if f is None:
             return functools.partial(cls, nondiff_argnums=nondiff_argnums, batch=batch)
         return super().__new__(cls)
 
-    def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
+    def __init__(
+        self, f: Function | None = None, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap"
+    ) -> None:
         if not callable(f):
             raise OperandError(f"{self.kind} takes a function, not {type(f).__name__}")
         if batch not in BATCH:

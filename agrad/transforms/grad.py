@@ -6,7 +6,7 @@ Each call opens a level of its own, and transforms nest in any order.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.explain import called
@@ -17,6 +17,7 @@ from agrad.engine.tensor import settle
 from agrad.engine.views import copied
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import (
+    ArgNum,
     ArgNums,
     Chosen,
     Inputs,
@@ -32,9 +33,13 @@ from agrad.transforms.arguments import (
 )
 from agrad.transforms.trees import flatten, unflatten
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
+
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 class Recording:
@@ -101,9 +106,53 @@ class Recording:
         return pullback
 
 
+@overload
 def value_and_grad(
-    f: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
-) -> Callable[P, tuple[R, Any]]:
+    f: "Overloaded", argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: ArgNum = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    strict: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: Sequence[ArgNum],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    strict: bool = False,
+) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[R, A]],
+    argnums: ArgNum = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    strict: bool = False,
+) -> Callable[P, tuple[tuple[R, A], Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[R, A]],
+    argnums: Sequence[ArgNum],
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    strict: bool = False,
+) -> Callable[P, tuple[tuple[R, A], tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Callable[P, tuple[Any, Any]]: ...
+def value_and_grad(
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function:
     """Return the function that computes ``f`` and its gradient in one pass.
 
     It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
@@ -197,9 +246,53 @@ def differentiated(
     return gradient
 
 
+@overload
+def grad(
+    f: "Overloaded", argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: ArgNum = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    strict: bool = False,
+) -> Callable[P, Any]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: Sequence[ArgNum],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    strict: bool = False,
+) -> Callable[P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    f: Callable[P, tuple[Any, A]],
+    argnums: ArgNum = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    strict: bool = False,
+) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def grad(
+    f: Callable[P, tuple[Any, A]],
+    argnums: Sequence[ArgNum],
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    strict: bool = False,
+) -> Callable[P, tuple[tuple[Any, ...], A]]: ...
+@overload
 def grad(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def grad(
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function:
     """Return the function that computes the gradient of ``f``.
 
     It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
@@ -268,6 +361,18 @@ def grad(
     return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, strict=strict)
 
 
+@overload
+def vjp(f: "Overloaded", *primals: Any, has_aux: bool = False) -> Any: ...
+@overload
+def vjp(
+    f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its pullback.
 
@@ -325,6 +430,18 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
         raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
 
 
+@overload
+def jvp(f: "Overloaded", primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
+@overload
+def jvp(
+    f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 

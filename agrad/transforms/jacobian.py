@@ -9,7 +9,7 @@ outputs, with a container like the inputs at each leaf, of arrays of shape
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import dtype_name, is_complex, is_floating
@@ -35,6 +35,9 @@ from agrad.transforms.arguments import (
 from agrad.transforms.grad import P, Recording
 from agrad.transforms.linear import pushforward_of
 from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
 
 Function = Callable[..., Any]
 
@@ -268,13 +271,23 @@ def _jacobian(
     return matrix
 
 
+@overload
+def jacrev(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
+@overload
 def jacrev(
     f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacrev(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
     """Return the function that computes the Jacobian of ``f`` in reverse mode.
 
     It carries as many cotangents back as the outputs have elements. Raw arrays give raw arrays of their library,
@@ -323,13 +336,23 @@ def jacrev(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacrev")
 
 
+@overload
+def jacfwd(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
+@overload
 def jacfwd(
     f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacfwd(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
     """Return the function that computes the Jacobian of ``f`` in forward mode.
 
     It carries as many tangents forward as the arguments have elements. ``f`` is called once for each chunk of them.
@@ -378,13 +401,23 @@ def jacfwd(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacfwd")
 
 
+@overload
+def jacobian(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
+@overload
 def jacobian(
     f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacobian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
     """Return the function that computes the Jacobian of ``f`` in the cheaper mode.
 
     ``f`` is called once, on a tape. Where its arguments have fewer elements than its outputs, tangents are carried
@@ -439,13 +472,23 @@ def jacobian(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "Jacobian")
 
 
+@overload
+def hessian(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
+@overload
 def hessian(
     f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def hessian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
     """Return the function that computes the second derivatives of ``f``.
 
     It is ``jacfwd(jacrev(f))``. Containers, Tensors and raw arrays are taken and given as by ``grad``. For many

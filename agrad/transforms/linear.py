@@ -8,7 +8,7 @@ on its tape are.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -22,12 +22,27 @@ from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, with_constants, zeros
-from agrad.transforms.grad import P, Recording, check_tuples, differentiated, grad, jvp, vjp
+from agrad.transforms.grad import A, P, R, Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
 
 Function = Callable[..., Any]
 
 
+@overload
+def hvp(f: "Overloaded", primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
+@overload
+def hvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> tuple[Any, ...]: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[Any, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+) -> tuple[tuple[Any, ...], A]: ...
+@overload
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return the Hessian of ``f`` times ``tangents``, without the matrix.
 
@@ -129,9 +144,15 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
     return pull(hvp(loss, (value,), (along,))[0])
 
 
+@overload
+def elementwise_grad(
+    f: "Overloaded", argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Function: ...
+@overload
 def elementwise_grad(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """Return the function that computes the derivative of ``f`` element by element.
 
     Parameters
@@ -195,6 +216,16 @@ def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
 # ---------------------------------------------------------------- linear maps
 
 
+@overload
+def linearize(f: "Overloaded", *primals: Any, has_aux: bool = False) -> Any: ...
+@overload
+def linearize(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative at the primals as a function.
 

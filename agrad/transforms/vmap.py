@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import optree
 
@@ -20,20 +20,32 @@ from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import Overloaded
+
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+Same = TypeVar("Same", bound="Overloaded")
 Axes = Any
 """An axis, None, or a container of these that is a prefix of the container of leaves."""
 
 
+@overload
+def vmap(
+    f: Same, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+) -> Same: ...
+@overload
 def vmap(
     f: Callable[P, R],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     axis_size: int | None = None,
     chunk_size: int | None = None,
-) -> Callable[P, R]:
+) -> Callable[P, R]: ...
+def vmap(
+    f: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+) -> Function:
     """Return the function that calls ``f`` for every member of a batch.
 
     Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value has one member's shape and no single

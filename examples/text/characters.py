@@ -107,7 +107,7 @@ def drawn(rng: np.random.Generator, logits: Any) -> int:
     return int(rng.choice(len(chances), p=chances / chances.sum()))
 
 
-def run(main: Callable[..., Any], about: str) -> None:
+def run(main: Callable[..., Any], about: str | None) -> None:
     """Run an example from the command line."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy", help="the array library, numpy by default")

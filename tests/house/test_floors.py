@@ -61,6 +61,7 @@ EXCEPTIONS = {
     ("agrad.optim", "agrad.ops.updates"),
     ("agrad.optim", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.scalars"),
+    ("agrad.nn", "agrad.engine.typed"),
     ("agrad.nn", "agrad.ops.convolution"),
     ("agrad.nn", "agrad.ops.pooling"),
     ("agrad.nn", "agrad.ops.indexing"),
@@ -81,7 +82,7 @@ EXCEPTIONS = {
 """Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
 the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
 array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
-containers, and at the kernels filed."""
+containers, and at the kernels filed. Types are imported for type checkers alone."""
 OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 

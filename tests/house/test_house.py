@@ -18,25 +18,25 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 960,
+    "": 1010,
     "backends": 3630,
     "control": 1570,
     "cli": 1900,
     "data": 2450,
-    "engine": 3590,
+    "engine": 3640,
     "inspecting": 1370,
     "interop": 3290,
     "jit": 5830,
-    "nn": 5400,
-    "ops": 5580,
-    "optim": 2260,
+    "nn": 5540,
+    "ops": 5750,
+    "optim": 2290,
     "random": 480,
     "scipy": 5600,
     "sklearn": 1050,
     "solvers": 1410,
     "testing": 880,
     "train": 1800,
-    "transforms": 1770,
+    "transforms": 1930,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

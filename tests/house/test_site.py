@@ -34,10 +34,7 @@ def listed() -> set[str]:
 
 def names_of(module: Any, path: str) -> Iterator[str]:
     """Yield the full names that a module makes public, with those of modules and namespaces in it."""
-    exceptions = [
-        name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Exception)
-    ]
-    for name in getattr(module, "__all__", exceptions if path == "agrad.errors" else dir(module)):
+    for name in getattr(module, "__all__", dir(module)):
         value = getattr(module, name)
         if name.startswith("_") or f"{path}.{name}" in OWN_SECTION:
             continue

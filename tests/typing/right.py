@@ -41,6 +41,59 @@ assert_type(agrad.jit(loss)(w, x, scale=2.0), Tensor)
 assert_type(agrad.jit(agrad.value_and_grad(loss))(w, x), tuple[Tensor, Any])
 assert_type(agrad.jit(loss).cache_info().hits, int)
 
+raw = np.ones(2)
+assert_type(agrad.sin(w), Tensor)
+assert_type(agrad.sum(w, axis=0), Tensor)
+assert_type(agrad.sum(raw), Any)
+assert_type(agrad.matmul(raw, w), Tensor)
+assert_type(agrad.where(w > 0.0, w, 0.0), Tensor)
+assert_type(agrad.concat([w, w], axis=0), Tensor)
+assert_type(agrad.concat([w, raw]), Any)
+assert_type(agrad.argmax(x, axis=1), Tensor)
+assert_type(agrad.linalg.inv(x), Tensor)
+assert_type(agrad.linalg.solve(np.eye(2), w), Tensor)
+assert_type(agrad.linalg.cholesky(x, upper=True), Tensor)
+assert_type(agrad.linalg.inv(np.eye(2)), Any)
+assert_type(agrad.fft.rfft(w, n=4), Tensor)
+assert_type(agrad.fft.fftfreq(4), Tensor)
+assert_type(agrad.special.erf(w), Tensor)
+assert_type(agrad.special.gamma(w), Tensor)
+assert_type(agrad.special.boxcox(w, 0.5), Tensor)
+assert_type(agrad.special.erf(raw), Any)
+assert_type(w.grad, Tensor | Any)
+assert_type(w.item(), Any)
+
+
+def loss_and_more(w: Tensor, x: Tensor) -> tuple[Tensor, dict[str, int]]:
+    return agrad.sum(x @ w), {"rows": x.shape[0]}
+
+
+Gradients = tuple[Any, ...]
+assert_type(agrad.grad(loss, "w")(w, x), Any)
+assert_type(agrad.grad(loss, argnums=(0, 1))(w, x), Gradients)
+assert_type(agrad.grad(loss_and_more, has_aux=True)(w, x), tuple[Any, dict[str, int]])
+assert_type(agrad.grad(loss_and_more, ["w", "x"], has_aux=True)(w, x), tuple[Gradients, dict[str, int]])
+assert_type(agrad.value_and_grad(loss, (0, 1))(w, x), tuple[Tensor, Gradients])
+assert_type(agrad.value_and_grad(loss_and_more, has_aux=True)(w, x), tuple[tuple[Tensor, dict[str, int]], Any])
+assert_type(agrad.vjp(loss, w, x)[0], Tensor)
+assert_type(agrad.vjp(loss, w, x)[1](1.0), Gradients)
+assert_type(agrad.vjp(loss_and_more, w, x, has_aux=True)[2], dict[str, int])
+assert_type(agrad.jvp(loss, (w, x), (w, x)), tuple[Tensor, Tensor])
+assert_type(agrad.jvp(loss_and_more, (w, x), (w, x), has_aux=True), tuple[Tensor, Tensor, dict[str, int]])
+assert_type(agrad.hvp(loss, (w, x), (w, x)), Gradients)
+assert_type(agrad.hvp(loss_and_more, (w, x), (w, x), has_aux=True), tuple[Gradients, dict[str, int]])
+assert_type(agrad.linearize(loss, w, x)[1](w, x), Tensor)
+assert_type(agrad.linearize(loss_and_more, w, x, has_aux=True)[2], dict[str, int])
+
+# functions for Tensors and raw arrays stay that under transforms
+assert_type(agrad.grad(agrad.sum)(raw), Any)
+assert_type(agrad.value_and_grad(nn.MSELoss())(raw, raw), Any)
+assert_type(agrad.vmap(agrad.linalg.det)(x), Tensor)
+assert_type(agrad.vmap(agrad.linalg.det)(np.ones((3, 2, 2))), Any)
+assert_type(agrad.jit(agrad.tanh)(raw), Any)
+assert_type(agrad.jacobian(agrad.tanh)(raw), Any)
+assert_type(agrad.vjp(agrad.tanh, raw), Any)
+
 
 @agrad.jit(static_argnames="power")
 def powers(x: Tensor, power: int) -> Tensor:
@@ -55,6 +108,58 @@ def double(x: Tensor) -> Tensor:
 assert_type(powers(w, power=2), Tensor)
 assert_type(double(w), Tensor)
 print(powers.lower(w, power=2))
+
+
+@agrad.primitive
+def cube(xp: Any, x: Any, /, *, scale: float = 1.0) -> Any:
+    return scale * x**3
+
+
+@cube.vjp
+def cube_vjp(xp: Any, g: Any, x: Any, *, scale: float) -> Any:
+    return 3 * scale * g * x**2
+
+
+@agrad.custom_vjp
+def straight(x: Tensor) -> Tensor:
+    return x
+
+
+@agrad.custom_vjp(nondiff_argnums=1)
+def power_of(x: Tensor, n: int) -> Tensor:
+    return x**n
+
+
+assert_type(cube(w, scale=2.0), Tensor)
+assert_type(cube(raw), Any)
+straight.defvjp(lambda x: (x, None), lambda residuals, g: (g,))
+power_of.defvjp(lambda x, n: (x**n, x), lambda n, x, g: (n * x ** (n - 1) * g,))
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.hidden = nn.Linear(2, 3)
+        self.drop = nn.Dropout(0.1)
+        self.out = nn.Linear(3, 1)
+
+    def forward(self, x: Tensor, *, scale: float = 1.0) -> Tensor:
+        return self.out(self.drop(nn.functional.relu(self.hidden(x)))) * scale
+
+
+assert_type(Net()(x, scale=2.0), Tensor)
+assert_type(agrad.jit(Net())(x), Tensor)
+assert_type(nn.Linear(2, 3)(raw), Tensor)
+assert_type(nn.ReLU()(w), Tensor)
+assert_type(nn.ReLU()(raw), Any)
+assert_type(nn.LayerNorm(2)(w), Tensor)
+assert_type(nn.LayerNorm(2).weight, Tensor | Any)
+assert_type(nn.MSELoss()(w, raw), Tensor)
+assert_type(nn.MSELoss()(raw, w), Tensor)
+assert_type(nn.GRUCell(2, 3)(w), Tensor)
+assert_type(nn.LSTM(2, 3)(x), tuple[Tensor, tuple[Tensor, Tensor]])
+assert_type(nn.MultiheadAttention(4, 2)(x, x, x), tuple[Tensor, Any])
+assert_type(optim.SGD(Net().parameters(), lr=0.1, momentum=0.9).momentum, Any)
+assert_type(optim.Adam(Net().parameters()).step(lambda: loss(w, x)), Tensor)
 
 model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
 optimizer = optim.Adam(model.parameters(), lr=1e-3)

@@ -4,22 +4,32 @@ import ast
 import inspect
 from types import ModuleType
 
+import pytest
+
+import agrad
 from agrad.engine import protocols
 from agrad.engine.tensor import Tensor
+from agrad.interop import scipy
 from agrad.ops.operators import ARITHMETIC, COMPARISONS
+from agrad.ops.sections import fft, linalg, special
+from agrad.optim import optimizer
 
 
 def declared(module: ModuleType) -> set[str]:
     """Return the names that a module's classes declare for type checkers only."""
+    return declared_in(ast.parse(inspect.getsource(module)))
+
+
+def declared_in(tree: ast.AST) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for member in node.body:
                 if isinstance(member, ast.FunctionDef):
                     names.add(member.name)
                 elif isinstance(member, ast.Assign):
                     names.update(ast.unparse(target) for target in member.targets)
-    return names - {"_binary", "_unary", "_method"}
+    return names - {"_binary", "_unary", "_method", "_word"}
 
 
 def test_members_installed_at_run_time_are_declared() -> None:
@@ -36,3 +46,26 @@ def test_members_installed_at_run_time_are_declared() -> None:
 def test_declared_methods_have_the_parameters_of_run_time() -> None:
     assert list(inspect.signature(Tensor.to).parameters)[1:] == ["where"]
     assert list(inspect.signature(Tensor.to_device).parameters)[1:] == ["device", "stream"]
+
+
+@pytest.mark.parametrize("module", [linalg, fft, special])
+def test_sections_declared_are_those_of_run_time(module: ModuleType) -> None:
+    section = getattr(agrad, module.__name__.rpartition(".")[2])
+    lazy = {*scipy.WORDS, *scipy._OTHER_NAMES} if module is special else set()
+    assert declared(module) == lazy
+    names = {name for name, value in vars(module).items() if inspect.isfunction(value) and name != "overload"}
+    assert names == set(vars(section))
+    assert all(getattr(module, name) is getattr(section, name) for name in names)
+
+
+def optimizers(base: type[optimizer.Optimizer]) -> list[type[optimizer.Optimizer]]:
+    return [base, *(below for kind in base.__subclasses__() for below in optimizers(kind))]
+
+
+def test_options_of_optimizers_are_declared() -> None:
+    found = [kind for kind in optimizers(optimizer.Optimizer)[1:] if kind.__module__.startswith("agrad.")]
+    assert len(found) > 10
+    for kind in found:
+        source = inspect.cleandoc("\n" + inspect.getsource(kind))
+        inherited = {name for base in kind.__mro__[1:] for name in vars(base)} if kind.__base__ in found else set()
+        assert declared_in(ast.parse(source)) == {*kind.floats, *kind.pairs, *kind.flags} - inherited, kind

@@ -14,6 +14,26 @@ step = agrad.jit(loss)
 model = nn.Linear(2, 1)
 optimizer = optim.SGD(model.parameters(), lr=0.1)
 
+
+def loss_and_more(w: Tensor, x: Tensor) -> tuple[Tensor, dict[str, int]]:
+    return loss(w, x), {"rows": x.shape[0]}
+
+
+class Net(nn.Module):
+    def forward(self, x: Tensor, *, scale: float = 1.0) -> Tensor:
+        return x * scale
+
+
+@agrad.primitive
+def cube(xp, x, /, *, scale=1.0):  # type: ignore[no-untyped-def]
+    return scale * x**3
+
+
+@agrad.custom_vjp
+def straight(x: Tensor) -> Tensor:
+    return x
+
+
 agrad.grad(loss)(w)  # wrong
 agrad.grad(loss)(w, x, x)  # wrong
 agrad.grad(loss)(w, x, scales=2.0)  # wrong
@@ -57,3 +77,53 @@ optim.SGD(model.parameters(), learning_rate=0.1)  # wrong
 optim.Adams(model.parameters())  # wrong
 optimizer.zero_grads()  # wrong
 model.parameter()  # wrong
+model()  # wrong
+model(x, x)  # wrong
+model(x).backwards()  # wrong
+nn.ReLU()(x, x)  # wrong
+nn.ReLU()(x).backwards()  # wrong
+nn.MSELoss()(w)  # wrong
+nn.MSELoss()(w, x).backwards()  # wrong
+nn.MSELoss(reduce="sum")  # wrong
+nn.GRUCell(2, 3)(x, state=x)  # wrong
+nn.LSTM(2, 3)(x).backward()  # wrong
+nn.Conv2d(1, 2)  # wrong
+Net()(x, scales=2.0)  # wrong
+Net()(2.0)  # wrong
+Net()(x).backwards()  # wrong
+agrad.jit(Net())(x, x)  # wrong
+optim.Adam()  # wrong
+optim.Adam(model.parameters(), lr="0.1")  # wrong
+print(optimizer.moment)  # wrong
+optimizer.step().item()  # wrong
+print(optimizer.zero_grad(to_none=True))  # wrong
+agrad.linalg.inverse(x)  # wrong
+agrad.linalg.solve(x)  # wrong
+agrad.linalg.cholesky(x, lower=True)  # wrong
+agrad.linalg.det(x).backwards()  # wrong
+agrad.fft.fft(x, axes=0)  # wrong
+agrad.fft.rffts(x)  # wrong
+agrad.special.erff(x)  # wrong
+agrad.special.gamma(x, x)  # wrong
+agrad.special.erf(x).backwards()  # wrong
+agrad.mean(x).backwards()  # wrong
+agrad.sinus(x)  # wrong
+x.sum(axis=0).backwards()  # wrong
+nn.functional.relu(x).backwards()  # wrong
+nn.functional.mse_loss(x)  # wrong
+agrad.concat(x, x)  # wrong
+agrad.reshape(x)  # wrong
+agrad.grad(loss, argnums=0.5)  # wrong
+agrad.grad(loss_and_more, has_aux=True)(w, x)[1].push()  # wrong
+agrad.value_and_grad(loss_and_more, has_aux=True)(w, x)[0].backward()  # wrong
+agrad.value_and_grad(loss, argnums=(0, 1))(w, x)[1].numpy()  # wrong
+agrad.vjp(loss, w, x).backward()  # wrong
+value, pullback, more = agrad.vjp(loss, w, x)  # wrong
+agrad.jvp(loss, (w, x))  # wrong
+value, tangent, more = agrad.jvp(loss, (w, x), (w, x))  # wrong
+agrad.hvp(loss, (w, x), (w, x)).numpy()  # wrong
+agrad.linearize(loss, w, x)[0].backwards()  # wrong
+cube(w, scales=2.0)  # wrong
+cube(w, w)  # wrong
+straight.defvjps(None)  # wrong
+agrad.custom_vjp(straight, batched="loop")  # wrong

@@ -4,9 +4,10 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, real_only
 
 
+@of_array
 def relu(x: Any, /) -> Any:
     """Return the positive part of each element; its derivative at 0 is 0.
 
@@ -31,6 +32,7 @@ def relu(x: Any, /) -> Any:
     return agrad.relu(x)
 
 
+@of_array
 def tanh(x: Any, /) -> Any:
     """Return the hyperbolic tangent of each element.
 
@@ -55,6 +57,7 @@ def tanh(x: Any, /) -> Any:
     return agrad.tanh(x)
 
 
+@of_array
 def sigmoid(x: Any, /) -> Any:
     """Return the logistic function 1 / (1 + exp(-x)) of each element.
 
@@ -274,6 +277,7 @@ def selu(x: Any, /) -> Any:
     return elu(x, _SELU_ALPHA) * _SELU_SCALE
 
 
+@of_array
 def silu(x: Any, /) -> Any:
     """Return each element times its logistic function.
 
@@ -364,6 +368,7 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return agrad.where(linear, x, agrad.logaddexp(agrad.where(linear, 0.0, scaled), 0.0) / beta)
 
 
+@of_array
 def softsign(x: Any, /) -> Any:
     """Return ``x / (1 + abs(x))`` for each element.
 
@@ -388,6 +393,7 @@ def softsign(x: Any, /) -> Any:
     return x / (agrad.abs(x) + 1.0)
 
 
+@of_array
 def tanhshrink(x: Any, /) -> Any:
     """Return ``x - tanh(x)`` for each element.
 
@@ -596,6 +602,7 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     return agrad.where(x <= threshold, value, x)
 
 
+@of_array
 def gelu(x: Any, /, approximate: str = "none") -> Any:
     """Return each element times the standard normal distribution function of it.
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import agrad
 from agrad.errors import ShapeError
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, of_arrays, real_only
 
 
+@of_array
 def softmax(x: Any, /, dim: int = -1) -> Any:
     """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
@@ -33,6 +34,7 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(x, axis=dim)
 
 
+@of_array
 def log_softmax(x: Any, /, dim: int = -1) -> Any:
     """Return log(softmax(x)) along an axis, without overflow.
 
@@ -60,6 +62,7 @@ def log_softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.log_softmax(x, axis=dim)
 
 
+@of_array
 def softmin(x: Any, /, dim: int = -1) -> Any:
     """Return softmax(-x) along an axis.
 
@@ -83,6 +86,7 @@ def softmin(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(-x, axis=dim)
 
 
+@of_array
 def glu(x: Any, /, dim: int = -1) -> Any:
     """Return the first half along an axis times the logistic function of the second.
 
@@ -120,6 +124,7 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     return x[(*head, slice(None, half), ...)] * agrad.sigmoid(x[(*head, slice(half, None), ...)])
 
 
+@of_array
 def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors divided by their norms.
 
@@ -148,6 +153,7 @@ def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> An
     return x / agrad.maximum(agrad.linalg.vector_norm(x, axis=dim, keepdims=True, ord=p), eps)
 
 
+@of_arrays
 @real_only
 def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between vectors.
@@ -180,6 +186,7 @@ def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> A
     return dot / (norms[0] * norms[1])
 
 
+@of_arrays
 def pairwise_distance(x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """Return the norm of ``x1 - x2 + eps`` along the last axis.
 

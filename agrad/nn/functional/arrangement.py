@@ -9,7 +9,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import check_numbers
+from agrad.nn.functional.real import check_numbers, of_array
 from agrad.ops.indexing import scatter_sum
 
 Lengths = int | Sequence[int]
@@ -35,6 +35,7 @@ def _windows(
     return [(..., *places) for places in product(*starts)], counts, pads
 
 
+@of_array
 def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> Any:
     """Return the windows of images as columns.
 
@@ -80,6 +81,7 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     return agrad.reshape(columns, (*shape[:-3], shape[-3] * len(places), math.prod(counts)))
 
 
+@of_array
 def fold(
     x: Any,
     /,
@@ -145,6 +147,7 @@ def _image(name: str, x: Any, factor: Any, what: str) -> tuple[tuple[int, ...], 
     return shape, numbers(name, what, factor, 1, 1)[0]
 
 
+@of_array
 def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     """Return images of r times the height and width, made of r**2 channels for each.
 
@@ -185,6 +188,7 @@ def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     return agrad.reshape(x, (*lead, c // r**2, h * r, w * r))
 
 
+@of_array
 def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     """Return images of 1 / r of the height and width, with r**2 channels for each.
 
@@ -222,6 +226,7 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     return agrad.reshape(x, (*lead, c * r**2, h // r, w // r))
 
 
+@of_array
 def channel_shuffle(x: Any, /, groups: int) -> Any:
     """Return channels in the order that takes one of each group in turn.
 
@@ -260,6 +265,7 @@ def channel_shuffle(x: Any, /, groups: int) -> Any:
     return agrad.reshape(agrad.permute_dims(x, (0, 2, 1, *range(3, len(shape) + 1))), shape)
 
 
+@of_array
 def one_hot(x: Any, /, num_classes: int = -1) -> Any:
     """Return class numbers as rows of zeros with a one at the class.
 

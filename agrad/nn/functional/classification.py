@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import check_reduction
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, real_only
 
 
 def _classes_last(x: Any) -> Any:
@@ -90,6 +90,7 @@ def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
     return agrad.sum(losses)
 
 
+@of_array
 @real_only
 def nll_loss(
     log_probability: Any, labels: Any, /, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
@@ -137,6 +138,7 @@ def nll_loss(
     return _averaged(*_negative_log(log_probability, labels, kept, weight, 0.0), reduction)
 
 
+@of_array
 def cross_entropy(
     logits: Any,
     target: Any,

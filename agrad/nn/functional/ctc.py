@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.losses import check_reduction
-from agrad.nn.functional.real import check_numbers, constant, real_only
+from agrad.nn.functional.real import check_numbers, constant, of_array, real_only
 
 
 def _integers(what: str, values: Any, like: Any) -> Any:
@@ -68,6 +68,7 @@ def _log_likelihood(log_p: Any, labels: Any, input_lengths: Any, target_lengths:
     return agrad.where(target_lengths > 0, agrad.logaddexp(last, before), last)
 
 
+@of_array
 @real_only
 def ctc_loss(
     log_probs: Any,

@@ -9,7 +9,7 @@ from typing import Any
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, real_only
 from agrad.nn.seeding import generator
 
 _SELU_LIMIT = 1.7580993408473766
@@ -74,6 +74,7 @@ def _lead(name: str, x: Any, leads: dict[int, int]) -> int:
     return leads[len(shape)]
 
 
+@of_array
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random elements zeroed, and the rest divided by 1 - p.
 
@@ -114,6 +115,7 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
     return _dropped("dropout", x, p, training, key)
 
 
+@of_array
 def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
@@ -151,6 +153,7 @@ def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     return _dropped("dropout1d", x, p, training, key, _lead("dropout1d", x, {2: 1, 3: 2}))
 
 
+@of_array
 def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
@@ -188,6 +191,7 @@ def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     return _dropped("dropout2d", x, p, training, key, _lead("dropout2d", x, {3: 2, 4: 2}))
 
 
+@of_array
 def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
@@ -225,6 +229,7 @@ def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     return _dropped("dropout3d", x, p, training, key, _lead("dropout3d", x, {4: 1, 5: 2}))
 
 
+@of_array
 @real_only
 def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Return ``x`` with random elements at the limit of ``selu``.
@@ -266,6 +271,7 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     return _alpha_dropped("alpha_dropout", x, p, training, key)
 
 
+@of_array
 @real_only
 def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Return ``x`` with random channels at the limit of ``selu``.
@@ -308,6 +314,7 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     return _alpha_dropped("feature_alpha_dropout", x, p, training, key, 2)
 
 
+@of_array
 @real_only
 def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, *, key: Any = None) -> Any:
     """Return each element, those of 0 or less times a random slope.
@@ -350,6 +357,7 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     return agrad.where(x > 0, x, x * _uniform(x, key, low=float(lower), high=float(upper)))
 
 
+@of_array
 @real_only
 def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -1, *, key: Any = None) -> Any:
     """Return the softmax of logits with Gumbel noise, a sample that is differentiable.

@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
-from agrad.nn.functional.real import check_numbers
+from agrad.nn.functional.real import check_numbers, of_array, of_arrays
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
@@ -84,6 +84,7 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else agrad.add(y, bias)
 
 
+@of_arrays
 def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> Any:
     """Return the rows of a table that integers name.
 
@@ -156,6 +157,7 @@ def _bags(numbers: Any, offsets: Any, include_last: bool) -> tuple[Any, int]:
     return agrad.searchsorted(agrad.astype(starts, agrad.int64), each, side="right") - 1, starts.shape[0]
 
 
+@of_array
 def embedding_bag(
     numbers: Any,
     weight: Any,

@@ -9,7 +9,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.functional.real import constant, real_only
+from agrad.nn.functional.real import constant, of_array, of_arrays, real_only
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -71,6 +71,7 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
     return taps
 
 
+@of_arrays
 @real_only
 def grid_sample(
     x: Any, grid: Any, /, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
@@ -150,6 +151,7 @@ def grid_sample(
     return agrad.moveaxis(total, -1, 1)
 
 
+@of_array
 def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None = None) -> Any:
     """Return the grid that ``grid_sample`` takes for affine maps of images.
 

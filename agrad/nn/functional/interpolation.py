@@ -10,7 +10,7 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from agrad.nn.functional.real import constant, real_only
+from agrad.nn.functional.real import constant, of_array, real_only
 
 Taps = tuple[np.ndarray, np.ndarray | None]
 """The elements of an axis that each element of the result is made of, and their weights: arrays of the shape (number of
@@ -129,6 +129,7 @@ def _lengths(
     return out, tuple(n / m for n, m in zip(shape, out, strict=True))
 
 
+@of_array
 @real_only
 def interpolate(
     x: Any,

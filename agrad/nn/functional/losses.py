@@ -8,7 +8,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.functional.along_axes import pairwise_distance
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_arrays, real_only
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -54,6 +54,7 @@ def _difference(name: str, prediction: Any, target: Any) -> Any:
     return difference
 
 
+@of_arrays
 def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
     """Return the squared differences of prediction and target.
 
@@ -89,6 +90,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: A
     return reduced("mse_loss", agrad.square(_difference("mse_loss", prediction, target)), reduction, weight)
 
 
+@of_arrays
 def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
     """Return the absolute differences of prediction and target.
 
@@ -124,6 +126,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: An
     return reduced("l1_loss", agrad.abs(_difference("l1_loss", prediction, target)), reduction, weight)
 
 
+@of_arrays
 def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """Return half the squared differences up to ``delta``, and lines beyond.
 
@@ -177,6 +180,7 @@ def _huber(difference: Any, delta: float) -> Any:
     return agrad.where(near, 0.5 * agrad.square(agrad.where(near, difference, 0.0)), delta * (distance - 0.5 * delta))
 
 
+@of_arrays
 def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Return the absolute differences, made smooth at 0.
 
@@ -239,6 +243,7 @@ def _check_probabilities(x: Any) -> None:
         )
 
 
+@of_arrays
 @real_only
 def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
     """Return the cross entropy of probabilities with targets from 0 to 1.
@@ -282,6 +287,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
 
 
+@of_arrays
 @real_only
 def binary_cross_entropy_with_logits(
     logits: Any, target: Any, /, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
@@ -325,6 +331,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", losses, reduction, weight)
 
 
+@of_arrays
 @real_only
 def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = False) -> Any:
     """Return ``target * (log(target) - x)``, for x the logarithms of probabilities.
@@ -368,6 +375,7 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
     return agrad.sum(losses) / (x.shape[0] if x.shape else 1)
 
 
+@of_arrays
 @real_only
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
@@ -416,6 +424,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
+@of_arrays
 @real_only
 def poisson_nll_loss(
     x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
@@ -464,6 +473,7 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", losses, reduction)
 
 
+@of_arrays
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -523,6 +533,7 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", positive_part(difference), reduction)
 
 
+@of_arrays
 @real_only
 def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
     """Return 1 - cosine where the target is 1, and cosine - margin where it is -1.

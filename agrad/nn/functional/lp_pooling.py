@@ -8,7 +8,7 @@ import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, real_only
 
 Lengths = int | Sequence[int]
 _MEANS = (avg_pool1d, avg_pool2d, avg_pool3d)
@@ -24,6 +24,7 @@ def _lp_pool(name: str, x: Any, p: float, kernel: Any, stride: Any, ceil: bool, 
     return agrad.where(some, agrad.pow(agrad.where(some, total, 1.0), 1.0 / p), 0.0)
 
 
+@of_array
 @real_only
 def lp_pool1d(
     x: Any, /, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
@@ -66,6 +67,7 @@ def lp_pool1d(
     return _lp_pool("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
+@of_array
 @real_only
 def lp_pool2d(
     x: Any, /, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
@@ -107,6 +109,7 @@ def lp_pool2d(
     return _lp_pool("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
+@of_array
 @real_only
 def lp_pool3d(
     x: Any, /, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False

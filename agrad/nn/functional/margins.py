@@ -9,7 +9,7 @@ from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
 from agrad.nn.functional.losses import check_reduction, positive_part, reduced, same_shape
-from agrad.nn.functional.real import check_numbers, real_only
+from agrad.nn.functional.real import check_numbers, of_array, of_arrays, real_only
 
 
 def _like(target: Any, x: Any) -> Any:
@@ -17,6 +17,7 @@ def _like(target: Any, x: Any) -> Any:
     return agrad.astype(target, x.dtype)
 
 
+@of_arrays
 @real_only
 def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
     """Return ``max(0, -target * (x1 - x2) + margin)``.
@@ -47,6 +48,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     return reduced("margin_ranking_loss", losses, reduction)
 
 
+@of_arrays
 @real_only
 def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: str = "mean") -> Any:
     """Return distances of pairs that match, and what others lack of a margin.
@@ -78,6 +80,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
     return reduced("hinge_embedding_loss", losses, reduction)
 
 
+@of_arrays
 @real_only
 def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
     """Return ``log(1 + exp(-target * x))``.
@@ -124,6 +127,7 @@ def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
     return (agrad.reshape(x, (-1, shape[-1])), agrad.reshape(labels, (-1, shape[-1] if same else 1)))
 
 
+@of_array
 @real_only
 def multi_margin_loss(
     x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
@@ -190,6 +194,7 @@ def _is_label(x: Any, labels: Any) -> Any:
     return agrad.any(agrad.equal(labels, classes), axis=1)
 
 
+@of_array
 @real_only
 def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> Any:
     """Return by how much the scores of several classes fail to exceed the others by 1.
@@ -237,6 +242,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
     return reduced("multilabel_margin_loss", agrad.reshape(losses, shape[:-1]), reduction)
 
 
+@of_arrays
 @real_only
 def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
     """Return the mean over classes of the cross entropy of logits with targets.
@@ -277,6 +283,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
     return reduced("multilabel_soft_margin_loss", agrad.mean(losses, axis=-1), reduction)
 
 
+@of_arrays
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,

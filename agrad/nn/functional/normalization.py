@@ -9,7 +9,7 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import of_array, real_only
 
 
 def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
@@ -65,6 +65,7 @@ def _by_running(
     return _scaled(y, weight, bias, around)
 
 
+@of_array
 def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return ``x`` standardized over its last axes, times a weight plus a bias.
 
@@ -107,6 +108,7 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
     return _scaled(_standardized(x, axes, eps), weight, bias, shape)
 
 
+@of_array
 def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Return ``x`` over its root mean square over the last axes, times a weight.
 
@@ -146,6 +148,7 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
     return _scaled(y, weight, None, shape)
 
 
+@of_array
 def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return ``x`` standardized over each sample's groups of channels.
 
@@ -257,6 +260,7 @@ def batch_norm(
     return _scaled(_standardized(x, axes, eps), weight, bias, around)
 
 
+@of_array
 def instance_norm(
     x: Any,
     /,
@@ -324,6 +328,7 @@ def instance_norm(
     return _scaled(_standardized(x, axes, eps), weight, bias, around)
 
 
+@of_array
 @real_only
 def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """Return each element over a power of the mean square of channels beside its own.

@@ -6,6 +6,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.real import of_array
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 """The modes of ``agrad.pad`` by PyTorch's names."""
@@ -32,6 +33,7 @@ def _widths(x: Any, pad: Any) -> list[tuple[int, int]]:
     return [(0, 0)] * (len(x.shape) - len(pairs)) + pairs[::-1]
 
 
+@of_array
 def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Return ``x`` with elements added at the ends of its last axes.
 

@@ -10,7 +10,7 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import constant, real_only
+from agrad.nn.functional.real import constant, of_array, real_only
 from agrad.ops.pooling import max_pool, sum_pool
 
 Lengths = int | Sequence[int]
@@ -102,6 +102,7 @@ def _mean(x: Any, axis: int) -> Any:
     return agrad.mean(x, axis=axis, keepdims=True)
 
 
+@of_array
 @real_only
 def max_pool1d(
     x: Any,
@@ -152,6 +153,7 @@ def max_pool1d(
     return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, 1)
 
 
+@of_array
 def avg_pool1d(
     x: Any,
     /,
@@ -199,6 +201,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
+@of_array
 def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
     """Return the means of as many parts of each spatial axis as asked for.
 
@@ -228,6 +231,7 @@ def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
     return _adaptive("adaptive_avg_pool1d", x, output_size, 1, _mean)
 
 
+@of_array
 @real_only
 def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
@@ -262,6 +266,7 @@ def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
     return _adaptive("adaptive_max_pool1d", x, output_size, 1, _first_max)
 
 
+@of_array
 @real_only
 def max_pool2d(
     x: Any,
@@ -312,6 +317,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, 2)
 
 
+@of_array
 def avg_pool2d(
     x: Any,
     /,
@@ -361,6 +367,7 @@ def avg_pool2d(
     return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
 
 
+@of_array
 def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
     """Return the means of as many parts of each spatial axis as asked for.
 
@@ -391,6 +398,7 @@ def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
     return _adaptive("adaptive_avg_pool2d", x, output_size, 2, _mean)
 
 
+@of_array
 @real_only
 def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
@@ -424,6 +432,7 @@ def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
     return _adaptive("adaptive_max_pool2d", x, output_size, 2, _first_max)
 
 
+@of_array
 @real_only
 def max_pool3d(
     x: Any,
@@ -471,6 +480,7 @@ def max_pool3d(
     return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, 3)
 
 
+@of_array
 def avg_pool3d(
     x: Any,
     /,
@@ -518,6 +528,7 @@ def avg_pool3d(
     return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
 
 
+@of_array
 def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
     """Return the means of as many parts of each spatial axis as asked for.
 
@@ -547,6 +558,7 @@ def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
     return _adaptive("adaptive_avg_pool3d", x, output_size, 3, _mean)
 
 
+@of_array
 @real_only
 def adaptive_max_pool3d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.

@@ -2,14 +2,28 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 import agrad
 from agrad.errors import DtypeError, OperandError
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfArray, OfArrays
+
+P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def of_array(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
+    """Return the function, typed: a Tensor as the first array gives a Tensor."""
+    return cast("OfArray[P]", function)
+
+
+def of_arrays(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]":
+    """Return the function, typed: a Tensor among the first two gives a Tensor."""
+    return cast("OfArrays[P]", function)
 
 
 def real_only(function: F) -> F:

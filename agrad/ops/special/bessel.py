@@ -5,9 +5,9 @@ Derivatives: Abramowitz and Stegun 9.1.27, 9.1.28 and 9.6.26.
 
 from typing import Any
 
+from agrad.ops.definition import public_of_arrays
 from agrad.ops.special import bessel_forms as forms
 from agrad.ops.special.shared import function, underived, whole_number
-from agrad.registry import public
 
 # ------------------------------------------------------------------ modified
 
@@ -45,7 +45,7 @@ j1 = function(forms.j1, lambda g, x: 0.5 * g * (j0(x) - _jn(x, n=2)))
 _jn = function(forms.jn, lambda g, x, *, n: 0.5 * g * (_jn(x, n=n - 1) - _jn(x, n=n + 1)), public=False)
 
 
-@public("special")
+@public_of_arrays("special")
 def jn(n: int, x: Any, /) -> Any:
     """Return the Bessel function of the first kind and of order n.
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from agrad.ops.definition import public_of_array
 from agrad.ops.special import gamma_forms as forms
 from agrad.ops.special.shared import floating, function, underived
-from agrad.registry import public
 
 gamma = function(forms.gamma, lambda g, x, y: g * y * digamma(x))
 gammaln = function(forms.gammaln, lambda g, x: g * digamma(x))
@@ -51,7 +51,7 @@ _zeta = function(
 )
 
 
-@public("special")
+@public_of_array("special")
 def zeta(x: Any, q: Any = 1.0, /) -> Any:
     """Return Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x.
 

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, overload
 
 from agrad.dtypes import as_dtype
 from agrad.errors import DtypeError, MissingRuleError, OperandError
@@ -12,6 +12,10 @@ from agrad.ops.definition import elementwise
 from agrad.ops.shared import array_arguments
 from agrad.registry import public as publish
 
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfArray, OfArrays
+
+P = ParamSpec("P")
 Rule = Callable[..., Any] | None
 _PLAIN = ("signed integer", "unsigned integer", "bool")
 
@@ -28,7 +32,17 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
     return rule
 
 
-def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Callable[..., Any]:
+@overload
+def function(form: Callable[Concatenate[Any, Any, P], Any], rule: Rule, /, **how: bool) -> "OfArray[P]": ...
+@overload
+def function(
+    form: Callable[Concatenate[Any, Any, Any, P], Any], first: Rule, second: Rule, /, **how: bool
+) -> "OfArrays[P]": ...
+@overload
+def function(
+    form: Callable[Concatenate[Any, Any, P], Any], first: Rule, second: Rule, third: Rule, /, **how: bool
+) -> "OfArray[P]": ...
+def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Any:
     """Define the primitive ``special.<name>`` by its generic form.
 
     Parameters
