@@ -64,7 +64,7 @@ Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
 
 
 @functools.lru_cache(maxsize=1024)
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
     """Return the name of an operation as Python may have it."""
     return "".join(c if c.isalnum() else "_" for c in name)
 
@@ -81,7 +81,7 @@ def call_text(
 
     ``operands`` replaces the expressions of its operands.
     """
-    function = scope.hold(function_of(instruction, program), _stem(instruction.name))
+    function = scope.hold(function_of(instruction, program), stem_of(instruction.name))
     arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"
