@@ -143,7 +143,9 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
         lines.append(f"    d{k} = {tensor}.data")
         arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))
         wrong.append(f"{tensor}.node is {'None' if slot.needs_grad else 'not None'}")
-        wrong.append(f"getattr({tensor}, '_grad', None) is {'None' if slot.has_grad else 'not None'}")
+        # a trace sets the gradient of a captured Tensor, perhaps to None; that of an argument may be unset
+        grad = f"getattr({tensor}, '_grad', None)" if slot.tensor is None else f"{tensor}._grad"
+        wrong.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
         values.append(f"d{k}")
         if slot.has_grad:
             values.append(f"{tensor}.grad.bare" if traced.inputs[len(values)] in read else "None")
