@@ -245,7 +245,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
     name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
-    middle = [] if n == 1 else [*(f"b{i}" for i in spare), w.text(starts), w.text(step)]
+    middle = [] if n == 1 else [*(f"b{i}" for i in spare), *map(w.scope.hold, (starts, step))]
     w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
 
