@@ -13,7 +13,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
-from agrad.jit.program import Variable
+from agrad.jit.program import variables_read
 from agrad.transforms.trees import flatten, unflatten
 
 
@@ -137,8 +137,8 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     arrays: list[tuple[str, Sequence[Any]]] = []
     wrong: list[str] = []
     traced = entry.stages[0][1]
-    read = {v for instruction in traced.instructions for v in instruction.reads()}
-    read.update(v for v in traced.outputs if isinstance(v, Variable))
+    has_gradients = any(slot.has_grad for slot in entry.slots)
+    read = variables_read(traced.instructions, traced.outputs) if has_gradients else ()
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
         arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))

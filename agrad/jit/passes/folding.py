@@ -19,7 +19,7 @@ from agrad.backends.numpy.blas import ROUTINES
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -119,7 +119,7 @@ def with_folded_updates(program: Program) -> Program:
     for i, instruction in enumerate(program.instructions):
         for v in overwritten(instruction):
             writes.setdefault(v, []).append(i)
-    aliases = Aliases(program)
+    aliases = aliases_of(program)
     outputs = list(program.outputs)
     gradients = {outputs[place]: place for place in program.notes.get("gradients", ())}
     late: dict[int, LateGradient] = {}

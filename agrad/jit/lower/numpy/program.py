@@ -257,7 +257,7 @@ class Writer:
         (out,) = instruction.results
         arrays = [v for v in operands if isinstance(v, Variable) and v.kind is not None]
         like = next(filter(attrgetter("shape"), arrays), None)
-        if like is None or [v for v in arrays if v.dtype != like.dtype]:
+        if like is None or [v for v in arrays if v.dtype is not like.dtype and v.dtype != like.dtype]:
             texts = [self.text(v) for v in operands]
         else:
             texts = [self.operand(v, like) for v in operands]
