@@ -142,7 +142,10 @@ class Operation:
         return self.bind(*args, **settings)
 
     def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Return arrays like the results, for a trace. Loops and updates need not be computed for that."""
+        """Return arrays like the results, for a trace.
+
+        Loops and updates need not be computed for that.
+        """
         if self.updates and not [x for x in settings.values() if hasattr(x, "shape")]:
             given = tuple([args[i] for i in self.overwrites])
             if all(x.shape for x in given):  # NumPy returns scalars for arrays without axes

@@ -1,8 +1,6 @@
 """Simpler operations that give the same bits."""
 
-import functools
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ def simplified(program: Program) -> Program:
     output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
-    alone = functools.cache(functools.partial(_products_read_once, program))
+    alone = _products_read_once(program)
     negated: dict[Variable, Variable] = {}
     table: dict[Variable, Any] = {}
     kept: list[Instruction] = []
@@ -42,7 +40,7 @@ def simplified(program: Program) -> Program:
         same = _unchanged(instruction, out, program)
         if same is None:
             same = _beside_zero(instruction, out, program, alone)
-        if same is not None and (out not in leaving or same in alone()):
+        if same is not None and (out not in leaving or same in alone):
             table[out] = same
             continue
         if operation is NEGATIVE:
@@ -54,15 +52,13 @@ def simplified(program: Program) -> Program:
 
 def _products_read_once(program: Program) -> set[Variable]:
     """Return the products of matrices and sums of rows that one operand alone reads."""
-    uses = Counter(v for instruction in program.instructions for v in instruction.reads())
-    uses.update(v for v in program.outputs if isinstance(v, Variable))
     made = {v for i in program.instructions if i.operation.kind in ("product", "row_sum") for v in i.results}
+    reads = [v for i in program.instructions for v in i.reads()] if made else []
+    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
     return {v for v in made if uses[v] == 1}
 
 
-def _beside_zero(
-    instruction: Instruction, out: Variable, program: Program, alone: Callable[[], set[Variable]]
-) -> Variable | None:
+def _beside_zero(instruction: Instruction, out: Variable, program: Program, alone: set[Variable]) -> Variable | None:
     """Return the product that a sum with zeros equals, or None.
 
     A product of matrices is a sum that begins with 0. The bits are the same, but for the sign of a zero.
@@ -71,7 +67,7 @@ def _beside_zero(
         return None
     for zero, value in (instruction.operands, instruction.operands[::-1]):
         raw = program.constants.get(zero) if isinstance(zero, Variable) else None
-        if isinstance(raw, np.generic) and raw == 0 and value in alone() and value.shape == out.shape:
+        if isinstance(raw, np.generic) and raw == 0 and value in alone and value.shape == out.shape:
             return value if value.dtype == out.dtype else None
     return None
 

@@ -139,10 +139,10 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
 def step_of_product(
     sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return the function of ``v = momentum * v + a @ b; p -= lr * v``, in place if possible.
+    """Return the function of ``v = momentum * v + a @ b; p -= lr * v``.
 
-    It is not if BLAS does not support the layout of an array. ``otherwise`` computes the same into new arrays, and
-    looks up the routine at each call.
+    It computes in place if the arrays may be overwritten and BLAS supports their layouts. ``otherwise`` computes the
+    same into new arrays, and looks up the routine at each call.
     """
     product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
     axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
@@ -166,10 +166,11 @@ def step_of_product(
 
 
 def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of ``v = momentum * v + g; p -= lr * v``, in place if possible.
+    """Return the function of ``v = momentum * v + g; p -= lr * v``.
 
-    sums: g is the sum over the rows of what is given. rest: the other operands of the gradient. The function's
-    ``spare`` has the shape and dtype of p, and is written into; ``rate`` is ``lr`` as p's operations take it.
+    It computes in place if the arrays may be overwritten, and ``otherwise`` into new ones. sums: g is the sum over the
+    rows of what is given. rest: the other operands of the gradient. The function's ``spare`` has the shape and dtype of
+    p, and is written into; ``rate`` is ``lr`` as p's operations take it.
     """
 
     def step(p: Any, g: Any, v: Any, spare: Any, donate: bool, lr: float, rate: Any, momentum: Any) -> Any:
