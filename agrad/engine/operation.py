@@ -18,7 +18,7 @@ KINDS = frozenset(
 TRAITS = frozenset(
     {
         "commutative", "decompose", "finite_slopes", "is_view", "kind", "matrices", "may_alias", "no_alias", "operator",
-        "product_rules", "rule_traits", "takes_traced_numbers",
+        "product_rules", "rule_traits", "takes_traced_numbers", "updates",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -65,6 +65,11 @@ class Operation:
     """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
     sketches = False
     """True if ``sketch`` returns other values than ``evaluate``."""
+    updates = False
+    """True if the results are new values for the operands at ``overwrites``, in this order: the same shapes and dtypes.
+
+    A trace does not compute them.
+    """
     put: Function | None = None
     """The write-back rule: it gives the first argument after a write to the result."""
 
@@ -121,6 +126,7 @@ class Operation:
         for name, value in traits.items():
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
+        self.sketches = self.sketches or self.updates
 
     @property
     def identifier(self) -> str:
@@ -136,7 +142,14 @@ class Operation:
         return self.bind(*args, **settings)
 
     def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Return arrays like the results, for a trace. Loops need not run for that."""
+        """Return arrays like the results, for a trace.
+
+        Loops and updates need not be computed for that.
+        """
+        if self.updates and not [x for x in settings.values() if hasattr(x, "shape")]:
+            given = tuple([args[i] for i in self.overwrites])
+            if all(x.shape for x in given):  # NumPy returns scalars for arrays without axes
+                return given
         return self.evaluate(args, settings)
 
     def function_of(self, kind: type | None) -> Function:

@@ -174,11 +174,11 @@ class Jitted(Generic[P, R]):
             reasons = self._reasons(key, leaves) if self._misses else []
             static = [value for _, value in key.static]
             while True:
-                tracing = Tracing(
-                    self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
-                )
                 try:
-                    entry = tracing.run()
+                    # no variable for the tracing, which holds the state: the first run too may write over it
+                    entry = Tracing(
+                        self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
+                    ).run()
                     break
                 except UnknownState as met:
                     self._known += met.found

@@ -105,7 +105,7 @@ class Instruction:
     def reads(self) -> tuple[Variable, ...]:
         """Return the variables among operands and settings, with repetitions."""
         found = self._reads
-        if found is None:  # every pass asks
+        if found is None:
             values = (*self.operands, *self.settings.values()) if self.settings else self.operands
             found = self._reads = tuple([value for value in values if isinstance(value, Variable)])
         return found
@@ -114,7 +114,9 @@ class Instruction:
     def results(self) -> tuple[Variable, ...]:
         """Return the outputs that are used."""
         outputs: tuple[Any, ...] = self.outputs
-        return tuple([v for v in outputs if v is not None]) if None in outputs else outputs
+        if len(outputs) == 1 and outputs[0] is not None:  # every pass asks
+            return outputs
+        return tuple([v for v in outputs if v is not None])
 
     def values_of(self, out: Any) -> dict[Variable, Any]:
         """Return the values of the used outputs, from the operation's result."""
@@ -135,6 +137,11 @@ class Instruction:
             {name: new(v) for name, v in self.settings.items()},
             self.outputs,
         )
+
+
+def variables_read(instructions: Iterable[Instruction], outputs: Iterable[Any]) -> set[Variable]:
+    """Return the variables that instructions read, and those among outputs."""
+    return {v for v in outputs if isinstance(v, Variable)}.union(*[instruction.reads() for instruction in instructions])
 
 
 def works_by_element(instruction: Instruction) -> bool:
@@ -182,7 +189,7 @@ class Program:
         out = list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
         if known:
-            read = {v for v in out if isinstance(v, Variable)}.union(*[i.reads() for i in kept])
+            read = variables_read(kept, out)
             known = {v: raw for v, raw in known.items() if v in read}
         return Program(self.inputs, dict(known), kept, out, self.notes)
 

@@ -117,7 +117,7 @@ class _Text:
         elif kind[0] is Tensor:
             self._tensor(name, *kind[1:])
         elif kind[0] is np.ndarray:
-            self.wrong += unlike(name, kind, self.scope)
+            self.wrong += unlike([(name, kind)], self.scope)
             self._numpys(name)
         elif len(kind) > 2:
             self._array(name, kind)

@@ -122,7 +122,8 @@ class Trace(Level):
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         self.check_open(args)
-        self._check_shape_known(primitive, args, settings)
+        if primitive.data_dependent_shape or primitive.kind == "indexing":
+            self._check_shape_known(primitive, args)
         values, operands = self._split(args)
         plain = noted = settings
         if settings:
@@ -134,19 +135,16 @@ class Trace(Level):
         finally:
             self.evaluating = outer
         self.unreal = self.unreal or primitive.sketches
-        if [value for value in values if value is out]:
-            self.given_back.add(primitive)
-        single = primitive.outputs is None
-        made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
-        self.instructions.append(
-            Instruction(
-                primitive,
-                tuple(operands),
-                noted,
-                tuple([None if t is None else t.node for t in made]),
-            )
-        )
-        return made[0] if single else tuple(made)
+        if primitive.outputs is None:
+            if [value for value in values if value is out]:
+                self.given_back.add(primitive)
+            made = self.array(out)
+            self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
+            return made
+        several = tuple([None if part is None else self.array(part) for part in out])
+        outputs = tuple([None if t is None else t.node for t in several])
+        self.instructions.append(Instruction(primitive, tuple(operands), noted, outputs))
+        return several
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
@@ -191,14 +189,12 @@ class Trace(Level):
                     "was traced was kept and used afterwards; return it from the function instead"
                 )
 
-    def _check_shape_known(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    def _check_shape_known(self, primitive: Any, args: tuple[Any, ...]) -> None:
         if primitive.data_dependent_shape:
             raise TracedValueError(
                 f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values, "
                 "and a program's shapes do not; call it outside of jit"
             )
-        if primitive.kind != "indexing":
-            return
         if any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
             raise TracedValueError(
                 f"a boolean index inside {self.named}, which is traced: how much it picks depends on values; "

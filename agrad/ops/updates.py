@@ -27,7 +27,14 @@ def donatable(tensor: Tensor) -> bool:
     return backend is not None and backend.donatable(tensor)
 
 
-@primitive(name="sgd_update", out=("p_new", "v_new"), constant=("p", "g", "v"), overwrites=("p", "v"), batch="axis")
+@primitive(
+    name="sgd_update",
+    out=("p_new", "v_new"),
+    constant=("p", "g", "v"),
+    overwrites=("p", "v"),
+    updates=True,
+    batch="axis",
+)
 def sgd_update_p(
     xp: Any,
     p: Any,
@@ -65,6 +72,7 @@ def sgd_update_p(
     out=("p_new", "m_new", "v_new"),
     constant=("p", "g", "m", "v"),
     overwrites=("p", "m", "v"),
+    updates=True,
     batch="axis",
 )
 def adam_update_p(

@@ -1,11 +1,13 @@
 """Donated arguments: whose memory results take, and whose they must not."""
 
+import tracemalloc
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import agrad
+from agrad import nn, optim
 from agrad.backends.numpy.blas import ROUTINES
 
 needs_routines = pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
@@ -201,3 +203,28 @@ def test_products_that_are_read_twice_are_not_added() -> None:
     assert "added product" not in str(program.lower(x, a))
     for got, right in zip(program(x, a), f(x, a), strict=True):
         np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "slots"), [("SGD", 1), ("Adam", 2)])
+def test_the_first_call_makes_the_state_and_the_gradient_alone(kind: str, slots: int) -> None:
+    w = nn.init.parameter(np.ones((512, 512)), dtype="float64")
+    optimizer = getattr(optim, kind)([w], lr=0.1, **({"momentum": 0.9} if kind == "SGD" else {}))
+
+    @agrad.jit
+    def step(x: Any) -> Any:
+        loss = agrad.sum(x @ w)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    x, place = np.ones((1, 512)), w.data.ctypes.data
+    tracemalloc.start()
+    try:
+        step(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < (slots + 1.5) * w.data.nbytes
+    assert w.data.ctypes.data == place
+    np.testing.assert_allclose(w.data, 0.9)

@@ -6,6 +6,7 @@ A lowering takes a program and returns a function that takes the list of its inp
 import functools
 import itertools
 import linecache
+import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,14 +16,21 @@ from agrad.jit.program import HostCall, Instruction, Program, Variable, names_of
 Compiled = Callable[[Sequence[Any]], Sequence[Any]]
 
 _numbers = itertools.count(1)
+_known: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
+"""Functions by their text: that of a function traced for other shapes is often the same."""
 
 
 def define(name: str, text: str, scope: dict[str, Any]) -> Any:
     """Return the function ``name`` that ``text`` defines. Tracebacks show its lines."""
     file = f"<agrad program {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), scope)
-    made = scope.pop(name)  # a function among its own globals would be a reference cycle
+    known = _known.get(text)
+    if known is None:
+        exec(compile(text, file, "exec"), scope)
+        made = _known[text] = scope.pop(name)  # a function among its own globals would be a reference cycle
+    else:
+        # code of its own, as the interpreter adapts code to the globals that it finds
+        made = types.FunctionType(known.__code__.replace(co_filename=file), scope, name, known.__defaults__)
     made.text = text
     weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
     return made
@@ -64,7 +72,7 @@ Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
 
 
 @functools.lru_cache(maxsize=1024)
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
     """Return the name of an operation as Python may have it."""
     return "".join(c if c.isalnum() else "_" for c in name)
 
@@ -81,7 +89,7 @@ def call_text(
 
     ``operands`` replaces the expressions of its operands.
     """
-    function = scope.hold(function_of(instruction, program), _stem(instruction.name))
+    function = scope.hold(function_of(instruction, program), stem_of(instruction.name))
     arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"

@@ -11,7 +11,7 @@ import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES
 from agrad.engine.operation import Operation
-from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
@@ -44,10 +44,13 @@ def with_added_products(program: Program) -> Program:
     Each is read once.
     """
     instructions = program.instructions
+    operations = {instruction.operation for instruction in instructions}
+    if ADD not in operations or "product" not in {operation.kind for operation in operations}:
+        return program
     reads = [v for instruction in instructions for v in instruction.reads()]
     uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
     made = {v: i for i, instruction in enumerate(instructions) for v in instruction.results}
-    aliases = Aliases(program)
+    aliases = aliases_of(program)
     new: dict[int, Instruction] = {}
     dropped: set[int] = set()
     for i, instruction in enumerate(instructions):

@@ -52,9 +52,9 @@ def simplified(program: Program) -> Program:
 
 def _products_read_once(program: Program) -> set[Variable]:
     """Return the products of matrices and sums of rows that one operand alone reads."""
-    uses = Counter(v for instruction in program.instructions for v in instruction.reads())
-    uses.update(v for v in program.outputs if isinstance(v, Variable))
     made = {v for i in program.instructions if i.operation.kind in ("product", "row_sum") for v in i.results}
+    reads = [v for i in program.instructions for v in i.reads()] if made else []
+    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
     return {v for v in made if uses[v] == 1}
 
 

@@ -50,10 +50,12 @@ class Aliases(dict[Variable, frozenset[Variable]]):
             if instruction.operation.may_alias or instruction.operation in given_back:
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
-        self._last = program.last_uses()
-        for v in self.keys() & self._last.keys():
+        self._last = last = program.last_uses()
+        several = [v for v, bases in self.items() if len(bases) > 1]
+        for v in several:
             for base in self[v]:
-                self._last[base] = max(self._last[v], self._last.get(base, -1))
+                last[base] = max(last.get(v, -1), last.get(base, -1))
+        last.update({v: max([last[base] for base in self[v]]) for v in several})
 
     def __missing__(self, v: Variable) -> frozenset[Variable]:
         found = self[v] = frozenset((v,))
@@ -66,8 +68,7 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def last(self, v: Variable) -> int:
         """Return the number of the last instruction that reads the memory of a variable."""
-        bases = self.get(v, ())
-        return max([self._last.get(base, -1) for base in bases]) if len(bases) > 1 else self._last.get(v, -1)
+        return self._last.get(v, -1)
 
 
 def aliases_of(program: Program) -> Aliases:
@@ -101,6 +102,10 @@ def with_updates_apart(program: Program) -> Program:
 # ------------------------------------------------------------------ arrays that a program owns
 
 
+def _arrays_read(instruction: Instruction) -> list[Variable]:
+    return [v for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
+
+
 class Ownership:
     """The NumPy arrays that a program may overwrite after their last use.
 
@@ -115,18 +120,20 @@ class Ownership:
         self.end = len(program.instructions)
         donated = program.notes.get("donated", ())
         self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
+        states: list[tuple[Instruction, list[Variable]]] = []
         for instruction in program.instructions:
-            operands = [v for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
-            if instruction.operation.is_view and operands and instruction.results:
+            operation = instruction.operation
+            if operation.overwrites:
+                states.append((instruction, overwritten(instruction)))
+            if operation.is_view and _arrays_read(instruction) and instruction.results:
                 continue
             if is_new(instruction):
-                self._owned.update(v for v in instruction.results if v.kind is np.ndarray and v.shape)
+                self._owned.update([v for v in instruction.results if v.kind is np.ndarray and v.shape])
             elif not instruction.on_host:
-                self._owned.difference_update(self.aliases.of(*operands))
+                self._owned.difference_update(self.aliases.of(*_arrays_read(instruction)))
         # an update may return the arrays of the state
-        for instruction in program.instructions:
-            if state := overwritten(instruction):
-                self._owned.difference_update(instruction.results, self.aliases.of(*state))
+        for instruction, state in states:
+            self._owned.difference_update(instruction.results, self.aliases.of(*state))
 
     def owns(self, v: Variable) -> bool:
         """Return True for an array that may be overwritten after its last use."""

@@ -40,8 +40,18 @@ def _is_complex(instruction: Instruction) -> bool:
     return any("complex" in dtype_name(v.dtype) for v in instruction.results)
 
 
+def _whole_key(instruction: Instruction) -> Any:
+    """Return a key that is equal for instructions that compute the same."""
+    operands = [_key(v) for v in instruction.operands]
+    if instruction.operation.commutative and not _is_complex(instruction):
+        operands.sort(key=repr)
+    return (*operands, *[(name, _key(value)) for name, value in sorted(instruction.settings.items())])
+
+
 def without_repetition(program: Program) -> Program:
     """Remove instructions that are equal to an earlier one."""
+    alone: dict[Any, Instruction | None] = {}
+    """The instruction of each operation and variables, None if there are several, which ``seen`` holds."""
     seen: dict[Any, Instruction] = {}
     table: dict[Variable, Any] = {}
     leaving: set[Any] = {v for v in program.outputs if isinstance(v, Variable)}
@@ -51,12 +61,14 @@ def without_repetition(program: Program) -> Program:
             instruction = instruction.replaced(table)
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
-        operands = [id(v) if type(v) is Variable else _key(v) for v in instruction.operands]
-        if operation.commutative and repr(operands[0]) > repr(operands[-1]) and not _is_complex(instruction):
-            operands.sort(key=repr)
-        settings = sorted(instruction.settings.items()) if instruction.settings else ()
-        key = (id(same), *operands, *[(name, _key(value)) for name, value in settings])
-        earlier = seen.setdefault(key, instruction)
+        about = (id(same), frozenset(instruction.reads()))
+        first = alone.setdefault(about, instruction)
+        if first is instruction:  # most are the only one
+            kept.append(instruction)
+            continue
+        if first is not None:
+            seen[about, _whole_key(first)], alone[about] = first, None
+        earlier = seen.setdefault((about, _whole_key(instruction)), instruction)
         if earlier is instruction:
             kept.append(instruction)
             continue

@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES
-from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -96,15 +94,6 @@ class Copy(Operation):
 COPY = Copy()
 
 
-def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
-    """Compute ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
-
-    ``spare`` has the shape and dtype of p, and is written into.
-    """
-    gradient = a[0] if a.shape[0] == 1 else np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare)
-    momentum_step(p, gradient, v, spare, lr, momentum)
-
-
 def is_plain(settings: Mapping[str, Any]) -> bool:
     """Return True for ``v = momentum * v + g; p -= lr * v`` that may be in place."""
     momentum = settings["momentum"]
@@ -130,7 +119,7 @@ def with_folded_updates(program: Program) -> Program:
     for i, instruction in enumerate(program.instructions):
         for v in overwritten(instruction):
             writes.setdefault(v, []).append(i)
-    aliases = Aliases(program)
+    aliases = aliases_of(program)
     outputs = list(program.outputs)
     gradients = {outputs[place]: place for place in program.notes.get("gradients", ())}
     late: dict[int, LateGradient] = {}

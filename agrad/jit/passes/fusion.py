@@ -8,6 +8,7 @@ reductions over other axes may be members. A group is a program, and can be inte
 import functools
 import math
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,10 @@ class _Grouping:
         return works_by_element(instruction) or reduction_of(instruction) is not None
 
     def run(self) -> Program:
+        program = self.program
+        known = (program.inputs, program.constants, *[instruction.results for instruction in program.instructions])
+        if not any(v.size * _WIDEST >= self.minimum for v in chain.from_iterable(known)):
+            return program
         aliases: Aliases | None = None
         for instruction in self.program.instructions:
             if not self.open and not self._is_large(instruction):

@@ -39,10 +39,11 @@ class Workspace:
         """Return the number of a free buffer of ``count`` bytes, or None above the limits."""
         if count > LARGEST:
             return None
-        # the smallest that is large enough, else the largest; of equals the last used, which is probably in the cache
-        best = min(
-            reversed(self._free), key=lambda i: (self._sizes[i] < count, abs(self._sizes[i] - count)), default=None
-        )
+        # of equals the last used, which is probably in the cache
+        latest, sizes = self._free[::-1], self._sizes
+        best = next((i for i in latest if sizes[i] == count), None)
+        if best is None and latest:  # the smallest that is large enough, else the largest
+            best = min(latest, key=lambda i: (sizes[i] < count, abs(sizes[i] - count)))
         if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None
         if best is None:

@@ -59,6 +59,10 @@ class Writer:
         self.lines: list[str] = []
         self.at = 0
         self._last = program.last_uses()
+        self._read_last: list[list[Variable]] = [[] for _ in (*program.instructions, None)]
+        """For each instruction the variables that no later one reads, for the program's end its outputs."""
+        for v, at in self._last.items():
+            self._read_last[at].append(v)
         self._inputs = set(program.inputs)
         self._lies: dict[Variable, int] = {}
         """The numbers of the kept arrays that hold variables."""
@@ -71,7 +75,7 @@ class Writer:
         """The names of host numbers as arrays, by dtype."""
 
     def _is_new(self, instruction: Instruction) -> bool:
-        return makes_new_arrays(instruction) or self._ufuncs[id(instruction)] is not None
+        return self._ufuncs[id(instruction)] is not None or makes_new_arrays(instruction)
 
     # ------------------------------------------------------------------ text
 
@@ -253,7 +257,7 @@ class Writer:
         (out,) = instruction.results
         arrays = [v for v in operands if isinstance(v, Variable) and v.kind is not None]
         like = next(filter(attrgetter("shape"), arrays), None)
-        if like is None or [v for v in arrays if v.dtype != like.dtype]:
+        if like is None or [v for v in arrays if v.dtype is not like.dtype and v.dtype != like.dtype]:
             texts = [self.text(v) for v in operands]
         else:
             texts = [self.operand(v, like) for v in operands]
@@ -279,18 +283,17 @@ class Writer:
         return made is not None
 
     def _end(self, instruction: Instruction) -> None:
-        used = {*instruction.reads(), *instruction.results}
-        for v in self.aliases.of(*used) if self._buffers else ():
+        done = [*self._read_last[self.at], *[v for v in instruction.results if v not in self._last]]
+        for v in self.aliases.of(*done) if self._buffers else ():
             if v in self._buffers and self.aliases.last(v) <= self.at:
                 self.workspace.give(self._buffers.pop(v))
         while self._scratch:
             self.workspace.give(self._scratch.pop())
         # inputs and kept arrays are referenced elsewhere, so deleting their names would free nothing
-        done = {v for v in used if v not in self._lies and v not in self._inputs and self._last.get(v, -1) <= self.at}
+        done = [v for v in done if v not in self._lies and v not in self._inputs and v not in self.program.constants]
         if done:
-            gone = {self.names[v] for v in done if v not in self.program.constants}
-            gone -= {self.names[v] for v in instruction.results if v in self._last}
-            if gone:
+            stays = [self.names[v] for v in instruction.results if v in self._last]
+            if gone := {self.names[v] for v in done}.difference(stays):
                 self.line(f"del {', '.join(sorted(gone))}")
         self.at += 1
 

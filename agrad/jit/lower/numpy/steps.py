@@ -4,8 +4,9 @@ A step writes the lines of one instruction through a ``Writer``. It returns Fals
 support, which becomes an ordinary call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import c_int64
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import SHORT, all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
+from agrad.jit.lower.plain import evaluation, stem_of
 from agrad.jit.passes.added_products import AddedProduct
 from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
-from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
+from agrad.jit.passes.folding import FoldedStep, is_plain
 from agrad.jit.program import Instruction, Variable
 
 if TYPE_CHECKING:
@@ -111,45 +113,46 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
     folded = instruction.operation if isinstance(instruction.operation, FoldedStep) else None
     if folded is None and not _is_plain_step(instruction):
         return False
-    donate, lr, momentum = (w.text(instruction.settings[name]) for name in ("donate", "lr", "momentum"))
-    first, second = w.text(p), w.text(v)
-    tests, calls = [donate, f"{first}.flags.carray", f"{second}.flags.carray"], []
+    settings = instruction.settings
+    fixed = {name: value for name, value in settings.items() if name not in ("donate", "lr")}
+    otherwise = partial(evaluation(instruction, w.program), **fixed)
+    donate, lr = w.text(settings["donate"]), w.text(settings["lr"])
     if folded is not None and not folded.sums:
         a, b = given
-        step = w.scope.hold(step_of_product((*a.shape, b.shape[1]), np.dtype(p.dtype)), "step_of_product")
-        tests.append(f"{step}({first}, {w.text(a)}, {w.text(b)}, {second}, {lr}, {momentum})")
+        sizes = (*a.shape, b.shape[1])
+        step = step_of_product(sizes, np.dtype(p.dtype), settings["momentum"], otherwise)
+        arguments = [*map(w.text, (p, a, b, v)), donate, lr]
     else:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
-        if p.size <= SMALL:  # larger arrays are updated by BLAS, which takes Python numbers
-            lr, momentum = (w.rate(instruction.settings[name], p) for name in ("lr", "momentum"))
-        step = w.scope.hold(momentum_step if folded is None else step_of_sum, "step")
-        calls.append(f"{step}({first}, {w.text(given[0])}, {second}, b{spare}, {lr}, {momentum})")
+        # arrays of more elements are updated by BLAS, which takes Python numbers
+        as_rate = w.rate if p.size <= SMALL else lambda value, like: w.text(value)
+        numbers = [as_rate(settings[name], p) for name in ("lr", "momentum")]
+        step = step_of_gradient(folded is not None, given[1:], otherwise)
+        arguments = [*map(w.text, (p, given[0], v)), f"b{spare}", donate, lr, *numbers]
     results = ", ".join(w.names[out] for out in instruction.results)
-    w.line(f"if {' and '.join(tests)}:")
-    for text in (*calls, f"{results} = {first}, {second}"):
-        w.line(f"    {text}")
-    w.line("else:")
-    w.line(f"    {results}, = {w.plain(instruction)}")
+    w.line(f"{results}, = {w.scope.hold(step, stem_of(instruction.name))}({', '.join(arguments)})")
     return True
 
 
-def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., bool]:
-    """Return the function of ``v = momentum * v + a @ b; p -= lr * v`` in place.
+def step_of_product(
+    sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the function of ``v = momentum * v + a @ b; p -= lr * v``.
 
-    It returns False if BLAS does not support the layout of a or b. ``FoldedStep`` computes the same, but looks up the
-    routine at each call.
+    It computes in place if the arrays may be overwritten and BLAS supports their layouts. ``otherwise`` computes the
+    same into new arrays, and looks up the routine at each call.
     """
     product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
     axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
     # the product of one row is computed on one thread; axpy would wake the others, and move half of p to their caches
     alone = sizes[1] == 1
 
-    def step(p: Any, a: Any, b: Any, v: Any, lr: float, momentum: float) -> bool:
+    def step(p: Any, a: Any, b: Any, v: Any, donate: bool, lr: float) -> Any:
         of_a, of_b = laid(a), laid(b)
-        if not (sizes[1] and of_a and of_b):
-            return False
+        if not (donate and p.flags.carray and v.flags.carray and sizes[1] and of_a and of_b):
+            return otherwise(p, a, b, v, donate=donate, lr=lr)
         to = address(v)
         product(of_a, of_b, momentum, to)
         settle(v)
@@ -157,7 +160,26 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
             axpby(size, -lr, to, 1, 1.0, address(p), 1)
         else:
             axpy(size, -lr, to, 1, address(p), 1)
-        return True
+        return p, v
+
+    return step
+
+
+def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of ``v = momentum * v + g; p -= lr * v``.
+
+    It computes in place if the arrays may be overwritten, and ``otherwise`` into new ones. sums: g is the sum over the
+    rows of what is given. rest: the other operands of the gradient. The function's ``spare`` has the shape and dtype of
+    p, and is written into; ``rate`` is ``lr`` as p's operations take it.
+    """
+
+    def step(p: Any, g: Any, v: Any, spare: Any, donate: bool, lr: float, rate: Any, momentum: Any) -> Any:
+        if not (donate and p.flags.carray and v.flags.carray):
+            return otherwise(p, g, *rest, v, donate=donate, lr=lr)
+        if sums:
+            g = g[0] if g.shape[0] == 1 else np.matmul(all_ones(g.shape[0], g.dtype), g, out=spare)
+        momentum_step(p, g, v, spare, rate, momentum)
+        return p, v
 
     return step
 
@@ -224,7 +246,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
     name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
-    middle = [] if n == 1 else [*(f"b{i}" for i in spare), w.text(starts), w.text(step)]
+    middle = [] if n == 1 else [*(f"b{i}" for i in spare), *map(w.scope.hold, (starts, step))]
     w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
 
