@@ -19,14 +19,14 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 1010,
-    "backends": 3630,
+    "backends": 3650,
     "control": 1570,
     "cli": 1900,
     "data": 2450,
     "engine": 3640,
     "inspecting": 1370,
     "interop": 3290,
-    "jit": 5830,
+    "jit": 5870,
     "nn": 5540,
     "ops": 5750,
     "optim": 2290,
