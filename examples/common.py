@@ -55,6 +55,7 @@ def plot(draw: Draw, path: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    pyplot.close("all")  # one that is open would be drawn on
     draw(pyplot)
     pyplot.tight_layout()
     pyplot.savefig(path, dpi=110)

@@ -3,6 +3,7 @@
 A lowering takes a program and returns a function that takes the list of its inputs and returns that of its outputs.
 """
 
+import builtins
 import functools
 import itertools
 import linecache
@@ -29,6 +30,7 @@ def define(name: str, text: str, scope: dict[str, Any]) -> Any:
         exec(compile(text, file, "exec"), scope)
         made = _known[text] = scope.pop(name)  # a function among its own globals would be a reference cycle
     else:
+        scope["__builtins__"] = vars(builtins)  # as exec has it; libraries ask for it
         # code of its own, as the interpreter adapts code to the globals that it finds
         made = types.FunctionType(known.__code__.replace(co_filename=file), scope, name, known.__defaults__)
     made.text = text
