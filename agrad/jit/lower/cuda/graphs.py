@@ -417,6 +417,8 @@ class GraphProgram:
         try:
             with self._streams.building():
                 builder.build(values, numbers)
+            for cell in made.fresh:  # they lie where graphs may have had other arrays before
+                cell[0] = cell[0].copy()
             out = made.results(values)
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
