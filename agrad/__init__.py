@@ -8,7 +8,6 @@ import importlib as _importlib
 import math as _math
 import typing as _typing
 from types import ModuleType as _ModuleType
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from agrad.arrival import await_einops as _await_einops
@@ -285,7 +284,7 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
 
-if _TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
+if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
     from agrad import (
         data as data,
         errors as errors,

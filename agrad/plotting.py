@@ -158,10 +158,8 @@ def _named(value: Any, name: str) -> Any:
 
 
 def _host(value: Any) -> Any:
-    """Return an array as one of NumPy, without its derivative."""
-    with agrad.no_grad():
-        tensor = agrad.asarray(value)
-        return np.asarray(agrad.asarray(tensor.detach(), backend="numpy", device="cpu"))
+    """Return an array as a NumPy array, without its derivative."""
+    return agrad.asarray(value).detach().numpy()
 
 
 def _norm(value: Any) -> float:

@@ -17,8 +17,8 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "decompose", "finite_slopes", "is_view", "kind", "matrices", "may_alias", "no_alias", "operator",
-        "product_rules", "renews", "rule_traits", "takes_traced_numbers",
+        "commutative", "decompose", "finite_slopes", "is_update", "is_view", "kind", "matrices", "may_alias",
+        "no_alias", "operator", "product_rules", "rule_traits", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -65,7 +65,7 @@ class Operation:
     """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
     sketches = False
     """True if ``sketch`` returns other values than ``evaluate``."""
-    renews = False
+    is_update = False
     """True if the results are new values for the operands at ``overwrites``, in this order: the same shapes and dtypes.
 
     A trace does not compute them.
@@ -126,7 +126,7 @@ class Operation:
         for name, value in traits.items():
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
-        self.sketches = self.sketches or self.renews
+        self.sketches = self.sketches or self.is_update
 
     @property
     def identifier(self) -> str:
@@ -146,7 +146,7 @@ class Operation:
 
         Loops and updates need not be computed for that.
         """
-        if self.renews and not [x for x in settings.values() if hasattr(x, "shape")]:
+        if self.is_update and not [x for x in settings.values() if hasattr(x, "shape")]:
             given = tuple([args[i] for i in self.overwrites])
             if all(x.shape for x in given):  # NumPy returns scalars for arrays without axes
                 return given

@@ -1,6 +1,6 @@
 """agrad's namespace with new arrays on the backend of a Tensor.
 
-Array code asks its arguments for their namespace, and makes arrays with it that meet the arguments.
+Array code asks its arguments for their namespace and makes arrays with it, to be combined with the arguments.
 """
 
 import functools

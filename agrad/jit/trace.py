@@ -64,9 +64,9 @@ class Trace(Level):
         self.born = next_id()
         self.closed = False
         self.evaluating = False
-        self.unreal = False
-        """True after a loop or a branch, whose values are not those of a call. An operation may then refuse them."""
         """True while an operation is evaluated on the real values."""
+        self.unreal = False
+        """True after a loop, a branch or an update: its values are not those of a call, and may be refused."""
         self.by_layout = False
         """True if an operation is a view or a copy depending on the layout of its array."""
         self.thread = get_ident()

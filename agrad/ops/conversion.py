@@ -129,7 +129,7 @@ def asarray(
                 and out.dtype != as_dtype(dtype)
                 and hasattr(load(out.backend).xp, as_dtype(dtype).name)
             ):
-                out = astype(out, dtype)  # first: not every library that it may go to has the dtype that it has
+                out = astype(out, dtype)  # cast first: the target may lack the old dtype
             out = to(out, backend)
         if device is not None:
             owner = backend_of_device(device) if backend is None else None

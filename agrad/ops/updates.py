@@ -32,7 +32,7 @@ def donatable(tensor: Tensor) -> bool:
     out=("p_new", "v_new"),
     constant=("p", "g", "v"),
     overwrites=("p", "v"),
-    renews=True,
+    is_update=True,
     batch="axis",
 )
 def sgd_update_p(
@@ -72,7 +72,7 @@ def sgd_update_p(
     out=("p_new", "m_new", "v_new"),
     constant=("p", "g", "m", "v"),
     overwrites=("p", "m", "v"),
-    renews=True,
+    is_update=True,
     batch="axis",
 )
 def adam_update_p(

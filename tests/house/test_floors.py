@@ -103,7 +103,7 @@ def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int
 
     The face names packages that stand on it for type checkers: these imports do not run.
     """
-    unrun = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "_TYPE_CHECKING"]
+    unrun = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
     skipped = {node for check in unrun for node in ast.walk(check)}
     for node in (node for node in ast.walk(tree) if node not in skipped):
         if isinstance(node, ast.Import):

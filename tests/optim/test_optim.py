@@ -227,7 +227,7 @@ def test_a_step_can_be_differentiated() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
-@pytest.mark.parametrize("name", sorted(name for name, operation in PRIMITIVES.items() if operation.renews))
+@pytest.mark.parametrize("name", sorted(name for name, operation in PRIMITIVES.items() if operation.is_update))
 def test_a_trace_takes_arrays_like_the_results_of_an_update(name: str, shape: Any, dtype: str) -> None:
     numbers = {"lr": 0.1, "weight_decay": 0.1, "maximize": False, "donate": False}
     momentum = {"momentum": 0.9, "dampening": 0.1, "nesterov": False}
