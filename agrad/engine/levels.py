@@ -122,8 +122,8 @@ class Level:
     derivative = True
     """True if it records derivatives, which ``no_grad`` turns off."""
 
-    whole_rules = False
-    """True if a rule with a kernel is one operation of this level: see ``rulecalls``."""
+    is_trace = False
+    """True if its Tensors stand for raw arrays. A rule with a kernel is one operation then: see ``rulecalls``."""
 
     keeps_rules = False
     """True if a call of a function with rules is one."""

@@ -107,7 +107,7 @@ class RulePrimitive(Operation):
         traced = None
         for value in inside:
             if isinstance(value, Tensor):
-                if not value.level.whole_rules:
+                if not value.level.is_trace:
                     return self.generic(values, settings)
                 traced = value
             elif isinstance(value, tuple) and any(isinstance(part, Tensor) for part in value):

@@ -63,7 +63,7 @@ def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"agrad has the array API standard up to {_VERSIONS[-1]}, not {api_version!r}")
     backend = tensor.backend
-    if tensor.level.id >= 0:
+    if not tensor.level.is_trace:
         return agrad if backend == agrad.get_backend() else _on(backend)
     known = tensor.level.namespaces
     if backend not in known:

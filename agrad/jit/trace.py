@@ -57,7 +57,7 @@ class Trace(Level):
 
     name = "trace"
     derivative = False
-    whole_rules = True
+    is_trace = True
 
     def __init__(self, named: str) -> None:
         super().__init__(TRACE_ID)

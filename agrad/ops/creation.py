@@ -315,7 +315,7 @@ def linspace(
     home = backend_of(raw)
     kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
     steps = linspace(0, 1, num, dtype=kind, device=home.device_of(raw), endpoint=endpoint, backend=home.name)
-    if not any(isinstance(end, Tensor) and end.level.id >= 0 for end in (start, stop)):  # raw, or traced from raw
+    if not any(isinstance(end, Tensor) and not end.level.is_trace for end in (start, stop)):  # raw, or traced from raw
         steps = steps.raw
     return add(multiply(start, 1 - steps), multiply(stop, steps))
 
@@ -401,7 +401,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     if not isinstance(x, Tensor):
         return out
     # a traced constant for a traced argument: array-api-strict operators reject a Tensor on their right
-    return wrap(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
+    return wrap(out, x.level if x.level.is_trace else GLOBAL_TAPE)
 
 
 @public_of_array

@@ -101,3 +101,26 @@ def test_an_explicit_backend_is_kept(place: Any) -> None:
     if x.backend != "array_api_strict":
         with pytest.raises(MixedBackendsError, match="arrays of"):
             x + xp.ones(3, backend="array_api_strict")
+
+
+def test_branches_and_loops_give_the_kind_of_arrays_that_they_are_given(place: Any) -> None:
+    def zeros(x: Any) -> Any:
+        return array_namespace(x).zeros(3, dtype=x.dtype)
+
+    def between(x: Any) -> Any:
+        return agrad.linspace(x[0], x[2], 3)
+
+    def f(x: Any) -> tuple[Any, ...]:
+        positive = agrad.sum(x) > 0
+        return (
+            agrad.cond(positive, agrad.zeros_like, between, x),
+            agrad.cond(positive, lambda x: x + 1, zeros, x),
+            agrad.scan(lambda carry, row: (carry + row, agrad.ones_like(carry)), x[0], x)[1],
+            agrad.fori_loop(0, 2, lambda i, carry: carry + zeros(carry), x),
+        )
+
+    x = place(VALUES)
+    for given in (x, agrad.asarray(x), place(-VALUES)):
+        for eager, jitted in zip(f(given), agrad.jit(f)(given), strict=True):
+            assert type(eager) is type(jitted) is type(given)
+            np.testing.assert_allclose(host(jitted), host(eager), rtol=1e-6)
