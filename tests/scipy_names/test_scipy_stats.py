@@ -307,3 +307,24 @@ def test_multinomial_outside_of_its_support_and_with_wrong_chances() -> None:
     assert_close(
         stats.multinomial.pmf(np.asarray([1, 1, 2]), 4, np.asarray([0.2, 0.5, 0.0])), 12 * 0.2 * 0.5 * 0.09, ""
     )
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("name", NAMES)
+def test_formulas_in_docstrings_are_those_of_the_densities(name: str) -> None:
+    special = importlib.import_module("scipy.special")
+    distribution = getattr(stats, name)
+    head, _, rest = (type(distribution).__doc__ or "").partition("::\n\n")
+    formula, _, where = rest.split("\n")[0].strip().partition(" for ")
+    values: dict[str, Any] = {n: getattr(special, n) for n in ("gamma", "beta", "i0", "ndtr", "binom", "factorial")}
+    values |= {n: getattr(np, n) for n in ("exp", "log", "sqrt", "cos", "pi")}
+    known = {"n": 5, "p": 0.3, "mu": 2.5, "df": 3.0, "s": 0.7, "kappa": 1.3, "c": 0.6, "beta": 1.7, "a": 1.4, "b": 2.2}
+    given = {key: known[key] for key in distribution.shapes}
+    counts = "``pmf(" in head
+    settings = {"loc": 1.0} if counts else {"loc": 1.0, "scale": 1.5}
+    for x in np.arange(8.0) if counts else (-2.3, -0.4, 1.3, 1.8, 2.6):
+        z = (x - 1.0) / settings.get("scale", 1.0)
+        there = {**values, "z": z, "k": z, **settings, **given}
+        expected = eval(formula, {}, there) if eval(where or "True", {}, there) else 0.0
+        found = getattr(distribution, "pmf" if counts else "pdf")(x, *given.values(), **settings)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

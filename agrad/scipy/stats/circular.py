@@ -10,7 +10,11 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class VonMises(Continuous):
-    """The von Mises distribution of angles. Parameters: kappa, loc=0, scale=1.
+    """The von Mises distribution of angles.
+
+    ``pdf(x, kappa, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(kappa * cos(z)) / (2 * pi * i0(kappa)) / scale
 
     Its density is periodic. There is no distribution function.
 
@@ -39,7 +43,11 @@ class VonMises(Continuous):
 
 
 class WrapCauchy(Continuous):
-    """The wrapped Cauchy distribution. Parameters: c, loc=0, scale=1.
+    """The wrapped Cauchy distribution.
+
+    ``pdf(x, c, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        (1 - c**2) / (2 * pi * (1 + c**2 - 2 * c * cos(z))) / scale for 0 <= z <= 2 * pi
 
     Of angles from 0 to 2 pi.
 

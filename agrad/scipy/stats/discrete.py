@@ -8,7 +8,11 @@ from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
 
 class Poisson(Discrete):
-    """The Poisson distribution. Parameters: mu, loc=0.
+    """The Poisson distribution.
+
+    ``pmf(x, mu, loc=0)`` with k = x - loc::
+
+        mu**k * exp(-mu) / factorial(k) for k >= 0
 
     Examples
     --------
@@ -47,7 +51,13 @@ class Poisson(Discrete):
 
 
 class Binom(Discrete):
-    """The binomial distribution. Parameters: n, p, loc=0; ``n`` has no derivative.
+    """The binomial distribution.
+
+    ``pmf(x, n, p, loc=0)`` with k = x - loc::
+
+        binom(n, k) * p**k * (1 - p) ** (n - k)
+
+    ``n`` has no derivative.
 
     Examples
     --------
@@ -108,7 +118,11 @@ class Binom(Discrete):
 class BetaBinom(Discrete):
     """The binomial distribution with a beta distributed chance.
 
-    Parameters: n, a, b, loc=0; ``n`` has no derivative. There is no distribution function.
+    ``pmf(x, n, a, b, loc=0)`` with k = x - loc::
+
+        binom(n, k) * beta(k + a, n - k + b) / beta(a, b)
+
+    ``n`` has no derivative. There is no distribution function.
 
     Examples
     --------
@@ -146,7 +160,11 @@ class BetaBinom(Discrete):
 
 
 class Bernoulli(Discrete):
-    """The distribution of 1 with probability p, and 0. Parameters: p, loc=0.
+    """The distribution of 1 with probability p, and 0.
+
+    ``pmf(x, p, loc=0)`` with k = x - loc::
+
+        p**k * (1 - p) ** (1 - k) for 0 <= k <= 1
 
     Examples
     --------
@@ -182,7 +200,11 @@ class Bernoulli(Discrete):
 
 
 class NBinom(Discrete):
-    """The negative binomial distribution. Parameters: n, p, loc=0.
+    """The negative binomial distribution.
+
+    ``pmf(x, n, p, loc=0)`` with k = x - loc::
+
+        binom(k + n - 1, k) * p**n * (1 - p) ** k
 
     Examples
     --------
@@ -223,7 +245,11 @@ class NBinom(Discrete):
 
 
 class Geom(Discrete):
-    """The geometric distribution on k >= 1. Parameters: p, loc=0.
+    """The geometric distribution on k >= 1.
+
+    ``pmf(x, p, loc=0)`` with k = x - loc::
+
+        p * (1 - p) ** (k - 1) for k >= 1
 
     Examples
     --------

@@ -16,7 +16,11 @@ _EDGE = 8.0
 
 
 class Gamma(Continuous):
-    """The gamma distribution. Parameters: a, loc=0, scale=1.
+    """The gamma distribution.
+
+    ``pdf(x, a, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        z ** (a - 1) * exp(-z) / gamma(a) / scale for z >= 0
 
     Examples
     --------
@@ -71,7 +75,11 @@ class Gamma(Continuous):
 
 
 class Chi2(Continuous):
-    """The chi-squared distribution. Parameters: df, loc=0, scale=1.
+    """The chi-squared distribution.
+
+    ``pdf(x, df, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        z ** (df / 2 - 1) * exp(-z / 2) / (2 ** (df / 2) * gamma(df / 2)) / scale for z >= 0
 
     Examples
     --------
@@ -120,7 +128,11 @@ class Chi2(Continuous):
 
 
 class InvGamma(Continuous):
-    """The distribution of 1 / x for a gamma number x. Parameters: a, loc=0, scale=1.
+    """The distribution of 1 / x for a gamma number x.
+
+    ``pdf(x, a, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        z ** (-a - 1) * exp(-1 / z) / gamma(a) / scale for z > 0
 
     Examples
     --------
@@ -172,7 +184,11 @@ class InvGamma(Continuous):
 
 
 class Beta(Continuous):
-    """The beta distribution. Parameters: a, b, loc=0, scale=1.
+    """The beta distribution.
+
+    ``pdf(x, a, b, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        z ** (a - 1) * (1 - z) ** (b - 1) / beta(a, b) / scale for 0 <= z <= 1
 
     Examples
     --------
@@ -228,7 +244,11 @@ class Beta(Continuous):
 
 
 class GenNorm(Symmetric):
-    """The generalized normal distribution. Parameters: beta, loc=0, scale=1.
+    """The generalized normal distribution.
+
+    ``pdf(x, beta, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        beta * exp(-(abs(z) ** beta)) / (2 * gamma(1 / beta)) / scale
 
     Its density is proportional to exp(-abs(x)**beta).
 
@@ -274,7 +294,11 @@ _SERIES = tuple((-1) ** k / math.factorial(k) / (2 * k + 1) for k in range(9))
 
 
 class T(Symmetric):
-    """Student's t distribution. Parameters: df, loc=0, scale=1.
+    """Student's t distribution.
+
+    ``pdf(x, df, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        (1 + z**2 / df) ** (-(df + 1) / 2) / (sqrt(df) * beta(1 / 2, df / 2)) / scale
 
     The tails are accurate to about 1e-10. They are those of the incomplete beta function at df / (df + x**2), or for
     large ``df`` Hill's expansion about the normal distribution, Comm. ACM 13 (1970), 617.

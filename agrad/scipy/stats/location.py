@@ -12,7 +12,11 @@ _EULER = 0.5772156649015329
 
 
 class Norm(Symmetric):
-    """The normal distribution. Parameters: loc=0, scale=1.
+    """The normal distribution.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-(z**2) / 2) / sqrt(2 * pi) / scale
 
     Examples
     --------
@@ -49,7 +53,11 @@ class Norm(Symmetric):
 
 
 class Laplace(Symmetric):
-    """The Laplace distribution. Parameters: loc=0, scale=1.
+    """The Laplace distribution.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-abs(z)) / 2 / scale
 
     Examples
     --------
@@ -88,7 +96,11 @@ class Laplace(Symmetric):
 
 
 class Logistic(Symmetric):
-    """The logistic distribution. Parameters: loc=0, scale=1.
+    """The logistic distribution.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-z) / (1 + exp(-z))**2 / scale
 
     Examples
     --------
@@ -122,7 +134,11 @@ class Logistic(Symmetric):
 
 
 class Cauchy(Symmetric):
-    """The Cauchy distribution. Parameters: loc=0, scale=1.
+    """The Cauchy distribution.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        1 / (pi * (1 + z**2)) / scale
 
     Examples
     --------
@@ -157,7 +173,11 @@ class Cauchy(Symmetric):
 
 
 class Gumbel_R(Continuous):
-    """The Gumbel distribution of maxima. Parameters: loc=0, scale=1.
+    """The Gumbel distribution of maxima.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-z - exp(-z)) / scale
 
     Examples
     --------
@@ -204,7 +224,11 @@ class Gumbel_R(Continuous):
 
 
 class Gumbel_L(Continuous):
-    """The Gumbel distribution of minima. Parameters: loc=0, scale=1.
+    """The Gumbel distribution of minima.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(z - exp(z)) / scale
 
     Examples
     --------
@@ -247,7 +271,11 @@ class Gumbel_L(Continuous):
 
 
 class Expon(Continuous):
-    """The exponential distribution. Parameters: loc=0, scale=1.
+    """The exponential distribution.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-z) / scale for z >= 0
 
     Examples
     --------
@@ -292,7 +320,11 @@ class Expon(Continuous):
 
 
 class Uniform(Continuous):
-    """The uniform distribution from loc to loc + scale. Parameters: loc=0, scale=1.
+    """The uniform distribution from loc to loc + scale.
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        1 / scale for 0 <= z <= 1
 
     Examples
     --------
@@ -331,7 +363,11 @@ class Uniform(Continuous):
 
 
 class HalfNorm(Continuous):
-    """The half-normal distribution, that of abs(u). Parameters: loc=0, scale=1.
+    """The half-normal distribution, that of abs(u).
+
+    ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        sqrt(2 / pi) * exp(-(z**2) / 2) / scale for z >= 0
 
     Examples
     --------
@@ -375,7 +411,11 @@ class HalfNorm(Continuous):
 
 
 class LogNorm(Continuous):
-    """The log-normal distribution, of exp(s u). Parameters: s, loc=0, scale=1.
+    """The log-normal distribution, of exp(s u).
+
+    ``pdf(x, s, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-(log(z) ** 2) / (2 * s**2)) / (s * z * sqrt(2 * pi)) / scale for z > 0
 
     Examples
     --------
@@ -425,7 +465,11 @@ class LogNorm(Continuous):
 
 
 class Pareto(Continuous):
-    """The Pareto distribution on x >= 1. Parameters: b, loc=0, scale=1.
+    """The Pareto distribution on x >= 1.
+
+    ``pdf(x, b, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        b / z**(b + 1) / scale for z >= 1
 
     Examples
     --------
@@ -476,7 +520,11 @@ class Pareto(Continuous):
 
 
 class Weibull_Min(Continuous):
-    """The Weibull distribution of minima. Parameters: c, loc=0, scale=1.
+    """The Weibull distribution of minima.
+
+    ``pdf(x, c, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        c * z ** (c - 1) * exp(-(z**c)) / scale for z >= 0
 
     Examples
     --------

@@ -99,7 +99,11 @@ class Multivariate:
 
 
 class MultivariateNormal(Multivariate):
-    """The normal distribution of vectors. Parameters: mean=None, cov=1.
+    """The normal distribution of vectors (n,).
+
+    ``pdf(x, mean=None, cov=1)`` with z = x - mean::
+
+        exp(-z @ inv(cov) @ z / 2) / sqrt((2 * pi) ** n * det(cov))
 
     Examples
     --------
@@ -196,7 +200,11 @@ class MultivariateNormal(Multivariate):
 
 
 class MultivariateT(Multivariate):
-    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1.
+    """Student's t distribution of vectors (n,).
+
+    ``pdf(x, loc=None, shape=1, df=1)`` with z = x - loc is proportional to::
+
+        (1 + z @ inv(shape) @ z / df) ** (-(df + n) / 2)
 
     Examples
     --------
@@ -278,7 +286,11 @@ class MultivariateT(Multivariate):
 
 
 class Dirichlet(Multivariate):
-    """The Dirichlet distribution on vectors of sum 1. Parameters: alpha.
+    """The Dirichlet distribution on vectors of sum 1.
+
+    ``pdf(x, alpha)``::
+
+        prod(x ** (alpha - 1)) * gamma(sum(alpha)) / prod(gamma(alpha))
 
     Examples
     --------
@@ -405,7 +417,11 @@ def _trials(x: Any, n: Any, p: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Multinomial(Multivariate):
-    """The multinomial distribution of counts in n trials. Parameters: n, p.
+    """The multinomial distribution of counts in n trials.
+
+    ``pmf(x, n, p)``::
+
+        factorial(n) * prod(p**x / factorial(x))
 
     ``n`` has no derivative. The last probability is 1 less the sum of the others, as in SciPy.
 

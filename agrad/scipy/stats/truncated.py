@@ -59,7 +59,11 @@ _tail_solution = solution(_tail_solve, _tail_step)
 
 
 class TruncNorm(Continuous):
-    """The normal distribution between a and b. Parameters: a, b, loc=0, scale=1.
+    """The normal distribution between a and b.
+
+    ``pdf(x, a, b, loc=0, scale=1)`` with z = (x - loc) / scale::
+
+        exp(-(z**2) / 2) / sqrt(2 * pi) / (ndtr(b) - ndtr(a)) / scale for a <= z <= b
 
     Examples
     --------
