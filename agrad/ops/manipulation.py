@@ -7,6 +7,7 @@ from agrad.engine.backward import sum_to
 from agrad.engine.batching import shift, with_rank
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
 from agrad.ops.definition import primitive, public_of_array, public_of_sequence
+from agrad.ops.matrices import check_matrices
 from agrad.ops.shared import cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
@@ -147,6 +148,11 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     array
         Of shape (..., n, m).
 
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
     Examples
     --------
     >>> agrad.matrix_transpose(np.asarray([[1, 2, 3], [4, 5, 6]]))
@@ -154,6 +160,7 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
            [2, 5],
            [3, 6]])
     """
+    check_matrices(x, "matrix_transpose")
     return xp.matrix_transpose(x)
 
 

@@ -30,6 +30,11 @@ OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         ShapeError,
         "broadcast_to: an array of shape (1, 2, 3) does not broadcast to (2, 3)",
     ),
+    (
+        lambda x: agrad.matrix_transpose(agrad.reshape(x, (6,))),
+        ShapeError,
+        "matrix_transpose takes matrices, arrays of two or more axes, not one of shape (6,)",
+    ),
 ]
 EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: np.einsum("ijk,k->i", x), ValueError, "indices for 2 operands, of which there are 1"),
