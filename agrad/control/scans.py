@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from agrad.backends import backend_of
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled, pushed
 from agrad.control.steps import (
@@ -30,12 +29,12 @@ from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
 
 
-def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]:
+def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
     counts, program, length = operation.counts, operation.program, operation.length
     order = range(length - 1, -1, -1) if operation.reverse else range(length)
-    step, carried = Step(program, counts, kind), counts.carried
+    step, carried = operation.step(kind), counts.carried
     held = [k for k in range(carried) if program.outputs[k] in program.constants]
-    make_rows = _Filled if on_numpy(kind) else _Listed
+    make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.apart(operands)
@@ -47,16 +46,31 @@ def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]
             rows.add(i, out[carried:])
         for k in held:
             carry[k] = NAMESPACES[type(carry[k])].asarray(carry[k], copy=True)
+        if in_graph:
+            carry = [_apart(x, operands) for x in carry]
         return (*carry, *rows.stacked())
 
     return scan
 
 
+def _apart(x: Any, operands: Sequence[Any]) -> Any:
+    """Return an array, or a copy if it may share memory with an operand."""
+    backend = backend_of(x)
+    shares = backend.shares_memory
+    if shares is None or any(hasattr(other, "shape") and shares(x, other) for other in operands):
+        return backend.xp.asarray(x, copy=True)
+    return x
+
+
 class _Filled:
-    """The stacked results of a scan on NumPy, written row by row."""
+    """The stacked results of a scan, written row by row: on NumPy, and in CUDA graphs.
+
+    The memory of a row's temporaries is then free for the next step.
+    """
 
     def __init__(self, scan: "Scan") -> None:
-        self.arrays = [np.empty_like(x, subok=False) for x in scan.results[scan.counts.carried :]]
+        results = scan.results[scan.counts.carried :]
+        self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
 
     def add(self, i: int, row: Sequence[Any]) -> None:
         for array, value in zip(self.arrays, row, strict=True):
@@ -88,6 +102,8 @@ class Scan(ControlFlow):
     Its outputs are the next carried values and a row of each stacked result.
     """
 
+    length: int
+
     def __init__(
         self,
         name: str,
@@ -116,6 +132,17 @@ class Scan(ControlFlow):
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         return _steps_by_python(self, kind)
+
+    def function_in_graph(self, kind: type) -> Callable[..., Any]:
+        """See ``Operation.function_in_graph``."""
+        return _steps_by_python(self, kind, in_graph=True)
+
+    def step(self, kind: type | None) -> Step:
+        """Return a step as a function, compiled once for each type of array."""
+        if ("step", kind) not in self.derived:
+            self.derived["step", kind] = Step(self.program, self.counts, kind)
+        found: Step = self.derived["step", kind]
+        return found
 
     def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
         jax = sys.modules["jax"]

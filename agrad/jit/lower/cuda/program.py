@@ -17,8 +17,9 @@ from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.products import absence, is_product, product_function
+from agrad.jit.lower.cuda.segments import is_view, launches
 from agrad.jit.lower.cuda.source import THREADS, GroupSource
-from agrad.jit.lower.cuda.streams import module
+from agrad.jit.lower.cuda.streams import module, runs_as_part
 from agrad.jit.lower.cuda.updates import with_joint_updates
 from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
@@ -163,17 +164,28 @@ not captured.
 """
 
 
+NODES = 1 << 14
+"""The most launches of a loop that is written out in a graph.
+
+A launch takes some 20 microseconds of the host in each capture, and about 1 KB in the graph: this many take a third of
+a second and 16 MB. Next to the steps of a longer loop the launches of one graph a step matter less.
+"""
+
+
 def can_capture(instruction: Instruction) -> bool:
     """Return True for an instruction to be tried in a graph.
 
     Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
-    stay out. A user's operations may do more than launch kernels.
+    stay out. A user's operations may do more than launch kernels. A loop of known length is written out, step by step.
     """
     flags = {flag for flag, _ in donations(instruction)}
     if any(v.on_host and v not in flags for v in instruction.reads()):
         return False
     if is_product(instruction):
         return product_function(instruction) is not None
+    if instruction.operation.length is not None:
+        steps = [i for program in instruction.operation.programs for i in program.instructions]
+        return launches(instruction) <= NODES and all(is_view(i) or can_capture(i) for i in steps)
     operation = getattr(instruction.operation, "primitive", instruction.operation)
     return operation.is_own and operation.name.partition(".")[0] not in _NOT_CAPTURED
 
@@ -182,6 +194,8 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
     """Return the function of an instruction, on the device of its arrays."""
     if isinstance(instruction.operation, Group):
         return group_function(instruction.operation)
+    if instruction.operation.length is not None:
+        return _loop_function(instruction, program)
     if is_product(instruction):
         found = product_function(instruction, tensor_float)
         if found is not None:
@@ -189,6 +203,14 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
         if tensor_float and shape_of(instruction) is not None:
             return load("cupy").placed(_tensor_float_product)
     return evaluation(instruction, program)
+
+
+def _loop_function(instruction: Instruction, program: Program) -> Callable[..., Any]:
+    """Return the function of a loop of known length: as part of a graph, or with one graph a step."""
+    alone = evaluation(instruction, program)
+    kind = next(v.kind for v in instruction.results if v.kind is not None)
+    inside = instruction.operation.function_in_graph(kind)
+    return lambda *operands: (inside if runs_as_part() else alone)(*operands)
 
 
 def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
