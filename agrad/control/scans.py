@@ -24,6 +24,7 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import NAMESPACES, namespace_of
 from agrad.engine.tensor import settle
+from agrad.jit.passes.aliasing import share_memory
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
@@ -33,7 +34,6 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
     counts, program, length = operation.counts, operation.program, operation.length
     order = range(length - 1, -1, -1) if operation.reverse else range(length)
     step, carried = operation.step(kind), counts.carried
-    held = [k for k in range(carried) if program.outputs[k] in program.constants]
     make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
@@ -44,22 +44,23 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
             out = run([*fixed, *carry, *[x[i, ...] for x in slices]])
             carry = list(out[:carried])
             rows.add(i, out[carried:])
-        for k in held:
-            carry[k] = NAMESPACES[type(carry[k])].asarray(carry[k], copy=True)
-        if in_graph:
-            carry = [_apart(x, operands) for x in carry]
-        return (*carry, *rows.stacked())
+        return (*_apart(carry, [*operands, *program.constants.values()]), *rows.stacked())
 
     return scan
 
 
-def _apart(x: Any, operands: Sequence[Any]) -> Any:
-    """Return an array, or a copy if it may share memory with an operand."""
-    backend = backend_of(x)
-    shares = backend.shares_memory
-    if shares is None or any(hasattr(other, "shape") and shares(x, other) for other in operands):
-        return backend.xp.asarray(x, copy=True)
-    return x
+def _apart(carry: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """Return the last carried values as arrays of their own.
+
+    Those that share memory with known arrays, or with one another, are copied.
+    """
+    found: list[Any] = []
+    others = [x for x in known if hasattr(x, "shape")]
+    for x in carry:
+        backend = backend_of(x)
+        shared = any(share_memory(backend, x, other) for other in (*others, *found))
+        found.append(backend.xp.asarray(x, copy=True) if shared else x)
+    return found
 
 
 class _Filled:
@@ -102,6 +103,8 @@ class Scan(ControlFlow):
     Its outputs are the next carried values and a row of each stacked result.
     """
 
+    may_alias = False
+    no_alias = True
     length: int
 
     def __init__(

@@ -61,14 +61,14 @@ def counted(w: Any, start: Any, rows: Any) -> Any:
     return agrad.fori_loop(1, 5, lambda i, v: agrad.sin(agrad.matmul(w, v)) + rows[0] * i, start)
 
 
-def constant_results(w: Any, start: Any, rows: Any) -> Any:
+def no_new_arrays(w: Any, start: Any, rows: Any) -> Any:
     """The carry becomes a constant, a view of an operand, or stays what it was."""
 
     def step(carry: Any, row: Any) -> Any:
-        a, b, c, d = carry
-        return (agrad.ones_like(a), w[0], c, row), a + b * c - d
+        a, b, c, d, _ = carry
+        return (agrad.ones_like(a), w[0], c, row, row), a + b * c - d
 
-    return agrad.scan(step, (start, start + 1, start, start), rows)
+    return agrad.scan(step, (start, start + 1, start, start, start), rows)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -81,7 +81,7 @@ FUNCTIONS: dict[str, Function] = {
     "fori_loop": counted,
     "gradients of fori_loop": agrad.grad(lambda *args: agrad.sum(counted(*args)), argnums=(0, 1, 2)),
     "a map of scans": lambda w, start, rows: agrad.vmap(lambda s: recurrent(w, s, rows))(w),
-    "results that are no new arrays": constant_results,
+    "results that are no new arrays": no_new_arrays,
 }
 
 
@@ -114,10 +114,10 @@ def test_a_loop_without_steps() -> None:
 
 
 def test_results_may_be_written_into() -> None:
-    fast = agrad.jit(constant_results)
+    fast = agrad.jit(no_new_arrays)
     for k in range(5):
         given = drawn(k, 3)
-        expected = [host(x) for x in flatten(constant_results(*given))[0]]
+        expected = [host(x) for x in flatten(no_new_arrays(*given))[0]]
         kept = [host(x) for x in given]
         for got, right in zip(flatten(fast(*given))[0], expected, strict=True):
             np.testing.assert_allclose(host(got), right)
@@ -130,7 +130,7 @@ def trained(jit: bool, length: int = 5) -> tuple[list[float], list[Any], Any]:
     rng = np.random.default_rng(0)
     model = nn.LSTM(3, 4, batch_first=True)
     model.load_state_dict({k: rng.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
-    opt = optim.SGD(model.parameters(), lr=0.1)
+    opt = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
     def step(x: Any) -> Any:
         loss = agrad.sum(model(x)[0][:, -1, :] ** 2)
@@ -158,14 +158,15 @@ def test_a_replay_launches_no_kernel_a_step() -> None:
     asked = []
     for length in (3, 9):
         _, _, fast = trained(True, length=length)
-        (x,) = on_gpu(np.ones((2, length, 3), "float32"))
+        first, x = on_gpu(*[np.ones((2, length, 3), "float32")] * 2)
+        fast(first), fast(x)  # from now on inputs are copied
         before = cuda_on_cpu.counts()
         fast(x)
         after = cuda_on_cpu.counts()
         assert after.graphs - before.graphs == 1
         asked.append((after.launches - before.launches, after.d2d - before.d2d, after.memsets - before.memsets))
     assert asked[0] == asked[1]
-    assert asked[0][0] <= 6
+    assert asked[0][0] <= 2
 
 
 def test_a_carry_that_is_donated() -> None:
