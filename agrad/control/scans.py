@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from agrad.backends import backend_of
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled, pushed
 from agrad.control.steps import (
@@ -25,17 +24,17 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import NAMESPACES, namespace_of
 from agrad.engine.tensor import settle
+from agrad.jit.passes.aliasing import share_memory
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
 
 
-def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]:
+def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
     counts, program, length = operation.counts, operation.program, operation.length
     order = range(length - 1, -1, -1) if operation.reverse else range(length)
-    step, carried = Step(program, counts, kind), counts.carried
-    held = [k for k in range(carried) if program.outputs[k] in program.constants]
-    make_rows = _Filled if on_numpy(kind) else _Listed
+    step, carried = operation.step(kind), counts.carried
+    make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.apart(operands)
@@ -45,18 +44,34 @@ def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]
             out = run([*fixed, *carry, *[x[i, ...] for x in slices]])
             carry = list(out[:carried])
             rows.add(i, out[carried:])
-        for k in held:
-            carry[k] = NAMESPACES[type(carry[k])].asarray(carry[k], copy=True)
-        return (*carry, *rows.stacked())
+        return (*_apart(carry, [*operands, *program.constants.values()]), *rows.stacked())
 
     return scan
 
 
+def _apart(carry: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """Return the last carried values as arrays of their own.
+
+    Those that share memory with known arrays, or with one another, are copied.
+    """
+    found: list[Any] = []
+    others = [x for x in known if hasattr(x, "shape")]
+    for x in carry:
+        backend = backend_of(x)
+        shared = any(share_memory(backend, x, other) for other in (*others, *found))
+        found.append(backend.xp.asarray(x, copy=True) if shared else x)
+    return found
+
+
 class _Filled:
-    """The stacked results of a scan on NumPy, written row by row."""
+    """The stacked results of a scan, written row by row: on NumPy, and in CUDA graphs.
+
+    The memory of a row's temporaries is then free for the next step.
+    """
 
     def __init__(self, scan: "Scan") -> None:
-        self.arrays = [np.empty_like(x, subok=False) for x in scan.results[scan.counts.carried :]]
+        results = scan.results[scan.counts.carried :]
+        self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
 
     def add(self, i: int, row: Sequence[Any]) -> None:
         for array, value in zip(self.arrays, row, strict=True):
@@ -88,6 +103,10 @@ class Scan(ControlFlow):
     Its outputs are the next carried values and a row of each stacked result.
     """
 
+    may_alias = False
+    no_alias = True
+    length: int
+
     def __init__(
         self,
         name: str,
@@ -116,6 +135,17 @@ class Scan(ControlFlow):
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         return _steps_by_python(self, kind)
+
+    def function_in_graph(self, kind: type) -> Callable[..., Any]:
+        """See ``Operation.function_in_graph``."""
+        return _steps_by_python(self, kind, in_graph=True)
+
+    def step(self, kind: type | None) -> Step:
+        """Return a step as a function, compiled once for each type of array."""
+        if ("step", kind) not in self.derived:
+            self.derived["step", kind] = Step(self.program, self.counts, kind)
+        found: Step = self.derived["step", kind]
+        return found
 
     def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
         jax = sys.modules["jax"]

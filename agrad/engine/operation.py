@@ -1,7 +1,7 @@
 """Operation: the base class of the operations of nodes and instructions; traits."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -109,6 +109,10 @@ class Operation:
 
     For an operation that returns the part of its array at its ``index``.
     """
+    length: int | None = None
+    """The number of steps of a loop, if it is known before the loop runs."""
+    programs: Sequence[Any] = ()
+    """The sub-programs, of a step say."""
     decompose = False
     """True if it runs faster as the operations that it is made of, if these are fused."""
 
@@ -158,6 +162,13 @@ class Operation:
         None: on numbers.
         """
         return self.bind
+
+    def function_in_graph(self, kind: type) -> Function:
+        """Return the function whose work a CUDA graph may hold.
+
+        Its results share no memory with operands. It is asked of operations with a ``length``.
+        """
+        return self.function_of(kind)
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Compute the operation by others, in a namespace.

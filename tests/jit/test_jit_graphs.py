@@ -151,7 +151,8 @@ def test_what_cupy_refuses_runs_between_graphs_and_says_why() -> None:
     inside, between = graphs_in(fast)
     assert "linalg.inv" in between
     assert "matmul" in inside
-    assert {"argmax", "sum"} <= set(inside)
+    assert "argmax" in inside
+    assert any(name.startswith("fused") and "sum" in name for name in inside)
     text = fast.lower(x).code
     assert "linalg.inv" in text
     assert "could not be captured: " in next(line for line in text.splitlines() if "linalg.inv(" in line)

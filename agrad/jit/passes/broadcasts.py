@@ -42,7 +42,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
                 narrow[out] = made = Variable((), out.dtype, kind)
                 single = instruction.replaced(narrow)
                 kept.append(Instruction(single.operation, single.operands, single.settings, (made,)))
-            elif arrays and all(v in narrow for v in arrays) and out.kind is np.ndarray:
+            elif arrays and all(v in narrow for v in arrays):
                 shape = np.broadcast_shapes(*[narrow[v].shape for v in arrays])
                 narrow[out] = made = Variable(shape, out.dtype, out.kind)
                 short = instruction.replaced(narrow)
@@ -59,7 +59,7 @@ with_single_values = functools.partial(without_broadcasts, singles_only=True)
 def _may_stay_narrow(x: Any, singles_only: bool) -> bool:
     if not isinstance(x, Variable):
         return False
-    return x.shape == () or (not singles_only and x.kind is np.ndarray)
+    return x.shape == () or not singles_only
 
 
 def _is_filled(raw: np.ndarray) -> bool:

@@ -16,7 +16,15 @@ import numpy as np
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, aliases_of, overwritten
-from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
+from agrad.jit.passes.tiling import (
+    best_split,
+    is_of_rows,
+    is_reshape,
+    operand_is_of_rows,
+    reduction_of,
+    splits_of,
+    whole_row_splits,
+)
 from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
 LARGE = BLOCK_BYTES + 1
@@ -44,6 +52,12 @@ class Group(Operation):
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
         kind = "fused" if self.split == len(shape) else "fused rows"
         self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
+
+    @property
+    def has_totals(self) -> bool:
+        """Return True if it reduces over all rows."""
+        found = [reduction_of(i) for i in self.program.instructions]
+        return any(r is not None and r.is_total(self.split) for r in found)
 
     def bind(self, *args: Any, **settings: Any) -> tuple[Any, ...]:
         """Call the operations one by one, as a user does."""
@@ -83,7 +97,7 @@ class _Open:
         fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
         if not fits or math.prod(shape) > math.prod(self.shape):
             return None
-        found = {s: fitting.of_rows(s, self.shape[:s], self.made) for s in self.splits}
+        found = {s: fitting.of_rows(s, self.shape, self.made) for s in self.splits}
         left = frozenset(s for s, of_rows in found.items() if of_rows is not None)
         return (left, frozenset(s for s in left if found[s])) if left else None
 
@@ -110,8 +124,12 @@ class _Fitting:
         """Return True if a group may begin with it."""
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
 
-    def of_rows(self, split: int, lead: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result with a part for each row, False for a total, else None."""
+    def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
+        """Return True for a result with a part for each row, False for a total, else None.
+
+        shape: that of the group.
+        """
+        lead = shape[:split]
         if any(v in made and split not in made[v] for v in self.operands):
             return None
         if self.reduction is not None:
@@ -134,7 +152,33 @@ class _Fitting:
         return True if min(self.reduction.axis) >= split else None
 
 
-def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool) -> _Fitting | None:
+class _WholeRow(_Fitting):
+    """An instruction that may be a member of a group whose rows are reduced as a whole.
+
+    A member's value has one element for each row, or all elements of the row. Inputs broadcast in any way.
+    """
+
+    def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
+        """See ``_Fitting.of_rows``."""
+        lead, length, flat = shape[:split], math.prod(shape[split:]), split == len(shape)
+        mine = [v for v in self.operands if v in made]
+        if any(split not in made[v] for v in mine) or (self.is_reshape and (flat or not mine)):
+            return None
+        x = self.out if self.reduction is None else self.operands[0]
+        if not is_of_rows(x.shape, lead) or math.prod(x.shape[split:]) not in (1, length):
+            return None
+        if flat and (x.shape != shape or any(v.shape != shape and v.size > 1 for v in self.operands)):
+            return None
+        if self.reduction is None:
+            same = self.is_reshape or all(operand_is_of_rows(v.shape, x.shape, split) for v in mine)
+            return True if same else None
+        if self.reduction.is_total(split):
+            return False if self.out.size in (1, length) else None
+        reduced = is_of_rows(self.out.shape, lead) and math.prod(self.out.shape[split:]) == 1
+        return True if reduced and min(self.reduction.axis) >= split else None
+
+
+def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool, whole: bool) -> _Fitting | None:
     """Return the instruction as a possible member of a group, or None."""
     if any(isinstance(v, Variable) for v in instruction.settings.values()):
         return None
@@ -151,24 +195,28 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
         shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
         known = broadcasts or all(shape in ((), out) for shape in shapes)
         fits = bool(out != () and shapes and known and np.broadcast_shapes(*shapes) == out)
-    return _Fitting(instruction, broadcasts) if fits else None
+    return (_WholeRow if whole else _Fitting)(instruction, broadcasts) if fits else None
 
 
 def with_groups(
-    minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
+    minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False, whole_rows: bool = False
 ) -> Callable[[Program], Program]:
     """Return the pass that groups operations on arrays of at least ``minimum`` bytes.
 
-    accepts: a test for elementwise operations, by default true. broadcasts: make groups of rows too.
+    accepts: a test for elementwise operations, by default true. broadcasts: make groups of rows too. whole_rows: make
+    groups of rows that are reduced as a whole, and whose inputs broadcast along any axis.
     """
-    return lambda program: _Grouping(program, minimum, accepts, broadcasts).run()
+    return lambda program: _Grouping(program, minimum, accepts, broadcasts or whole_rows, whole_rows).run()
 
 
 class _Grouping:
     """One run of the pass: instructions that are done, and the groups that are open."""
 
-    def __init__(self, program: Program, minimum: int, accepts: Accepts | None, broadcasts: bool) -> None:
+    def __init__(
+        self, program: Program, minimum: int, accepts: Accepts | None, broadcasts: bool, whole_rows: bool
+    ) -> None:
         self.program, self.minimum, self.accepts, self.broadcasts = program, minimum, accepts, broadcasts
+        self.whole_rows = whole_rows
         self.done: list[Instruction] = []
         self.open: list[_Open] = []
         self.leaving = {v for v in program.outputs if isinstance(v, Variable)}
@@ -199,7 +247,7 @@ class _Grouping:
             if not self.open and not self._is_large(instruction):
                 self.done.append(instruction)
                 continue
-            fitting = _fitting(instruction, self.accepts, self.broadcasts)
+            fitting = _fitting(instruction, self.accepts, self.broadcasts, self.whole_rows)
             if fitting is not None and self.join(instruction, fitting):
                 continue
             reads, over = set(instruction.reads()), overwritten(instruction)
@@ -222,7 +270,8 @@ class _Grouping:
         tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
         if fitting.opens and fitting.bytes >= self.minimum:
             shape, dtype = fitting.shape, np.dtype(fitting.out.dtype)
-            tried.append(_Open(shape, splits_of(shape, dtype) if self.broadcasts else frozenset({len(shape)})))
+            splits = whole_row_splits if self.whole_rows else splits_of
+            tried.append(_Open(shape, splits(shape, dtype) if self.broadcasts else frozenset({len(shape)})))
         for group in tried:
             found = group.splits_with(instruction, fitting)
             if found is not None:
@@ -246,5 +295,6 @@ class _Grouping:
             v for v in group.made if v in self.leaving or any(id(user) not in members for user in self.uses.get(v, ()))
         ]
         inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
-        operation = Group(Program(inputs, {}, group.members, list(outputs)), group.shape, max(group.splits))
+        split = best_split(group.shape, group.splits) if self.whole_rows else max(group.splits)
+        operation = Group(Program(inputs, {}, group.members, list(outputs)), group.shape, split)
         self.done.append(Instruction(operation, tuple(inputs), {}, tuple(outputs)))

@@ -7,6 +7,7 @@ known after the last block.
 """
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +74,26 @@ def splits_of(shape: Shape, dtype: np.dtype) -> frozenset[int]:
         for s in range(1, len(shape) + 1)
         if math.prod(shape[:s]) > 1 and math.prod(shape[s:]) * dtype.itemsize <= ROW_BYTES
     )
+
+
+ROW_LENGTH = 1 << 13
+"""The most elements of a row that is computed as a whole: a GPU's block then has eight of them in each thread."""
+
+ROW_ENOUGH = 128
+"""Elements of a row that are enough for the memory's bandwidth: blocks of longer ones need not be made."""
+
+
+def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
+    """Return the numbers of leading axes that leave rows short enough for one block."""
+    return frozenset(s for s in range(1, len(shape) + 1) if math.prod(shape[s:]) <= ROW_LENGTH)
+
+
+def best_split(shape: Shape, splits: Iterable[int]) -> int:
+    """Return the split of single elements, else of the shortest rows that are long."""
+    found = sorted(splits, reverse=True)
+    if found[0] == len(shape):
+        return found[0]
+    return next((s for s in found if math.prod(shape[s:]) >= ROW_ENOUGH), found[-1])
 
 
 def is_of_rows(shape: Shape, lead: Shape) -> bool:

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, write_numbers
+from agrad.jit.lower.cuda.streams import Streams, as_part, runs_as_part, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -347,7 +347,8 @@ class GraphProgram:
             if self.home < 0:
                 self._prepare(int(cuda.runtime.getDevice()))
         # a user's capture could hold a replay, but not the copies before and after it
-        if self.given_up or not devices <= {self.home} or cuda.get_current_stream().is_capturing():
+        plainly = self.given_up or runs_as_part() or cuda.get_current_stream().is_capturing()
+        if plainly or not devices <= {self.home}:
             return list(self.elsewhere(values))
         with LOCK:
             return self._run(values)
@@ -368,7 +369,8 @@ class GraphProgram:
         """Run without graphs, which compiles the kernels that they will hold."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
         write_numbers(scalars, [float(values[i]) for i in self._numbers])
-        return list(self.plainly([*values, *scalars]))
+        with as_part():
+            return list(self.plainly([*values, *scalars]))
 
     def _run(self, values: Sequence[Any]) -> list[Any]:
         now = {i: (values[i].data.ptr, values[i].strides) for i in self._arrays}

@@ -4,8 +4,9 @@ Instructions that no graph can hold run between graphs. Products use cuBLASLt, s
 in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
 """
 
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,12 +18,15 @@ from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.products import absence, is_product, product_function
-from agrad.jit.lower.cuda.source import THREADS, GroupSource
-from agrad.jit.lower.cuda.streams import module
+from agrad.jit.lower.cuda.rows import Layout, RowSource
+from agrad.jit.lower.cuda.segments import is_view, launches
+from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
+from agrad.jit.lower.cuda.streams import module, runs_as_part
 from agrad.jit.lower.cuda.updates import with_joint_updates
 from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
 from agrad.jit.passes.fusion import Group
+from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable, works_by_element
 
 # ------------------------------------------------------------------ groups
@@ -31,32 +35,65 @@ from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Pr
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     """Return the function of a group. It takes the operands and returns the outputs.
 
-    It launches one kernel, and a second one if the group reduces.
+    It launches one kernel, and a second one for totals of several blocks.
     """
     cupy = sys.modules["cupy"]
-    source = GroupSource(group)
+    sources: dict[Any, Source] = {}
     places = {v: i for i, v in enumerate(group.program.inputs)}
-    arrays = [places[v] for v in source.arrays]
-    singles = [(places[v], v.on_host) for v in source.singles]
-    made = [*source.results, *source.totals]
+    first = Source(group)
+    arrays = [places[v] for v in first.arrays]
+    singles = [(places[v], v.on_host) for v in first.singles]
+    made = [*first.results, *first.totals]
     outputs = [made.index(v) for v in group.program.outputs]
 
     def run(*given: Any) -> tuple[Any, ...]:
-        full = [_aligned(given[i], source.pack) for i in arrays]
-        results = [cupy.empty(group.shape, v.dtype) for v in source.results]
-        partials = [cupy.empty((source.blocks,), v.dtype) for v in source.totals]
-        totals = [cupy.empty((), v.dtype) for v in source.totals]
+        full = [given[i] for i in arrays]
+        layouts = tuple([_layout(x) for x in full])
+        if layouts not in sources:
+            sources[layouts] = source_of(group, layouts)
+        source = sources[layouts]
+        if isinstance(source, GroupSource):
+            full = [_aligned(x, source.pack) for x in full]
+        results = [cupy.empty(v.shape, v.dtype) for v in made]
+        partials = results[len(source.results) :]
+        if source.finishers:
+            partials = [cupy.empty((source.blocks, *v.shape), v.dtype) for v in source.totals]
         arguments = [*full]
         for i, on_host in singles:
             arguments += _single(given[i], on_host)
-        kernel = module(source.text).get_function(f"group_{source.pack}")
-        kernel((source.blocks,), (THREADS,), (*arguments, *results, *partials))
-        if totals:
-            module(source.text).get_function("finish")((1,), (THREADS,), (*partials, *totals))
-        found = [*results, *totals]
-        return tuple([found[i] for i in outputs])
+        kernel = module(source.text).get_function(source.name)
+        arguments += [*results[: len(source.results)], *partials]
+        kernel((source.blocks,), (source.threads,), tuple(arguments))
+        if source.finishers:
+            finish = module(source.text).get_function("finish")
+            finish((source.finishers,), (THREADS,), (*partials, *results[len(source.results) :]))
+        return tuple([results[i] for i in outputs])
 
     return load("cupy").placed(run)
+
+
+def source_of(group: Group, layouts: Sequence[Layout]) -> Source:
+    """Return the text of a group for inputs that lie so.
+
+    An elementwise group reads arrays that are not contiguous by rows, if these are short enough.
+    """
+    arrays = Source(group).arrays
+    if group.split == len(group.shape):
+        contiguous = all(at == Layout(_packed(v.shape), True) for v, at in zip(arrays, layouts, strict=True))
+        splits = whole_row_splits(group.shape, np.dtype(bool)) - {len(group.shape)}
+        if contiguous or not splits:
+            return GroupSource(group)
+        group = Group(group.program, group.shape, best_split(group.shape, splits))
+    return RowSource(group, dict(zip(arrays, layouts, strict=True)))
+
+
+def _layout(x: Any) -> Layout:
+    return Layout(tuple([s // x.itemsize for s in x.strides]), x.data.ptr % PACK_BYTES == 0)
+
+
+def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a contiguous array."""
+    return tuple([math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
 
 def _aligned(x: Any, pack: int) -> Any:
@@ -163,17 +200,28 @@ not captured.
 """
 
 
+NODES = 1 << 14
+"""The most launches of a loop that is written out in a graph.
+
+A launch takes some 20 microseconds of the host in each capture, and about 1 KB in the graph: this many take a third of
+a second and 16 MB. Next to the steps of a longer loop the launches of one graph a step matter less.
+"""
+
+
 def can_capture(instruction: Instruction) -> bool:
     """Return True for an instruction to be tried in a graph.
 
     Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
-    stay out. A user's operations may do more than launch kernels.
+    stay out. A user's operations may do more than launch kernels. A loop of known length is written out, step by step.
     """
     flags = {flag for flag, _ in donations(instruction)}
     if any(v.on_host and v not in flags for v in instruction.reads()):
         return False
     if is_product(instruction):
         return product_function(instruction) is not None
+    if instruction.operation.length is not None:
+        steps = [i for program in instruction.operation.programs for i in program.instructions]
+        return launches(instruction) <= NODES and all(is_view(i) or can_capture(i) for i in steps)
     operation = getattr(instruction.operation, "primitive", instruction.operation)
     return operation.is_own and operation.name.partition(".")[0] not in _NOT_CAPTURED
 
@@ -182,6 +230,8 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
     """Return the function of an instruction, on the device of its arrays."""
     if isinstance(instruction.operation, Group):
         return group_function(instruction.operation)
+    if instruction.operation.length is not None:
+        return _loop_function(instruction, program)
     if is_product(instruction):
         found = product_function(instruction, tensor_float)
         if found is not None:
@@ -189,6 +239,14 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
         if tensor_float and shape_of(instruction) is not None:
             return load("cupy").placed(_tensor_float_product)
     return evaluation(instruction, program)
+
+
+def _loop_function(instruction: Instruction, program: Program) -> Callable[..., Any]:
+    """Return the function of a loop of known length: as part of a graph, or with one graph a step."""
+    alone = evaluation(instruction, program)
+    kind = next(v.kind for v in instruction.results if v.kind is not None)
+    inside = instruction.operation.function_in_graph(kind)
+    return lambda *operands: (inside if runs_as_part() else alone)(*operands)
 
 
 def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:

@@ -36,8 +36,11 @@ def launches(instruction: Instruction) -> int:
     """Return about how many kernels an instruction launches."""
     if is_view(instruction):
         return 0
-    reduces = isinstance(instruction.operation, Group) and any(v.shape == () for v in instruction.results)
-    return 2 if reduces else 1
+    steps = instruction.operation.length
+    if steps is not None:
+        inside = sum([launches(i) for program in instruction.operation.programs for i in program.instructions])
+        return int(steps) * (inside + len(instruction.outputs))
+    return 2 if isinstance(instruction.operation, Group) and instruction.operation.has_totals else 1
 
 
 def segments(

@@ -13,6 +13,7 @@ import numpy as np
 from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
+from agrad.jit.passes.tiling import reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
 
 THREADS = 256
@@ -45,6 +46,7 @@ _OF_FLOATS = {
     "relu.vjp:x": "relu_vjp({0}, {1})",
     "tanh.vjp:x": "tanh_vjp({0}, {1})",
     "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
+    "mask_unused": "({0} == T(0) && !({1} - {1} == T(0)) ? T(0) : {1})",
 }  # fmt: skip
 """Operations whose operands are converted to the floating dtype ``T`` of the result."""
 
@@ -141,8 +143,8 @@ def literal(value: Any, kind: str) -> str:
     return f"{kind}({number!r})"
 
 
-def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
-    """Return the C statement that computes one element of an instruction's result."""
+def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
+    """Return the C expression of one element of an instruction's result."""
     out = instruction.outputs[0]
     assert out is not None
     name, kind = instruction.name, C_TYPES[_char(out.dtype)]
@@ -166,10 +168,75 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
         text = _OF_ARRAYS[name].format(*words(None))
     else:
         text = _OF_FLOATS[name].replace("T(", f"{kind}(").format(*words(kind))
-    return f"{kind} {names[out]} = {kind}({text});"
+    return f"{kind}({text})"
 
 
-class GroupSource:
+class Source:
+    """The text of a group's kernels, as far as all of them are alike.
+
+    arrays: the inputs that are read at each element or row. singles: those of one element. totals: the results of
+    reductions that are known after the last block. results: the other outputs.
+    """
+
+    name: str
+    """The kernel's name."""
+    text: str
+    blocks: int
+    threads = THREADS
+    finishers = 1
+    """Blocks of the kernel ``finish``, 0 if there is none."""
+
+    def __init__(self, group: Group) -> None:
+        self.program, self.names = group.program, names_of(group.program)
+        self.size = math.prod(group.shape)
+        found = {i.results[0]: (i, reduction_of(i)) for i in group.program.instructions}
+        self.reductions = {v: i for v, (i, r) in found.items() if r is not None}
+        self.totals = [v for v, (_, r) in found.items() if r is not None and r.is_total(group.split)]
+        inputs, outputs = group.program.inputs, group.program.outputs
+        self.arrays = [v for v in inputs if not v.on_host and (v.size > 1 or v.shape == group.shape)]
+        self.singles = [v for v in inputs if v not in self.arrays]
+        self.results = [v for v in outputs if v not in self.totals]
+        known = (*inputs, *found)
+        self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
+
+    def head(self) -> list[str]:
+        """Return the functions that all texts begin with."""
+        return [_HEAD, *map(_shared, _SHARED)]
+
+    def parameters(self) -> str:
+        """Return the parameters of the kernel that computes the elements."""
+        parameters = self.forms("const {k}* p_{n}", self.arrays)
+        for v in self.singles:
+            parameters += self.forms("const {k}* p_{n}", (v,))
+            parameters += self.forms("double n_{n}", (v,)) if v.on_host else []
+        return ", ".join(parameters + self.forms("{k}* q_{n}", (*self.results, *self.totals)))
+
+    def read_singles(self) -> list[str]:
+        """Return the lines that read single values."""
+        form = "    const {k} {n} = p_{n} ? *p_{n} : n_{n};", "    const {k} {n} = *p_{n};"
+        return [line for v in self.singles for line in self.forms(form[0] if v.on_host else form[1], (v,))]
+
+    def forms(self, form: str, variables: Sequence[Variable]) -> list[str]:
+        """Return a form for each variable. {n} becomes its name, {k} its type."""
+        return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
+
+    def start(self, v: Variable) -> str:
+        """Return the first total of a reduction."""
+        start, _ = _REDUCTIONS[self.reductions[v].name]
+        return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
+
+    def step(self, v: Variable, total: str, value: str) -> str:
+        """Return the expression of a reduction's next total."""
+        return _REDUCTIONS[self.reductions[v].name][1].format(total, value)
+
+    def share(self, v: Variable) -> str:
+        """Return the division by the number of elements that ends a mean."""
+        instruction = self.reductions[v]
+        count = instruction.operands[0].size // v.size
+        return f" / {self.kind[v]}({count}.0)" if instruction.name == "mean" else ""
+
+
+class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
     All instructions of the group satisfy ``has_words``. The kernel ``group_N`` loads packs of N elements. Its
@@ -183,60 +250,36 @@ class GroupSource:
     """
 
     def __init__(self, group: Group) -> None:
-        self.program, self.names = group.program, names_of(group.program)
-        self.size = math.prod(group.shape)
-        inputs, outputs = group.program.inputs, group.program.outputs
-        self.arrays = [v for v in inputs if v.shape == group.shape and not v.on_host]
-        self.singles = [v for v in inputs if v.on_host or v.shape != group.shape]
-        self.results = [v for v in outputs if v.shape == group.shape]
-        self.reductions = {i.results[0]: i for i in group.program.instructions if i.results[0].shape == ()}
-        self.totals = list(self.reductions)
-        known = (*self.arrays, *self.singles, *self.results, *self.totals)
-        self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
+        super().__init__(group)
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
         self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
         """The number of elements that a thread loads at once."""
+        self.name = f"group_{self.pack}"
         self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
-        text = [_HEAD, *map(_shared, _SHARED), *self.element(), *self.kernel()]
+        self.finishers = min(1, len(self.totals))
+        text = [*self.head(), *self.element(), *self.kernel()]
         self.text = "\n".join(text + (self.finish() if self.totals else []))
-
-    def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
-        """Return a form for each variable. {n} becomes its name, {k} its type."""
-        return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
-
-    def _start(self, v: Variable) -> str:
-        start, _ = _REDUCTIONS[self.reductions[v].name]
-        return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
-
-    def _step(self, v: Variable, total: str, value: str) -> str:
-        return _REDUCTIONS[self.reductions[v].name][1].format(total, value)
 
     def element(self) -> list[str]:
         """Return the function that computes one element and adds it to the totals."""
-        parameters = self._all("const {k}& {n}", (*self.arrays, *self.singles))
-        parameters += self._all("{k}& r_{n}", self.results) + self._all("{k}& t_{n}", self.totals)
+        parameters = self.forms("const {k}& {n}", (*self.arrays, *self.singles))
+        parameters += self.forms("{k}& r_{n}", self.results) + self.forms("{k}& t_{n}", self.totals)
         lines = [f"__device__ inline void element({', '.join(parameters)}) {{"]
         for instruction in self.program.instructions:
             out = instruction.results[0]
             if out in self.reductions:
-                total, (x,) = f"t_{self.names[out]}", instruction.operands
-                lines.append(f"    {total} = {self._step(out, total, self.names[x])};")
+                total, x = f"t_{self.names[out]}", instruction.operands[0]
+                lines.append(f"    {total} = {self.step(out, total, self.names[x])};")
             else:
-                lines.append("    " + _line(instruction, self.names))
-        return [*lines, *self._all("    r_{n} = {n};", self.results), "}", ""]
+                lines.append(f"    {self.kind[out]} {self.names[out]} = {expression(instruction, self.names)};")
+        return [*lines, *self.forms("    r_{n} = {n};", self.results), "}", ""]
 
     def kernel(self) -> list[str]:
         """Return the kernel, whose threads take packs of elements, then single ones."""
-        parameters = self._all("const {k}* p_{n}", self.arrays)
-        for v in self.singles:
-            parameters += self._all("const {k}* p_{n}", (v,))
-            parameters += self._all("double n_{n}", (v,)) if v.on_host else []
-        parameters += self._all("{k}* q_{n}", (*self.results, *self.totals))
-        lines = [f'extern "C" __global__ void group_{self.pack}({", ".join(parameters)}) {{']
+        lines = [f'extern "C" __global__ void {self.name}({self.parameters()}) {{']
         lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
-        for v in self.singles:
-            lines += self._all("    const {k} {n} = " + ("p_{n} ? *p_{n} : n_{n};" if v.on_host else "*p_{n};"), (v,))
-        lines += [f"    {self.kind[v]} t_{self.names[v]} = {self._start(v)};" for v in self.totals]
+        lines += self.read_singles()
+        lines += [f"    {self.kind[v]} t_{self.names[v]} = {self.start(v)};" for v in self.totals]
         lines.append(f"    const {self.index} first = ({self.index})blockIdx.x * {THREADS} + threadIdx.x;")
         lines.append(f"    const {self.index} step = ({self.index})gridDim.x * {THREADS};")
         whole = self.size // self.pack
@@ -246,7 +289,7 @@ class GroupSource:
             lines.append(f"    for ({self.index} i = {whole * self.pack} + first; i < {self.size}; i += step)")
             lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self._all("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
+            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
         return [*lines, "}", ""]
 
     def _packs(self, count: int) -> list[str]:
@@ -254,19 +297,19 @@ class GroupSource:
         pack = f"Pack<{{k}}, {self.pack}>"
         return [
             f"    for ({self.index} i = first; i < {count}; i += step) {{",
-            *self._all(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
-            *self._all(f"        {pack} u_{{n}};", self.results),
+            *self.forms(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
+            *self.forms(f"        {pack} u_{{n}};", self.results),
             "        #pragma unroll",
             f"        for (int k = 0; k < {self.pack}; k++)",
             "            " + self._call("w_{n}.at[k]", "u_{n}.at[k]"),
-            *self._all(f"        reinterpret_cast<{pack}*>(q_{{n}})[i] = u_{{n}};", self.results),
+            *self.forms(f"        reinterpret_cast<{pack}*>(q_{{n}})[i] = u_{{n}};", self.results),
             "    }",
         ]
 
     def _call(self, read: str, write: str) -> str:
         """Return the call of ``element`` with these forms of its arguments."""
-        given = self._all(read, self.arrays) + self._all("{n}", self.singles)
-        given += self._all(write, self.results) + self._all("t_{n}", self.totals)
+        given = self.forms(read, self.arrays) + self.forms("{n}", self.singles)
+        given += self.forms(write, self.results) + self.forms("t_{n}", self.totals)
         return f"element({', '.join(given)});"
 
     def _over_threads(self, v: Variable) -> list[str]:
@@ -277,20 +320,19 @@ class GroupSource:
             f"    s_{n}[me] = t_{n};",
             f"    for (unsigned int half = {THREADS // 2}; half > 0; half /= 2) {{",
             "        __syncthreads();",
-            f"        if (me < half) s_{n}[me] = {self._step(v, f's_{n}[me]', f's_{n}[me + half]')};",
+            f"        if (me < half) s_{n}[me] = {self.step(v, f's_{n}[me]', f's_{n}[me + half]')};",
             "    }",
         ]
 
     def finish(self) -> list[str]:
         """Return the kernel of one block that reduces the totals of all blocks in order."""
-        parameters = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
+        parameters = self.forms("const {k}* p_{n}", self.totals) + self.forms("{k}* q_{n}", self.totals)
         lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
         lines.append("    const unsigned int me = threadIdx.x;")
-        for v, reduction in self.reductions.items():
+        for v in self.totals:
             n, kind = self.names[v], self.kind[v]
-            step = self._step(v, f"t_{n}", f"p_{n}[b]")
-            lines.append(f"    {kind} t_{n} = {self._start(v)};")
+            step = self.step(v, f"t_{n}", f"p_{n}[b]")
+            lines.append(f"    {kind} t_{n} = {self.start(v)};")
             lines.append(f"    for (unsigned int b = me; b < {self.blocks}u; b += {THREADS}) t_{n} = {step};")
-            share = f" / {kind}({self.size}.0)" if reduction.name == "mean" else ""
-            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
+            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{self.share(v)};"]
         return [*lines, "}", ""]

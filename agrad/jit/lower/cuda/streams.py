@@ -48,6 +48,28 @@ def capturing_stream(device: int) -> Any:
     return sys.modules["cupy"].cuda.Stream(non_blocking=True)
 
 
+class _Part(threading.local):
+    depth = 0
+
+
+_PART = _Part()
+
+
+def runs_as_part() -> bool:
+    """Return True where programs run as parts of a graph, without graphs of their own."""
+    return _PART.depth > 0
+
+
+@contextlib.contextmanager
+def as_part() -> Iterator[None]:
+    """Let programs run as parts of a graph that is captured now, or will be."""
+    _PART.depth += 1
+    try:
+        yield
+    finally:
+        _PART.depth -= 1
+
+
 class Streams:
     """The memory of a program's graphs, and their streams of capture and replay.
 
@@ -91,7 +113,8 @@ class Streams:
         """
         self.stream.begin_capture()
         try:
-            run()
+            with as_part():
+                run()
         except BaseException:
             # ending a failed capture is an error too; the first one tells the reason
             with contextlib.suppress(RuntimeError):

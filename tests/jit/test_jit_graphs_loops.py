@@ -1,0 +1,248 @@
+"""Loops of known length in CUDA graphs: written out in the capture of what surrounds them."""
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import host
+from graph_steps import graphs_in, program_of
+
+import agrad
+from agrad import nn, optim
+from agrad.jit.lower.cuda import program as lower_cupy
+from agrad.transforms.trees import flatten
+
+pytestmark = pytest.mark.needs("cupy")
+
+Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def on_cupy() -> Iterator[None]:
+    with agrad.use_backend("cupy"):
+        yield
+
+
+def on_gpu(*arrays: np.ndarray) -> list[Any]:
+    import cupy
+
+    return [cupy.asarray(x) for x in arrays]
+
+
+def drawn(k: int, length: int) -> list[Any]:
+    """Return a matrix, a first value, and rows."""
+    rng = np.random.default_rng(k)
+    return on_gpu(rng.normal(size=(4, 4)) * 0.4, rng.normal(size=4), rng.normal(size=(length, 4)))
+
+
+def recurrent(w: Any, start: Any, rows: Any, **settings: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        after = agrad.tanh(agrad.matmul(w, h) + row)
+        return after, (after * h, agrad.sum(after), h)
+
+    return agrad.scan(step, start, rows, **settings)
+
+
+def total(w: Any, start: Any, rows: Any) -> Any:
+    last, (ys, sums, hs) = recurrent(w, start, rows)
+    return agrad.sum(last) + agrad.sum(ys * ys) + agrad.sum(sums * hs[:, 0])
+
+
+def nested(w: Any, start: Any, rows: Any) -> Any:
+    def outer(h: Any, row: Any) -> Any:
+        return agrad.scan(lambda c, v: (agrad.sin(c + agrad.matmul(w, v) * row), c * v), h, rows)
+
+    return agrad.scan(outer, start, rows)
+
+
+def counted(w: Any, start: Any, rows: Any) -> Any:
+    return agrad.fori_loop(1, 5, lambda i, v: agrad.sin(agrad.matmul(w, v)) + rows[0] * i, start)
+
+
+def no_new_arrays(w: Any, start: Any, rows: Any) -> Any:
+    """The carry becomes a constant, a view of an operand, or stays what it was."""
+
+    def step(carry: Any, row: Any) -> Any:
+        a, b, c, d, _ = carry
+        return (agrad.ones_like(a), w[0], c, row, row), a + b * c - d
+
+    return agrad.scan(step, (start, start + 1, start, start, start), rows)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "scan": recurrent,
+    "scan in reverse": lambda *args: recurrent(*args, reverse=True),
+    "gradients of a scan": agrad.grad(total, argnums=(0, 1, 2)),
+    "forward over reverse": lambda w, start, rows: agrad.jvp(agrad.grad(total), (w, start, rows), (w, start, rows)),
+    "nested scans": nested,
+    "gradients of nested scans": agrad.grad(lambda *args: agrad.sum(nested(*args)[0]), argnums=(0, 1, 2)),
+    "fori_loop": counted,
+    "gradients of fori_loop": agrad.grad(lambda *args: agrad.sum(counted(*args)), argnums=(0, 1, 2)),
+    "a map of scans": lambda w, start, rows: agrad.vmap(lambda s: recurrent(w, s, rows))(w),
+    "results that are no new arrays": no_new_arrays,
+}
+
+
+@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_loops_in_one_graph(name: str, length: int) -> None:
+    f = FUNCTIONS[name]
+
+    def lots(*args: Any) -> Any:  # enough that it is a graph at any length
+        return f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])
+
+    fast, held = agrad.jit(lots), []
+    for k in range(6):
+        given = drawn(k, length)
+        held.append((fast(*given), given))
+    assert [s.captured for s in program_of(fast).segments] == [True], program_of(fast).text
+    for got, given in held:  # earlier results are as they were, and on other data they are others
+        for a, b in zip(flatten(got)[0], flatten(lots(*given))[0], strict=True):
+            assert a.shape == b.shape and a.dtype == b.dtype
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-10, atol=1e-12)
+
+
+def test_a_loop_without_steps() -> None:
+    fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1]))))
+    for k in range(4):
+        given = drawn(k, 0)
+        (last, ys), _ = fast(*given)
+        np.testing.assert_allclose(host(last), host(given[1]))
+        assert [y.shape for y in ys] == [(0, 4), (0,), (0, 4)]
+
+
+def test_results_may_be_written_into() -> None:
+    fast = agrad.jit(no_new_arrays)
+    for k in range(5):
+        given = drawn(k, 3)
+        expected = [host(x) for x in flatten(no_new_arrays(*given))[0]]
+        kept = [host(x) for x in given]
+        for got, right in zip(flatten(fast(*given))[0], expected, strict=True):
+            np.testing.assert_allclose(host(got), right)
+            got[...] = -7.0
+        for x, before in zip(given, kept, strict=True):
+            np.testing.assert_array_equal(host(x), before)
+
+
+def trained(jit: bool, length: int = 5) -> tuple[list[float], list[Any], Any]:
+    rng = np.random.default_rng(0)
+    model = nn.LSTM(3, 4, batch_first=True)
+    model.load_state_dict({k: rng.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
+    opt = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x: Any) -> Any:
+        loss = agrad.sum(model(x)[0][:, -1, :] ** 2)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        return loss
+
+    fast = agrad.jit(step) if jit else step
+    losses = [fast(*on_gpu(rng.normal(size=(2, length, 3)).astype("float32"))).item() for _ in range(6)]
+    return losses, [host(p) for p in model.parameters()], fast
+
+
+def test_a_step_of_training_is_one_graph() -> None:
+    expected, weights, _ = trained(False)
+    losses, got, fast = trained(True)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    for p, right in zip(got, weights, strict=True):
+        np.testing.assert_allclose(p, right, rtol=1e-5, atol=1e-6)
+    assert [s.captured for s in program_of(fast).segments] == [True]
+
+
+def test_a_replay_launches_no_kernel_a_step() -> None:
+    cuda_on_cpu = pytest.importorskip("cuda_on_cpu")
+    asked = []
+    for length in (3, 9):
+        _, _, fast = trained(True, length=length)
+        first, x = on_gpu(*[np.ones((2, length, 3), "float32")] * 2)
+        fast(first), fast(x)  # from now on inputs are copied
+        before = cuda_on_cpu.counts()
+        fast(x)
+        after = cuda_on_cpu.counts()
+        assert after.graphs - before.graphs == 1
+        asked.append((after.launches - before.launches, after.d2d - before.d2d, after.memsets - before.memsets))
+    assert asked[0] == asked[1]
+    assert asked[0][0] <= 2
+
+
+def test_a_carry_that_is_donated() -> None:
+    def f(w: Any, start: Any, rows: Any) -> Any:
+        return recurrent(w, start, rows)[0], agrad.sort(start) + agrad.cumulative_sum(start)
+
+    fast = agrad.jit(f, donate_argnums=(1,))
+    w, start, rows = drawn(0, 5)
+    right = start.copy()
+    for _ in range(6):
+        start, _ = fast(w, start, rows)
+        right, _ = f(w, right, rows)
+        np.testing.assert_allclose(host(start), host(right), rtol=1e-10)
+
+
+def test_long_loops_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower_cupy, "NODES", 40)
+    for length, inside in ((2, True), (9, False)):
+        fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1]))))
+        for k in range(5):
+            given = drawn(k, length)
+            np.testing.assert_allclose(host(fast(*given)[0][0]), host(recurrent(*given)[0]), rtol=1e-10)
+        assert ("scan" in graphs_in(fast)[0]) == inside
+
+
+def branching(w: Any, start: Any, rows: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        h = agrad.cond(agrad.sum(row) > 0, lambda v: agrad.matmul(w, v) + row, lambda v: v - row, h)
+        return h, agrad.sin(h)
+
+    return agrad.scan(step, start, rows)
+
+
+def of_integers(w: Any, start: Any, rows: Any) -> Any:
+    counts = agrad.astype(w * 3, agrad.int64)
+    return agrad.scan(lambda n, row: (agrad.matmul(counts, n) + 1, n * row), agrad.astype(start, agrad.int64), rows)
+
+
+@pytest.mark.parametrize("f", [branching, of_integers])
+def test_a_body_that_no_graph_can_hold_runs_between_graphs(f: Function) -> None:
+    fast = agrad.jit(lambda *args: (f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])))
+    for k in range(6):
+        given = drawn(k, 4)
+        for a, b in zip(flatten(fast(*given)[0])[0], flatten(f(*given))[0], strict=True):
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-10)
+    inside, between = graphs_in(fast)
+    assert "scan" in between and "sort" in inside
+
+
+def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal is found by trying, and the loop has graphs of its own steps then."""
+    monkeypatch.setattr(lower_cupy, "is_product", lambda instruction: False)  # its products are CuPy's
+    fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])))
+    for k in range(6):
+        given = drawn(k, 4)
+        np.testing.assert_allclose(host(fast(*given)[0][0]), host(recurrent(*given)[0]), rtol=1e-10)
+    program = program_of(fast)
+    assert "scan" in graphs_in(fast)[1]
+    assert [i.name for i in program.reasons] == ["scan"]
+
+
+def test_memory_of_temporaries_does_not_grow_with_the_steps() -> None:
+    import cupy
+
+    def used(length: int) -> int:
+        x, rows = cupy.ones((1 << 16,)), cupy.ones((length,))
+
+        def step(c: Any, r: Any) -> Any:
+            return agrad.cumulative_sum(agrad.sort(c) * r) / (1.0 + agrad.sort(c)), r
+
+        fast = agrad.jit(lambda x, rows: agrad.scan(step, x, rows))
+        for _ in range(4):
+            fast(x, rows)
+        assert graphs_in(fast)[0] == ["scan"]
+        return int(program_of(fast)._streams.pool.total_bytes())
+
+    few, many = used(4), used(40)
+    gc.collect()
+    assert many < few * 1.1
