@@ -13,7 +13,6 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
-from agrad.jit.program import variables_read
 from agrad.transforms.trees import flatten, unflatten
 
 
@@ -157,7 +156,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     wrong: list[str] = []
     traced = entry.stages[0][1]
     has_gradients = any(slot.has_grad for slot in entry.slots)
-    read = variables_read(traced.instructions, traced.outputs) if has_gradients else ()
+    read = traced.uses if has_gradients else ()
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
         arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))

@@ -8,7 +8,7 @@ from agrad.jit.program import HostCall, Instruction, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Remove instructions and outputs that are not read."""
+    """Remove instructions, outputs and constants that are not read."""
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
@@ -20,7 +20,10 @@ def without_dead_code(program: Program) -> Program:
         kept.append(instruction)
         needed.update(instruction.reads())
     kept.reverse()
-    return program.with_instructions(kept)
+    constants = {v: raw for v, raw in program.constants.items() if v in needed}
+    return program.with_instructions(
+        kept, constants=None if len(constants) == len(program.constants) else constants
+    )
 
 
 def _key(value: Any) -> Any:

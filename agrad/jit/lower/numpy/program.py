@@ -11,7 +11,7 @@ import numpy as np
 from agrad.backends.numpy.fused import zeros_beside
 from agrad.errors import ConfigurationError
 from agrad.jit.lower.numpy.buffers import Workspace
-from agrad.jit.lower.numpy.groups import ufunc_of
+from agrad.jit.lower.numpy.groups import out_text, ufunc_of
 from agrad.jit.lower.numpy.steps import STEPS, group_step
 from agrad.jit.lower.plain import Compiled, Scope, assignment, call_text, define, evaluation
 from agrad.jit.passes.aliasing import Ownership, makes_new_arrays
@@ -263,12 +263,9 @@ class Writer:
             texts = [self.operand(v, like) for v in operands]
         name = self.scope.hold(function, getattr(function, "__name__", "function"))
         target = self.target(out, over)
-        if target is None:
-            spare = self.spare(out, instruction, over)
-            texts += [] if spare is None else [f"out={spare}"]
-            self.line(f"{self.names[out]} = {name}({', '.join(texts)})")
-        else:
-            self.line(f"{name}({', '.join(texts)}, out={target})")
+        to = target or self.spare(out, instruction, over)
+        texts += [] if to is None else [out_text(function, to)]
+        self.line(f"{'' if target else f'{self.names[out]} = '}{name}({', '.join(texts)})")
 
     def _view(self, instruction: Instruction) -> bool:
         first = instruction.operands[0] if instruction.operands else None

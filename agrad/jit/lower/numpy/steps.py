@@ -45,7 +45,7 @@ def _linear(w: "Writer", instruction: Instruction) -> bool:
     if not alike or len(x.shape) < 2 or len(weight.shape) != 2 or out.kind is not np.ndarray:
         return False
     w.compute(np.matmul, instruction, (x, weight))
-    w.line(w.call(np.add, out, bias, out=w.names[out], stem="add"))
+    w.line(w.call(np.add, out, bias, out, stem="add"))
     return True
 
 
@@ -80,8 +80,8 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     if w.target(out, (g,)) is None:
         return False
     to = of_g if w.number(out) == w.number(g) else w.view(out, lambda x: x.view(bits))
-    w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, out=b{mask})")
-    w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, out={to})")
+    w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, b{mask})")
+    w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, {to})")
     return True
 
 
