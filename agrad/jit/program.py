@@ -170,13 +170,13 @@ class Program:
         outputs: Sequence[Any] | None = None,
         constants: Mapping[Variable, Any] | None = None,
     ) -> "Program":
-        """Return the program with other instructions; the program itself if its instructions are these."""
-        kept = list(instructions)
-        as_before = kept and len(kept) == len(self.instructions) and all(map(operator.is_, kept, self.instructions))
-        if as_before and outputs is None and constants is None:
+        """Return the program with other parts, or the program itself if they are the same."""
+        kept, out = list(instructions), list(self.outputs if outputs is None else outputs)
+        known = self.constants if constants is None else constants
+        pairs = ((kept, self.instructions), (out, self.outputs), (known, self.constants))
+        if all(len(new) == len(old) and all(map(operator.is_, new, old)) for new, old in pairs):
             return self
-        out = list(self.outputs if outputs is None else outputs)
-        return Program(self.inputs, dict(self.constants if constants is None else constants), kept, out, self.notes)
+        return Program(self.inputs, dict(known), kept, out, self.notes)
 
     @cached_property
     def uses(self) -> Counter[Variable]:

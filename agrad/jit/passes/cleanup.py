@@ -21,9 +21,7 @@ def without_dead_code(program: Program) -> Program:
         needed.update(instruction.reads())
     kept.reverse()
     constants = {v: raw for v, raw in program.constants.items() if v in needed}
-    return program.with_instructions(
-        kept, constants=None if len(constants) == len(program.constants) else constants
-    )
+    return program.with_instructions(kept, constants=constants)
 
 
 def _key(value: Any) -> Any:
@@ -83,8 +81,6 @@ def without_repetition(program: Program) -> Program:
             continue
         leaving.update(old for new, old in pairs if new in leaving)
         table.update({new: old for new, old in pairs if new is not None})
-    if not table:
-        return program
     outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
     return program.with_instructions(kept, outputs)
 

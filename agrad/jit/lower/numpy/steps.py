@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy.fused import SHORT, all_ones
+from agrad.backends.numpy.fused import SHORT, all_ones, zeros_beside
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.lower.plain import evaluation, stem_of
@@ -57,6 +57,15 @@ def _linear_bias(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _relu(w: "Writer", instruction: Instruction) -> bool:
+    (out,) = instruction.results
+    dtype = np.dtype(out.dtype)
+    if out.kind is not np.ndarray or dtype.kind != "f":
+        return False
+    w.compute(np.maximum, instruction, (*instruction.operands, zeros_beside(out.shape, dtype)), instruction.operands)
+    return True
+
+
 def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     """Multiply the bits of the cotangent by 1 or 0, as the kernel of ``relu`` does."""
     g, y = instruction.operands
@@ -68,7 +77,7 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
         or y.dtype != g.dtype
         or y.shape != g.shape
         or not g.shape
-        or not w.ownership.may_be_kept(out)
+        or out not in w.ownership.kept
     ):
         return False
     bits = np.dtype(f"i{dtype.itemsize}")
@@ -236,7 +245,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     dtype = np.dtype(x.dtype)
     shape, starts, step = exponentials_layout(n, classes)
     spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
-    if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
+    if None in spare or g_x is None or g_x not in w.ownership.kept:
         return False
     e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
     if e is None:
@@ -315,6 +324,7 @@ STEPS: dict[str, Step] = {
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,
+    "relu": _relu,
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
