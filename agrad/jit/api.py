@@ -13,7 +13,7 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import like_array
+from agrad.jit.bindings import inputs_of, like_array
 from agrad.jit.capture import Tracing
 from agrad.jit.compile import COMPILERS
 from agrad.jit.entry import Entry
@@ -28,7 +28,7 @@ from agrad.jit.reasons import (
     signature_text,
     state_differences,
 )
-from agrad.jit.signatures import Matches, match_function, static_places
+from agrad.jit.signatures import Matches, static_places
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
 
@@ -134,9 +134,6 @@ class Jitted(Generic[P, R]):
             if key is None or inside:
                 return self.__wrapped__(*args, **kwargs)
             entry, inputs = self._find(key, leaves) or self._trace(key, leaves)
-            asks = entry.matches
-            if not entry.inline and asks is not None:
-                self._latest = [(asks, entry, selected(), key), *self._latest[:1]]
         if entry.inline:
             return self.__wrapped__(*args, **kwargs)
         try:
@@ -151,10 +148,12 @@ class Jitted(Generic[P, R]):
         """Return the entry of a call and its inputs, or None."""
         with entries.STATE_LOCK:
             for entry in self._entries.get(key, ()):
-                inputs = entry.gather(leaves)
+                inputs = entry.gather(leaves) if all([slot.fits(leaves) for slot in entry.slots]) else None
                 if inputs is not None:
                     self._hits += 1
                     self._entries.move_to_end(key)
+                    if entry.matches is not None and not entry.inline:
+                        self._latest = [(entry.matches, entry, selected(), key), *self._latest[:1]]
                     return entry, inputs
         return None
 
@@ -183,14 +182,11 @@ class Jitted(Generic[P, R]):
                 except UnknownState as met:
                     self._known += met.found
             if key.records and not key.static and self._all_donated(key):
-                entry.matches = match_function(leaves, key.kinds, key.spec, key.donated)
+                entry.signature = key
             self._misses += 1
             self._traces.append((key, reasons))
             self._keep(key, entry)
-            inputs = entry.gather(leaves)
-            if inputs is None:
-                raise AssertionError(f"jit({self._name}): the state changed while it was traced")
-            return entry, inputs
+            return entry, inputs_of(entry, leaves)
 
     def _reasons(self, key: _Key, leaves: Sequence[Any]) -> list[str]:
         """Return why no known program serves a call."""

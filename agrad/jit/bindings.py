@@ -13,7 +13,6 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
-from agrad.jit.program import variables_read
 from agrad.transforms.trees import flatten, unflatten
 
 
@@ -44,6 +43,10 @@ class Slot:
     def find(self, leaves: Sequence[Any]) -> Tensor:
         """Return the Tensor of this call."""
         return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
+
+    def fits(self, leaves: Sequence[Any]) -> bool:
+        """Return False if a gradient is there that was not when the function was traced, or the reverse."""
+        return (getattr(self.find(leaves), "_grad", None) is not None) is self.has_grad
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +121,21 @@ def _none_if(conditions: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------ inputs
 
 
+def inputs_of(entry: Any, leaves: Sequence[Any]) -> list[Any]:
+    """Return the inputs of a call with which the program is known to fit, as ``gather_function`` orders them."""
+    found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
+    found += [backend_of(slot.tensor.data).donatable(slot.tensor) for slot in entry.slots if slot.donates]
+    found += [None for slot in entry.slots if slot.spares]
+    for slot in entry.slots:
+        tensor: Any = slot.find(leaves)
+        found += [tensor.data, tensor.grad.bare] if slot.has_grad else [tensor.data]
+    found += [value for attribute in entry.attributes for value in attribute.take()]
+    found += entry.captured
+    if entry.strides is not None:
+        entry.strides(found)  # at its first call it keeps the layout
+    return found
+
+
 def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     """Return the function from the arguments' leaves to inputs, or None to retrace."""
     scope = Scope()
@@ -138,7 +156,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     wrong: list[str] = []
     traced = entry.stages[0][1]
     has_gradients = any(slot.has_grad for slot in entry.slots)
-    read = variables_read(traced.instructions, traced.outputs) if has_gradients else ()
+    read = traced.uses if has_gradients else ()
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
         arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))

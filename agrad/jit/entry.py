@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from agrad.engine.tape import Plan
@@ -13,7 +14,7 @@ from agrad.jit.lower.plain import Compiled
 from agrad.jit.passes.aliasing import ResultCopies
 from agrad.jit.program import Program
 from agrad.jit.reasons import NumberGuards
-from agrad.jit.signatures import Matches
+from agrad.jit.signatures import Matches, match_function
 from agrad.jit.state import CapturedState
 
 STATE_LOCK = threading.RLock()
@@ -23,7 +24,7 @@ During a trace, state Tensors hold traced values. A forked process has another l
 """
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Entry:
     """The program of one signature, with all that a call of it needs."""
 
@@ -50,10 +51,8 @@ class Entry:
     """The derivative with which results are recorded on the tape, or None."""
     inline: bool
     """True if a call runs the function itself, because a program cannot record it."""
-    matches: Matches | None = None
-    """The function from arguments of this signature to their leaves, or None."""
-    gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
-    """The inputs of a call, or None if the function must be traced anew."""
+    signature: Any = None
+    """The signature of its calls if they may be recognized by ``matches``, else None."""
     plan: Plan | None = field(init=False)
     """The plan of the nodes of recorded calls."""
     copies: ResultCopies = field(init=False)
@@ -66,8 +65,19 @@ class Entry:
         state = [slot.data for slot in self.slots if slot.data is not None]
         self.plan = None if self.derivative is None else call_plan(self.derivative)
         self.copies = ResultCopies(self.stages[-1][1], leaves, state)
-        self.gather = gather_function(self)
         self.write = finish_function(self)
+
+    # made at the second call: many programs are called once, such as that of a step that finds no gradients yet
+
+    @cached_property
+    def gather(self) -> Callable[[Sequence[Any]], list[Any] | None]:
+        """The function from leaves to the inputs of a call, or to None for a new trace."""
+        return gather_function(self)
+
+    @cached_property
+    def matches(self) -> Matches | None:
+        """The function from arguments of this signature to their leaves, or None."""
+        return None if self.signature is None else match_function(self.signature)
 
     def finish(self, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write changed state back, and return the result."""

@@ -6,8 +6,10 @@ numbers of the host. Its operands and settings are variables or values of the pr
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -79,7 +81,6 @@ class HostCall(FunctionOperation):
         super().__init__(name or str(getattr(function, "__name__", "call")), function)
 
 
-@dataclass(slots=True, eq=False)
 class Instruction:
     """One operation: ``outputs = operation(*operands, **settings)``.
 
@@ -87,11 +88,15 @@ class Instruction:
     changes.
     """
 
-    operation: Any
-    operands: tuple[Any, ...]
-    settings: dict[str, Any]
-    outputs: tuple[Variable | None, ...]
-    _reads: tuple[Variable, ...] | None = field(default=None, init=False, repr=False)
+    __slots__ = ("_reads", "operands", "operation", "outputs", "results", "settings")
+
+    def __init__(
+        self, operation: Any, operands: tuple[Any, ...], settings: dict[str, Any], outputs: tuple[Variable | None, ...]
+    ) -> None:
+        self.operation, self.operands, self.settings, self.outputs = operation, operands, settings, outputs
+        self.results = tuple([v for v in outputs if v is not None])
+        """The outputs that are used."""
+        self._reads: tuple[Variable, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -100,7 +105,7 @@ class Instruction:
     @property
     def on_host(self) -> bool:
         """Return True if it computes a number of the host."""
-        return not [v for v in self.outputs if v is not None and v.kind is not None]
+        return not [v for v in self.results if v.kind is not None]
 
     def reads(self) -> tuple[Variable, ...]:
         """Return the variables among operands and settings, with repetitions."""
@@ -109,14 +114,6 @@ class Instruction:
             values = (*self.operands, *self.settings.values()) if self.settings else self.operands
             found = self._reads = tuple([value for value in values if isinstance(value, Variable)])
         return found
-
-    @property
-    def results(self) -> tuple[Variable, ...]:
-        """Return the outputs that are used."""
-        outputs: tuple[Any, ...] = self.outputs
-        if len(outputs) == 1 and outputs[0] is not None:  # every pass asks
-            return outputs
-        return tuple([v for v in outputs if v is not None])
 
     def values_of(self, out: Any) -> dict[Variable, Any]:
         """Return the values of the used outputs, from the operation's result."""
@@ -139,11 +136,6 @@ class Instruction:
         )
 
 
-def variables_read(instructions: Iterable[Instruction], outputs: Iterable[Any]) -> set[Variable]:
-    """Return the variables that instructions read, and those among outputs."""
-    return {v for v in outputs if isinstance(v, Variable)}.union(*[instruction.reads() for instruction in instructions])
-
-
 def works_by_element(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction on arrays with one result."""
     if instruction.operation.kind != "elementwise" or len(instruction.outputs) != 1:
@@ -157,7 +149,7 @@ def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
     return getattr(operation, "primitive", None) is primitive and operation.rule.part == part
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Program:
     """Inputs, constant arrays, instructions in order, and outputs.
 
@@ -178,20 +170,26 @@ class Program:
         outputs: Sequence[Any] | None = None,
         constants: Mapping[Variable, Any] | None = None,
     ) -> "Program":
-        """Return the program with other instructions, without unused constants.
-
-        It is the program itself if its instructions are these.
-        """
-        kept = list(instructions)
-        as_before = kept and len(kept) == len(self.instructions) and all(map(operator.is_, kept, self.instructions))
-        if as_before and outputs is None and constants is None:
-            return self
-        out = list(self.outputs if outputs is None else outputs)
+        """Return the program with other parts, or the program itself if they are the same."""
+        kept, out = list(instructions), list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
-        if known:
-            read = variables_read(kept, out)
-            known = {v: raw for v, raw in known.items() if v in read}
+        pairs = ((kept, self.instructions), (out, self.outputs), (known, self.constants))
+        if all(len(new) == len(old) and all(map(operator.is_, new, old)) for new, old in pairs):
+            return self
         return Program(self.inputs, dict(known), kept, out, self.notes)
+
+    @cached_property
+    def uses(self) -> Counter[Variable]:
+        """How many times instructions and outputs read each variable."""
+        found = [v for v in self.outputs if isinstance(v, Variable)]
+        for instruction in self.instructions:
+            found += instruction.reads()
+        return Counter(found)
+
+    @cached_property
+    def makers(self) -> dict[Variable, int]:
+        """The number of the instruction that makes each variable."""
+        return {v: i for i, instruction in enumerate(self.instructions) for v in instruction.results}
 
     def last_uses(self) -> dict[Variable, int]:
         """Return the number of the last instruction that reads each variable.
@@ -209,8 +207,7 @@ class Program:
 
     def backends(self) -> set[str]:
         """Return the names of the backends whose arrays the program holds."""
-        kinds = {v.kind for v in (*self.inputs, *self.constants)}
-        kinds |= {v.kind for instruction in self.instructions for v in instruction.outputs if v is not None}
+        kinds = {v.kind for v in (*self.inputs, *self.uses, *self.makers)}
         found = [backend_of_type(kind) for kind in kinds if kind is not None]
         return {backend.name for backend in found if backend is not None}
 

@@ -9,7 +9,7 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
 from agrad.engine.tensor import Tensor
-from agrad.jit.bindings import Attribute, Slot, like
+from agrad.jit.bindings import Attribute, Slot, inputs_of, like
 from agrad.jit.guards import Contents
 from agrad.jit.program import Program, Variable
 from agrad.transforms.trees import flatten
@@ -247,20 +247,10 @@ def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -
     for attribute in entry.attributes:
         found += _attribute_differences(attribute, f"{entry.state.places[id(attribute.holder)]}.{attribute.name}")
     if not found and entry.guards is not None:
-        found += entry.guards.differences(_inputs(entry, leaves), names)
+        found += entry.guards.differences(inputs_of(entry, leaves), names)
     if not found and entry.strides is not None:
         found.append("the layout of an array in memory, which decides if a result is a view")
     return found or ["state that has changed back since"]
-
-
-def _inputs(entry: Any, leaves: Sequence[Any]) -> list[Any]:
-    """Return the inputs of a call whose state is of the entry's kinds. It donates nothing."""
-    found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
-    found += [False for slot in entry.slots if slot.donates]
-    for slot in entry.slots:
-        tensor: Any = slot.find(leaves)
-        found += [tensor.data, tensor.grad.bare] if slot.has_grad else [tensor.data]
-    return [*found, *[value for attribute in entry.attributes for value in attribute.take()], *entry.captured]
 
 
 def _slot_differences(slot: Slot, tensor: Tensor, name: str) -> Iterator[str]:

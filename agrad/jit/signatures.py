@@ -26,21 +26,17 @@ class _Unknown(Exception):
     """Raised for arguments that need the whole signature."""
 
 
-def match_function(
-    leaves: Sequence[Any], kinds: Sequence[Any], spec: Any, donated: Sequence[int] = ()
-) -> Matches | None:
-    """Return the function from arguments to leaves; to None for another signature.
+def match_function(key: Any) -> Matches | None:
+    """Return the function from arguments to leaves; to None for another signature than ``key``.
 
     It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
-    test, and may return None for arguments that have the signature. ``donated``: the numbers of the leaves that must be
-    alone and writable. There is no function for Tensors that are given
+    test, and may return None for arguments that have the signature. There is no function for Tensors that are given
     twice or were made by operations, and for containers other than Python's own.
     """
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    if len(set(map(id, tensors))) < len(tensors):
+    if len(set(key.pattern)) < len(key.pattern):
         return None
     try:
-        return _Text(kinds, donated).function(spec)
+        return _Text(key.kinds, key.donated).function(key.spec)
     except _Unknown:
         return None
 

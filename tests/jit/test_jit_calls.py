@@ -49,7 +49,7 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
 def test_each_call_is_of_its_own_signature(first: str, later: str) -> None:
     """Whatever came before, results, types and gradients are the function's own."""
     made, _ = counted(affine)
-    for name in (first, first, later, first):
+    for name in (first, first, later, later, first):  # a second call makes the test of the next ones
         given = CALLS[name]()
         right, result = affine(*given), made(*given)
         assert result.requires_grad is right.requires_grad and result.dtype == right.dtype
@@ -61,7 +61,7 @@ def test_the_same_call_again_takes_no_signature(name: str) -> None:
     made, taken = counted(affine)
     for _ in range(4):
         made(*CALLS[name]())
-    assert len(taken) == 1 and made.cache_info() == (3, 1, 64, 1)
+    assert len(taken) == 2 and made.cache_info() == (3, 1, 64, 1)
 
 
 @pytest.mark.parametrize("name", ["one tensor twice"])
@@ -214,11 +214,11 @@ def test_the_same_containers_again_take_no_signature(name: str) -> None:
     for _ in range(3):
         args, named = CONTAINERS[name]()
         made(*args, **named)
-    assert len(taken) == 1 and made.cache_info() == (2, 1, 64, 1)
+    assert len(taken) == 2 and made.cache_info() == (2, 1, 64, 1)
 
 
 def test_a_dict_in_another_order_and_one_of_a_subclass() -> None:
     made, taken = counted(lambda p: p["w"] - p["b"])
-    for given in ({"w": X, "b": Y}, {"b": Y, "w": X}, OrderedDict(w=X, b=Y)):
+    for given in ({"w": X, "b": Y}, {"w": X, "b": Y}, {"b": Y, "w": X}, OrderedDict(w=X, b=Y)):
         np.testing.assert_array_equal(made(given), X - Y)
-    assert len(taken) == 2
+    assert len(taken) == 3

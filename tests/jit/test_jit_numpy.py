@@ -80,6 +80,7 @@ def test_what_dies_in_a_program_lies_in_kept_buffers() -> None:
 
     jitted = agrad.jit(f)
     jitted(LONG)
+    jitted(LONG)
     held, most = memory_of(jitted, LONG)
     assert held < 1000
     assert most < ONE

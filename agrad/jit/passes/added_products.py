@@ -3,7 +3,6 @@
 It neither writes nor reads the product, and where x is not read afterwards it writes into x.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -47,10 +46,7 @@ def with_added_products(program: Program) -> Program:
     operations = {instruction.operation for instruction in instructions}
     if ADD not in operations or "product" not in {operation.kind for operation in operations}:
         return program
-    reads = [v for instruction in instructions for v in instruction.reads()]
-    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
-    made = {v: i for i, instruction in enumerate(instructions) for v in instruction.results}
-    aliases = aliases_of(program)
+    uses, made, aliases = program.uses, program.makers, aliases_of(program)
     new: dict[int, Instruction] = {}
     dropped: set[int] = set()
     for i, instruction in enumerate(instructions):

@@ -1,6 +1,5 @@
 """Simpler operations that give the same bits."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ def simplified(program: Program) -> Program:
     output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
-    alone = _products_read_once(program)
     negated: dict[Variable, Variable] = {}
     table: dict[Variable, Any] = {}
     kept: list[Instruction] = []
@@ -39,8 +37,8 @@ def simplified(program: Program) -> Program:
             continue
         same = _unchanged(instruction, out, program)
         if same is None:
-            same = _beside_zero(instruction, out, program, alone)
-        if same is not None and (out not in leaving or same in alone):
+            same = _beside_zero(instruction, out, program)
+        if same is not None and (out not in leaving or _is_product_read_once(same, program)):
             table[out] = same
             continue
         if operation is NEGATIVE:
@@ -50,15 +48,13 @@ def simplified(program: Program) -> Program:
     return program.with_instructions(kept, outputs)
 
 
-def _products_read_once(program: Program) -> set[Variable]:
-    """Return the products of matrices and sums of rows that one operand alone reads."""
-    made = {v for i in program.instructions if i.operation.kind in ("product", "row_sum") for v in i.results}
-    reads = [v for i in program.instructions for v in i.reads()] if made else []
-    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
-    return {v for v in made if uses[v] == 1}
+def _is_product_read_once(v: Any, program: Program) -> bool:
+    """Return True for a product of matrices or a sum of rows that one operand alone reads."""
+    at = program.makers.get(v)
+    return at is not None and program.uses[v] == 1 and program.instructions[at].operation.kind in ("product", "row_sum")
 
 
-def _beside_zero(instruction: Instruction, out: Variable, program: Program, alone: set[Variable]) -> Variable | None:
+def _beside_zero(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
     """Return the product that a sum with zeros equals, or None.
 
     A product of matrices is a sum that begins with 0. The bits are the same, but for the sign of a zero.
@@ -67,8 +63,8 @@ def _beside_zero(instruction: Instruction, out: Variable, program: Program, alon
         return None
     for zero, value in (instruction.operands, instruction.operands[::-1]):
         raw = program.constants.get(zero) if isinstance(zero, Variable) else None
-        if isinstance(raw, np.generic) and raw == 0 and value in alone and value.shape == out.shape:
-            return value if value.dtype == out.dtype else None
+        if isinstance(raw, np.generic) and raw == 0 and _is_product_read_once(value, program):
+            return value if (value.shape, value.dtype) == (out.shape, out.dtype) else None
     return None
 
 

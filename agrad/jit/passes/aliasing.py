@@ -117,9 +117,8 @@ class Ownership:
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
         self.aliases = aliases_of(program)
-        self.end = len(program.instructions)
         donated = program.notes.get("donated", ())
-        self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
+        self.owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
         states: list[tuple[Instruction, list[Variable]]] = []
         for instruction in program.instructions:
             operation = instruction.operation
@@ -128,20 +127,15 @@ class Ownership:
             if operation.is_view and _arrays_read(instruction) and instruction.results:
                 continue
             if is_new(instruction):
-                self._owned.update([v for v in instruction.results if v.kind is np.ndarray and v.shape])
+                self.owned.update([v for v in instruction.results if v.kind is np.ndarray and v.shape])
             elif not instruction.on_host:
-                self._owned.difference_update(self.aliases.of(*_arrays_read(instruction)))
+                self.owned.difference_update(self.aliases.of(*_arrays_read(instruction)))
         # an update may return the arrays of the state
         for instruction, state in states:
-            self._owned.difference_update(instruction.results, self.aliases.of(*state))
-
-    def owns(self, v: Variable) -> bool:
-        """Return True for an array that may be overwritten after its last use."""
-        return v in self._owned
-
-    def may_be_kept(self, v: Variable) -> bool:
-        """Return True for an array that may lie in a buffer of the program."""
-        return v in self._owned and self.aliases.last(v) < self.end and v.size > 0
+            self.owned.difference_update(instruction.results, self.aliases.of(*state))
+        end = len(program.instructions)
+        self.kept = {v for v in self.owned if v.size and self.aliases.last(v) < end}
+        """Those that may lie in a buffer of the program."""
 
 
 # ------------------------------------------------------------------ results

@@ -8,7 +8,7 @@ from agrad.jit.program import HostCall, Instruction, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Remove instructions and outputs that are not read."""
+    """Remove instructions, outputs and constants that are not read."""
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
@@ -20,7 +20,8 @@ def without_dead_code(program: Program) -> Program:
         kept.append(instruction)
         needed.update(instruction.reads())
     kept.reverse()
-    return program.with_instructions(kept)
+    constants = {v: raw for v, raw in program.constants.items() if v in needed}
+    return program.with_instructions(kept, constants=constants)
 
 
 def _key(value: Any) -> Any:
@@ -80,8 +81,6 @@ def without_repetition(program: Program) -> Program:
             continue
         leaving.update(old for new, old in pairs if new in leaving)
         table.update({new: old for new, old in pairs if new is not None})
-    if not table:
-        return program
     outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
     return program.with_instructions(kept, outputs)
 

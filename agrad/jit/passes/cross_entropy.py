@@ -4,7 +4,6 @@ Where the cotangent of the losses is known before the logits are, as a constant 
 derivative too: with ``e = exp(x - max)`` and their sum, it is ``g * (e / sum - onehot)``.
 """
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -48,9 +47,6 @@ def with_entropies(program: Program) -> Program:
     """Join cross entropies and rules whose cotangent does not depend on the loss."""
     if FORWARD not in [instruction.operation for instruction in program.instructions]:
         return program
-    made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
-    read = [v for instruction in program.instructions for v in instruction.reads()]
-    uses = Counter([*read, *(v for v in program.outputs if isinstance(v, Variable))])
     kept: list[Instruction | None] = list(program.instructions)
     early: dict[int, list[int]] = {}
     """For an instruction the numbers of those behind it that must come before it."""
@@ -58,15 +54,15 @@ def with_entropies(program: Program) -> Program:
         if not is_rule(instruction, FORWARD, "vjp:x"):
             continue
         g, of_lse, x, labels, lse = instruction.operands
-        at = made.get(lse) if isinstance(lse, Variable) else None
+        at = program.makers.get(lse) if isinstance(lse, Variable) else None
         if of_lse is not None or at is None or not _fits(program.instructions[at], g, x, labels):
             continue
-        moved = _needed_for(g, at, program, made)
+        moved = _needed_for(g, at, program)
         if moved is None or kept[at] is not program.instructions[at]:
             continue
         early[at] = moved
         loss, _ = program.instructions[at].outputs
-        kept_lse = lse if uses[lse] > 1 else None  # the rule was one of those who read it
+        kept_lse = lse if program.uses[lse] > 1 else None  # the rule was one of those who read it
         outputs = (loss, kept_lse, *instruction.outputs)
         kept[at] = Instruction(CrossEntropy(instruction.operation), (x, labels, g), {}, outputs)
         kept[i] = None
@@ -91,12 +87,12 @@ def _in_order(kept: list[Instruction | None], early: dict[int, list[int]]) -> li
     return ordered
 
 
-def _needed_for(g: Variable, at: int, program: Program, made: dict[Variable, int]) -> list[int] | None:
+def _needed_for(g: Variable, at: int, program: Program) -> list[int] | None:
     """Return the instructions behind one that compute ``g``, by number; None if they need its result."""
     found: set[int] = set()
     waiting = [g]
     while waiting:
-        number = made.get(waiting.pop(), -1)
+        number = program.makers.get(waiting.pop(), -1)
         if number < at or number in found:
             continue
         if number == at or overwritten(program.instructions[number]):

@@ -126,9 +126,10 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 def _parts(instruction: Instruction, minimum: int) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows.
+    All its instructions must fit groups of rows. Of a product those that read the result do.
     """
-    arrays = [v for v in (*instruction.reads(), *instruction.results) if not v.on_host]
+    is_product = instruction.operation.kind == "product"
+    arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
         return None
     body = body_of(instruction)

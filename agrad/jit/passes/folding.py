@@ -8,7 +8,6 @@ A gradient that outlives the program as ``.grad`` is folded too, if the operands
 is. Copies of them are outputs in its place, and it is computed when somebody reads it (``LateGradient``).
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -112,9 +111,7 @@ def with_folded_updates(program: Program) -> Program:
     """Fold products and sums of rows into the one step of momentum that reads them."""
     if UPDATE not in [instruction.operation for instruction in program.instructions]:
         return program
-    reads = [v for instruction in program.instructions for v in instruction.reads()]
-    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
-    made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    uses, made = program.uses, program.makers
     writes: dict[Variable, list[int]] = {}
     for i, instruction in enumerate(program.instructions):
         for v in overwritten(instruction):

@@ -232,10 +232,9 @@ class _Grouping:
 
     def _is_large(self, instruction: Instruction) -> bool:
         """Return False if a group cannot begin with an instruction: its arrays are small."""
-        largest = max([v.size for v in (*instruction.reads(), *instruction.results)], default=0)
-        if largest * _WIDEST < self.minimum:
+        if not works_by_element(instruction) and reduction_of(instruction) is None:
             return False
-        return works_by_element(instruction) or reduction_of(instruction) is not None
+        return max([v.size for v in (*instruction.reads(), *instruction.results)]) * _WIDEST >= self.minimum
 
     def run(self) -> Program:
         program = self.program

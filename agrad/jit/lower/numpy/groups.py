@@ -42,6 +42,14 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
     return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
 
 
+def out_text(function: Any, target: str) -> str:
+    """Return the argument ``out`` of a NumPy function.
+
+    A keyword would take the call's compilation twice as long. NumPy asks for it from two functions.
+    """
+    return f"out={target}" if function in (np.maximum, np.minimum) else target
+
+
 def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
     """Return the function of a group. It takes the operands and returns the outputs.
 
@@ -66,9 +74,9 @@ def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
 
 
 _MASKS = {
-    "relu.vjp:x": "np.greater({}, 0, out={})",
+    "relu.vjp:x": "np.greater({}, 0, {})",
     "where.vjp:x1": "np.copyto({1}, {0})",
-    "where.vjp:x2": "np.logical_not({}, out={})",
+    "where.vjp:x2": "np.logical_not({}, {})",
 }
 """For rules that multiply the cotangent by a mask, the line that computes the mask from the second operand."""
 
@@ -257,14 +265,14 @@ class _Text:
             # a ufunc may write into its operands, as it works element by element
             self._give([v for v in dying if v.shape == out.shape])
             lines += self._target(out, at)
-            lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join(operands)}, out={name})")
+            lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join([*operands, out_text(ufunc, name)])})")
         elif (bits := _masked(instruction)) is not None:
             mask = self._take((np.dtype(bool), inner), at, at)
             self._give([v for v in dying if v.shape == out.shape])
             lines += self._target(out, at)
             kind = self.scope.hold(bits, "bits")
             lines.append(_MASKS[instruction.name].format(operands[1], mask))
-            lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), out={name}.view({kind}))")
+            lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), {name}.view({kind}))")
             self._free.append(mask)
         else:
             call = call_text(instruction, self.program, self.scope, self.names, operands=operands)
@@ -282,7 +290,7 @@ class _Text:
         lines = self._target(out, at)
         lines.append(f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})")
         if reduction.name == "mean":
-            lines.append(f"np.divide({name}, {self._averaged(out)}, out={name})")
+            lines.append(f"np.divide({name}, {self._averaged(out)}, {name})")
         return lines
 
     def _zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> str:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.fused import zeros_beside
 from agrad.errors import ConfigurationError
 from agrad.jit.lower.numpy.buffers import Workspace
-from agrad.jit.lower.numpy.groups import ufunc_of
+from agrad.jit.lower.numpy.groups import out_text, ufunc_of
 from agrad.jit.lower.numpy.steps import STEPS, group_step
 from agrad.jit.lower.plain import Compiled, Scope, assignment, call_text, define, evaluation
 from agrad.jit.passes.aliasing import Ownership, makes_new_arrays
@@ -33,15 +32,6 @@ def lower_numpy(program: Program) -> Compiled:
     for instruction in program.instructions:
         writer.write(instruction)
     return writer.finished()
-
-
-def operands_of(instruction: Instruction) -> tuple[Any, ...]:
-    """Return the operands of the NumPy function. That of relu takes zeros too."""
-    if instruction.name != "relu":
-        return instruction.operands
-    out = instruction.outputs[0]
-    assert out is not None
-    return (*instruction.operands, zeros_beside(out.shape, np.dtype(out.dtype)))
 
 
 class Writer:
@@ -68,6 +58,8 @@ class Writer:
         """The numbers of the kept arrays that hold variables."""
         self._buffers: dict[Variable, int] = {}
         """The buffers in use, by variable."""
+        self._ends: list[list[Variable]] = [[] for _ in self._read_last]
+        """For each instruction the variables in buffers that it reads for the last time, or views of them."""
         self._scratch: list[int] = []
         places = program.notes.get("spares", {}).items()
         self._spares = {v: spare for place, spare in places if isinstance(v := program.outputs[place], Variable)}
@@ -152,18 +144,18 @@ class Writer:
 
         It is a buffer, or a variable of ``over`` that is read here for the last time.
         """
-        kept = self.ownership.may_be_kept(out)
+        kept = out in self.ownership.kept
         for v in over:
             if (
                 isinstance(v, Variable)
-                and self.ownership.owns(v)
+                and v in self.ownership.owned
                 and self.aliases.last(v) == self.at
                 and v.shape == out.shape
                 and v.dtype == out.dtype
                 and (kept or v not in self._lies)
             ):
                 if v in self._lies:
-                    self._buffers[out] = self._buffers.pop(v)
+                    self._occupy(out, self._buffers.pop(v))
                     self.place(out, self._lies[v])
                 else:
                     self.names[out] = self.names[v]
@@ -189,11 +181,17 @@ class Writer:
         kept = self._kept(shape, dtype)
         if kept is None:
             return None
-        self._buffers[out], number = kept
+        buffer, number = kept
+        self._occupy(out, buffer)
         seen = number if function is None else self.workspace.view(number, function)
         assert seen is not None
         self.place(out, seen)
         return f"b{number}"
+
+    def _occupy(self, v: Variable, buffer: int) -> None:
+        """Have a variable lie in a buffer until its memory is read for the last time."""
+        self._buffers[v] = buffer
+        self._ends[max(self.aliases.last(v), self.at)].append(v)
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
         """Return True for a contiguous array that no other operand aliases.
@@ -203,18 +201,18 @@ class Writer:
         number = self.number(v)
         others = [u for u in instruction.reads() if u is not v and not self.aliases[u].isdisjoint(self.aliases[v])]
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
-        return (v not in self._inputs or self.ownership.owns(v)) and contiguous and not others
+        return (v not in self._inputs or v in self.ownership.owned) and contiguous and not others
 
     def is_donated(self, v: Any, instruction: Instruction) -> bool:
         """Return True for an input that the caller gave away and only this line reads."""
-        given = isinstance(v, Variable) and v in self._inputs and self.ownership.owns(v)
+        given = v in self._inputs and v in self.ownership.owned
         return given and self.aliases.last(v) == self.at and self.is_alone(v, instruction)
 
     # ------------------------------------------------------------------ instructions
 
     def write(self, instruction: Instruction) -> None:
         """Write the lines of the next instruction."""
-        step = group_step if isinstance(instruction.operation, Group) else STEPS.get(instruction.name)
+        step = group_step if isinstance(instruction.operation, Group) else STEPS.get(instruction.operation.name)
         if not (
             (step and step(self, instruction))
             or self._ufunc(instruction)
@@ -231,7 +229,7 @@ class Writer:
         ufunc = self._ufuncs[id(instruction)]
         if ufunc is None:
             return False
-        self.compute(ufunc, instruction, operands_of(instruction), instruction.operands)
+        self.compute(ufunc, instruction, instruction.operands, instruction.operands)
         return True
 
     def _scalar(self, instruction: Instruction) -> bool:
@@ -260,15 +258,12 @@ class Writer:
         if like is None or [v for v in arrays if v.dtype is not like.dtype and v.dtype != like.dtype]:
             texts = [self.text(v) for v in operands]
         else:
-            texts = [self.operand(v, like) for v in operands]
+            texts = [self.names[v] if isinstance(v, Variable) else self.operand(v, like) for v in operands]
         name = self.scope.hold(function, getattr(function, "__name__", "function"))
         target = self.target(out, over)
-        if target is None:
-            spare = self.spare(out, instruction, over)
-            texts += [] if spare is None else [f"out={spare}"]
-            self.line(f"{self.names[out]} = {name}({', '.join(texts)})")
-        else:
-            self.line(f"{name}({', '.join(texts)}, out={target})")
+        to = target or self.spare(out, instruction, over)
+        texts += [] if to is None else [out_text(function, to)]
+        self.line(f"{'' if target else f'{self.names[out]} = '}{name}({', '.join(texts)})")
 
     def _view(self, instruction: Instruction) -> bool:
         first = instruction.operands[0] if instruction.operands else None
@@ -284,8 +279,8 @@ class Writer:
 
     def _end(self, instruction: Instruction) -> None:
         done = [*self._read_last[self.at], *[v for v in instruction.results if v not in self._last]]
-        for v in self.aliases.of(*done) if self._buffers else ():
-            if v in self._buffers and self.aliases.last(v) <= self.at:
+        for v in self._ends[self.at]:
+            if v in self._buffers:  # else another variable occupies the buffer now
                 self.workspace.give(self._buffers.pop(v))
         while self._scratch:
             self.workspace.give(self._scratch.pop())

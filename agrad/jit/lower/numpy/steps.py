@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy.fused import SHORT, all_ones
+from agrad.backends.numpy.fused import SHORT, all_ones, zeros_beside
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.lower.plain import evaluation, stem_of
@@ -45,7 +45,7 @@ def _linear(w: "Writer", instruction: Instruction) -> bool:
     if not alike or len(x.shape) < 2 or len(weight.shape) != 2 or out.kind is not np.ndarray:
         return False
     w.compute(np.matmul, instruction, (x, weight))
-    w.line(w.call(np.add, out, bias, out=w.names[out], stem="add"))
+    w.line(w.call(np.add, out, bias, out, stem="add"))
     return True
 
 
@@ -54,6 +54,15 @@ def _linear_bias(w: "Writer", instruction: Instruction) -> bool:
     if len(g.shape) != 2 or instruction.results[0].shape != g.shape[1:]:
         return False
     w.compute(np.matmul, instruction, (all_ones(g.shape[0], np.dtype(g.dtype)), g))
+    return True
+
+
+def _relu(w: "Writer", instruction: Instruction) -> bool:
+    (out,) = instruction.results
+    dtype = np.dtype(out.dtype)
+    if out.kind is not np.ndarray or dtype.kind != "f":
+        return False
+    w.compute(np.maximum, instruction, (*instruction.operands, zeros_beside(out.shape, dtype)), instruction.operands)
     return True
 
 
@@ -68,7 +77,7 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
         or y.dtype != g.dtype
         or y.shape != g.shape
         or not g.shape
-        or not w.ownership.may_be_kept(out)
+        or out not in w.ownership.kept
     ):
         return False
     bits = np.dtype(f"i{dtype.itemsize}")
@@ -80,8 +89,8 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     if w.target(out, (g,)) is None:
         return False
     to = of_g if w.number(out) == w.number(g) else w.view(out, lambda x: x.view(bits))
-    w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, out=b{mask})")
-    w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, out={to})")
+    w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, b{mask})")
+    w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, {to})")
     return True
 
 
@@ -236,7 +245,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     dtype = np.dtype(x.dtype)
     shape, starts, step = exponentials_layout(n, classes)
     spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
-    if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
+    if None in spare or g_x is None or g_x not in w.ownership.kept:
         return False
     e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
     if e is None:
@@ -315,6 +324,7 @@ STEPS: dict[str, Step] = {
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,
+    "relu": _relu,
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
