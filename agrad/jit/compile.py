@@ -19,7 +19,7 @@ from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.cross_entropy import with_entropies
-from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
+from agrad.jit.passes.decompose import decomposed, with_late_views
 from agrad.jit.passes.folding import with_folded_updates
 from agrad.jit.passes.fusion import with_groups
 from agrad.jit.passes.precision import Way, with_precision
@@ -71,7 +71,6 @@ TARGETS: dict[str, Target] = {
             ("broadcasts left to the operations", without_broadcasts),
             ("common subexpressions", without_repetition),
             DEAD_CODE,
-            ("reductions where their operands are", with_early_reductions()),
             ("views before their readers", with_late_views),
             ("fusion", with_groups(broadcasts=True)),
         ),
