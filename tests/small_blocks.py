@@ -5,12 +5,11 @@ import pytest
 from agrad.backends import threads
 from agrad.jit.compile import TARGETS
 from agrad.jit.lower.numpy import groups
-from agrad.jit.passes.decompose import decomposed, with_early_reductions
+from agrad.jit.passes.decompose import decomposed
 from agrad.jit.passes.fusion import with_groups
 
 ANY_SIZE = {
     "operations written out": decomposed(1),
-    "reductions where their operands are": with_early_reductions(1),
     "fusion": with_groups(1, broadcasts=True),
 }
 

@@ -148,7 +148,7 @@ class Jitted(Generic[P, R]):
         """Return the entry of a call and its inputs, or None."""
         with entries.STATE_LOCK:
             for entry in self._entries.get(key, ()):
-                inputs = entry.gather(leaves) if all(slot.fits(leaves) for slot in entry.slots) else None
+                inputs = entry.gather(leaves)
                 if inputs is not None:
                     self._hits += 1
                     self._entries.move_to_end(key)

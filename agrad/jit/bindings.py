@@ -28,7 +28,8 @@ class Slot:
     shape: tuple[int, ...]
     dtype: Any
     needs_grad: bool
-    has_grad: bool
+    has_grad: bool | None = None
+    """None if the function does not read the gradient, but sets it or leaves it."""
     donates: bool = False
     """True if the program is told at each call that the array may be overwritten."""
     spares: bool = False
@@ -43,10 +44,6 @@ class Slot:
     def find(self, leaves: Sequence[Any]) -> Tensor:
         """Return the Tensor of this call."""
         return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
-
-    def fits(self, leaves: Sequence[Any]) -> bool:
-        """Return False if a gradient is there that was not when the function was traced, or the reverse."""
-        return (getattr(self.find(leaves), "_grad", None) is not None) is self.has_grad
 
 
 @dataclass(slots=True, eq=False)
@@ -154,19 +151,16 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             values.append(f"o{k}")
     arrays: list[tuple[str, Sequence[Any]]] = []
     wrong: list[str] = []
-    traced = entry.stages[0][1]
-    has_gradients = any(slot.has_grad for slot in entry.slots)
-    read = traced.uses if has_gradients else ()
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
         arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))
         wrong.append(f"{tensor}.node is {'None' if slot.needs_grad else 'not None'}")
-        # a trace sets the gradient of a captured Tensor, perhaps to None; that of an argument may be unset
-        grad = f"getattr({tensor}, '_grad', None)" if slot.tensor is None else f"{tensor}._grad"
-        wrong.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
         values.append(f"d{k}")
-        if slot.has_grad:
-            values.append(f"{tensor}.grad.bare" if traced.inputs[len(values)] in read else "None")
+        if slot.has_grad is not None:
+            # a trace sets the gradient of a captured Tensor, perhaps to None; that of an argument may be unset
+            grad = f"getattr({tensor}, '_grad', None)" if slot.tensor is None else f"{tensor}._grad"
+            wrong.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
+            values += [f"{tensor}.grad.bare"] if slot.has_grad else []
     taken = [_take_attribute(a, f"s{k}", scope, values, arrays) for k, a in enumerate(entry.attributes)]
     if taken:
         # an assignment to nested lists checks their lengths

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -44,14 +45,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Installed(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Installed:
     """A Tensor that holds a traced array during the trace."""
 
     slot: Slot
     tensor: Tensor
     """The captured Tensor, or the stand-in of an argument."""
     data: Variable
-    grad: Variable | None
+    read: Callable[[], Any] | None = None
+    """Stands in the place of the gradient until somebody reads it; it returns the gradient."""
+    grad: Variable | None = None
+    """The gradient as an input, if it was read."""
 
 
 class _Source(NamedTuple):
@@ -212,22 +217,27 @@ class Tracing:
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
         """Replace the arrays of a leaf Tensor, captured or a stand-in, by traced ones."""
         data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
+        own = tensor if leaf < 0 else None
+        slot = Slot(own, leaf, type(data), data.shape, data.dtype, node is not None)
+        traced = tensor.data = self.trace.array(data)
+        tensor.__class__ = Lifted
+        installed = _Installed(slot, tensor, traced.node)
+        self.installed.append(installed)
+
+        def read() -> Any:
+            slot.has_grad = grad is not None
+            if grad is None:
+                return None
+            traced_grad = self.trace.array(grad.bare)
+            installed.grad = traced_grad.node
+            return wrap(traced_grad, GLOBAL_TAPE)
 
         def undo() -> None:
             tensor.data, tensor.node, tensor.__class__ = data, node, kind
-            tensor._grad = grad
+            tensor._grad, installed.read = grad, None
 
         self._undo.append(undo)
-        own = tensor if leaf < 0 else None
-        slot = Slot(own, leaf, type(data), data.shape, data.dtype, node is not None, grad is not None)
-        traced = tensor.data = self.trace.array(data)
-        tensor.__class__ = Lifted
-        variable = None
-        if grad is not None:
-            traced_grad = self.trace.array(grad.bare)
-            variable = traced_grad.node
-            tensor._grad = wrap(traced_grad, GLOBAL_TAPE)
-        self.installed.append(_Installed(slot, tensor, traced.node, variable))
+        installed.read = tensor._grad = read
 
     def _install_attribute(self, holder: Any, name: str) -> None:
         value = getattr(holder, name)
@@ -348,20 +358,20 @@ class Tracing:
         return found
 
     def _write_slot(self, installed: _Installed, place: Callable[[Any], int]) -> None:
-        slot, tensor, data, grad = installed
+        slot, tensor = installed.slot, installed.tensor
         if (tensor.node is not None) is not slot.needs_grad:
             raise TracedValueError(
                 f"{self.trace.named} changed whether a Tensor of shape {slot.shape} requires a gradient; "
                 "do that outside of jit"
             )
         value = traced_value(tensor.data, self.trace)
-        if value is not data:
+        if value is not installed.data:
             slot.data = place(value)
-        if tensor.grad is None:
-            slot.clears = slot.has_grad
-        else:
-            value = traced_value(tensor.grad, self.trace)
-            if value is not grad:
+        if tensor._grad is None:
+            slot.clears = slot.has_grad is not False
+        elif tensor._grad is not installed.read:
+            value = traced_value(tensor._grad, self.trace)
+            if value is not installed.grad:
                 slot.grad = place(value)
 
     def _write_attribute(self, attribute: Attribute, before: list[Any], place: Callable[[Any], int]) -> None:
@@ -381,7 +391,7 @@ class Tracing:
         A condition is a variable that is true at a call if nobody else holds the array. The passes decide if the
         program itself reads it later.
         """
-        slots = {data: slot for slot, _, data, _ in self.installed if slot.leaf < 0}
+        slots = {installed.data: installed.slot for installed in self.installed if installed.slot.leaf < 0}
         donors: dict[Variable, Variable] = {}
         for at, instruction in enumerate(program.instructions):
             for data in overwritten(instruction)[:1] if instruction.operation.overwrites else ():
@@ -398,11 +408,12 @@ class Tracing:
 
         Such an input is the array of the last gradient, or None if somebody else holds it.
         """
-        found: dict[int, tuple[Variable, Variable]] = {}
-        for slot, _, _, grad in self.installed:
-            if slot.grad is not None and grad is not None and slot.kind is np.ndarray and grad.size >= FEWEST:
+        found: dict[int, tuple[Variable, Variable | None]] = {}
+        for installed in self.installed:
+            slot, size = installed.slot, installed.data.size
+            if slot.grad is not None and slot.has_grad is not False and slot.kind is np.ndarray and size >= FEWEST:
                 slot.spares = True
-                found[slot.grad] = (Variable(grad.shape, grad.dtype, grad.kind), grad)
+                found[slot.grad] = (Variable(slot.shape, slot.dtype, slot.kind), installed.grad)
         program.notes["spares"] = found
         return [spare for spare, _ in found.values()]
 
@@ -429,7 +440,7 @@ class Tracing:
 
     def _sources(self) -> list[_Source]:
         """Return the Tensors that derivatives may flow to."""
-        found = [_Source(slot.find, tensor, data) for slot, tensor, data, _ in self.installed if slot.needs_grad]
+        found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.needs_grad]
         return found + [_Source(itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
 
     def _derive(

@@ -67,7 +67,7 @@ class Entry:
         self.copies = ResultCopies(self.stages[-1][1], leaves, state)
         self.write = finish_function(self)
 
-    # made at the second call: many programs are called once, such as that of a step that finds no gradients yet
+    # made at the second call, as many programs are called once
 
     @cached_property
     def gather(self) -> Callable[[Sequence[Any]], list[Any] | None]:

@@ -263,7 +263,7 @@ def _slot_differences(slot: Slot, tensor: Tensor, name: str) -> Iterator[str]:
     if (tensor.node is not None) is not slot.needs_grad:
         words = ("requires no gradient", "requires a gradient")
         yield _changed(name, words[slot.needs_grad], words[not slot.needs_grad])
-    if (tensor.grad is not None) is not slot.has_grad:
+    if slot.has_grad not in (None, tensor.grad is not None):
         words = ("None", "an array")
         yield _changed(f"{name}.grad", words[slot.has_grad], words[not slot.has_grad])
 

@@ -15,7 +15,7 @@ import agrad
 from agrad.jit.api import Jitted
 from agrad.jit.passes.broadcasts import without_broadcasts
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
+from agrad.jit.passes.decompose import decomposed, with_late_views
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Program, interpret
 
@@ -308,21 +308,6 @@ def test_parts_are_what_the_body_does(name: str, rank: int) -> None:
         (got,), (expected,) = interpret(better, [x]), interpret(program, [x])
         assert_close(np.nan_to_num(got), np.nan_to_num(expected), name, 1e-14)
         assert got.dtype == expected.dtype and got.shape == expected.shape == better.outputs[0].shape
-
-
-def test_reductions_come_right_after_what_they_read() -> None:
-    def f(x: Any) -> Any:
-        y = agrad.sin(x)
-        z = agrad.matmul(y, agrad.matrix_transpose(y))
-        return agrad.exp(z), agrad.sum(y, axis=0), agrad.sum(agrad.sum(y, axis=1))
-
-    made = agrad.jit(f)
-    assert isinstance(made, Jitted)
-    program = made.lower(X).stages[0][1]
-    better = with_early_reductions(1)(program)
-    assert [i.name for i in better.instructions] == ["sin", "sum", "sum", "sum", "matrix_transpose", "matmul", "exp"]
-    for a, b in zip(interpret(better, [X]), interpret(program, [X]), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:

@@ -1,6 +1,7 @@
 """Gradients that outlive a jitted step, and the references that users hold to them."""
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,64 @@ def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
         x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
         found.append([float(run(x)) for _ in range(4)])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+def set_to_none(w: Any) -> None:
+    w.grad = None
+
+
+def leave(w: Any) -> None:
+    agrad.sum(w * 2)
+
+
+def set_and_add(w: Any) -> None:
+    w.grad = None
+    agrad.sum(w * w).backward()
+    agrad.sum(w * 3).backward()
+
+
+def add(w: Any) -> None:
+    agrad.sum(w * w).backward()
+
+
+def ask(w: Any) -> None:
+    (add if w.grad is None else set_to_none)(w)
+
+
+@pytest.mark.parametrize("change, programs", [(set_to_none, 1), (leave, 1), (set_and_add, 1), (add, 2), (ask, 2)])
+@pytest.mark.parametrize("given", [(None, 5.0, 7.0, None), (5.0, None, 7.0, 5.0)])
+def test_gradients_that_are_not_read_need_no_program_of_their_own(
+    change: Callable[[Any], None], programs: int, given: tuple[Any, ...], backend: str
+) -> None:
+    """One that is set before it is read may be there or not, and one that is left alone stays the same Tensor."""
+    traced, plain = (agrad.asarray([1.0, 2.0], requires_grad=True) for _ in range(2))
+    jitted = agrad.jit(lambda: change(traced))
+    for value in given:
+        for w in (traced, plain):
+            w.grad = None if value is None else agrad.full(2, value, dtype=w.dtype)
+        before = traced.grad
+        jitted()
+        change(plain)
+        assert (traced.grad is before) is (change is leave or (before is None and plain.grad is None))
+        assert (traced.grad is None) is (plain.grad is None)
+        if plain.grad is not None:
+            np.testing.assert_array_equal(traced.grad.numpy(), plain.grad.numpy())
+    assert jitted.cache_info().misses == programs
+
+
+def test_a_training_step_is_traced_once(backend: str) -> None:
+    w = agrad.asarray([1.0, 2.0], requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
+
+    @agrad.jit
+    def step() -> Any:
+        optimizer.zero_grad()
+        agrad.sum(w * w).backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    assert step.cache_info().misses == 1
 
 
 @pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")

@@ -155,33 +155,25 @@ def _is_of_rows(part: Instruction) -> bool:
     return works_by_element(part) or is_reshape(part) or part.operation.kind == "product"
 
 
-def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
-    """Return the pass that moves reductions right behind their operand.
-
-    Only reductions of arrays of at least ``minimum`` bytes are moved. The array is then in the cache, and a group that
-    makes it can take the reduction: the gradient of a bias follows the product that reads the same cotangent.
-    """
-
-    def move(program: Program) -> Program:
-        reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
-        reductions = [i for i in reductions if reduction_of(i) is not None and _bytes(i.operands[0]) >= minimum]
-        if not reductions:
-            return program
-        made = {v for i in program.instructions for v in i.results}
-        early: dict[Variable, list[Instruction]] = {}
-        for instruction in reductions:
-            if instruction.operands[0] in made:
-                early.setdefault(instruction.operands[0], []).append(instruction)
-        moved = {id(instruction) for found in early.values() for instruction in found}
-        kept: list[Instruction] = []
-        for instruction in program.instructions:
-            todo = [] if id(instruction) in moved else [instruction]
-            while todo:
-                kept.append(todo.pop())
-                todo += reversed([reduction for v in kept[-1].results for reduction in early.get(v, ())])
-        return program.with_instructions(kept)
-
-    return move
+def with_early_reductions(program: Program) -> Program:
+    """Move reductions right behind their operand, where a group that makes it can take them."""
+    reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
+    reductions = [i for i in reductions if reduction_of(i) is not None]
+    if not reductions:
+        return program
+    made = {v for i in program.instructions for v in i.results}
+    early: dict[Variable, list[Instruction]] = {}
+    for instruction in reductions:
+        if instruction.operands[0] in made:
+            early.setdefault(instruction.operands[0], []).append(instruction)
+    moved = {id(instruction) for found in early.values() for instruction in found}
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        todo = [] if id(instruction) in moved else [instruction]
+        while todo:
+            kept.append(todo.pop())
+            todo += reversed([reduction for v in kept[-1].results for reduction in early.get(v, ())])
+    return program.with_instructions(kept)
 
 
 def with_late_views(program: Program) -> Program:

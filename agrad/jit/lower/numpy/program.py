@@ -172,7 +172,10 @@ class Writer:
             return None
         array, before = self._spares[out]
         others = [v for v in instruction.reads() if all(v is not u for u in over)]
-        if self.aliases.last(before) > self.at or not self.aliases[before].isdisjoint(self.aliases.of(*others)):
+        read = before is not None and (
+            self.aliases.last(before) > self.at or not self.aliases[before].isdisjoint(self.aliases.of(*others))
+        )
+        if read:
             return None
         return self.names[array]
 
