@@ -26,7 +26,7 @@ BUDGETS = {
     "engine": 3640,
     "inspecting": 1370,
     "interop": 3290,
-    "jit": 5870,
+    "jit": 5850,
     "nn": 5540,
     "ops": 5750,
     "optim": 2290,
