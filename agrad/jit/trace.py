@@ -121,7 +121,8 @@ class Trace(Level):
     # ------------------------------------------------------------------ operations
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        self.check_open(args)
+        if get_ident() != self.thread:
+            self.check_open(args)
         if primitive.data_dependent_shape or primitive.kind == "indexing":
             self._check_shape_known(primitive, args)
         values, operands = self._split(args)
@@ -136,8 +137,9 @@ class Trace(Level):
             self.evaluating = outer
         self.unreal = self.unreal or primitive.sketches
         if primitive.outputs is None:
-            if [value for value in values if value is out]:
-                self.given_back.add(primitive)
+            for value in values:
+                if value is out:
+                    self.given_back.add(primitive)
             made = self.array(out)
             self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
             return made
@@ -165,6 +167,8 @@ class Trace(Level):
         noted: list[Any] = []
         for arg in given:
             if isinstance(arg, Tensor):
+                if arg.level is not self or self.closed:
+                    self.check_open((arg,))
                 values.append(arg.data)
                 noted.append(arg.node if arg.node is not None else self.constant_variable(arg.data))
             elif isinstance(arg, TracedNumber):

@@ -49,6 +49,14 @@ def _linear(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _linear_bias(w: "Writer", instruction: Instruction) -> bool:
+    g = instruction.operands[0]
+    if len(g.shape) != 2 or instruction.results[0].shape != g.shape[1:]:
+        return False
+    w.compute(np.matmul, instruction, (all_ones(g.shape[0], np.dtype(g.dtype)), g))
+    return True
+
+
 def _relu(w: "Writer", instruction: Instruction) -> bool:
     (out,) = instruction.results
     dtype = np.dtype(out.dtype)
@@ -315,6 +323,7 @@ STEPS: dict[str, Step] = {
     CrossEntropy.name: _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
+    "linear.vjp:bias": _linear_bias,
     "relu": _relu,
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
