@@ -169,6 +169,29 @@ def test_a_replay_launches_no_kernel_a_step() -> None:
     assert asked[0][0] <= 2
 
 
+def test_kernels_write_rows_where_they_belong() -> None:
+    cuda_on_cpu = pytest.importorskip("cuda_on_cpu")
+
+    def f(start: Any, rows: Any) -> Any:
+        def step(h: Any, row: Any) -> Any:
+            after = agrad.sin(h) * row + 1.0
+            return after, (after, agrad.cos(after) * h)
+
+        return agrad.scan(step, start, rows, reverse=True)
+
+    fast = agrad.jit(f)
+    for k in range(5):
+        _, start, rows = drawn(k, 6)
+        lines = cuda_on_cpu.trace(lambda start=start, rows=rows: fast(start, rows))
+        last, ys = fast(start, rows)
+        last[...] = 0.0  # it shares no memory with the rows
+        for a, b in zip(ys, f(start, rows)[1], strict=True):
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+    (graph,) = [line for line in lines if line.startswith("graphLaunch")]
+    assert graph.count("group_") == 6
+    assert graph.count("memcpy") + graph.count("copy_") <= 1  # the last carry
+
+
 def test_a_carry_that_is_donated() -> None:
     def f(w: Any, start: Any, rows: Any) -> Any:
         return recurrent(w, start, rows)[0], agrad.sort(start) + agrad.cumulative_sum(start)

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, as_part, runs_as_part, write_numbers
+from agrad.jit.lower.cuda.streams import Streams, as_part, placing, runs_as_part, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -339,6 +339,15 @@ class GraphProgram:
             return self.split.outputs(self._here(values, devices), given)
         with cuda.Device(device):
             return self.split.outputs(self._here(values, devices), given)
+
+    def run_into(self, inputs: Sequence[Any], places: dict[int, Any]) -> list[Any]:
+        """Run as a part of a graph.
+
+        places: arrays for outputs, by number. An output is that array if its kernel could write into it.
+        """
+        found = self.split.variables(places)
+        with placing(found):
+            return self(inputs)
 
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
         """Run on the current device, in graphs if possible."""
