@@ -23,7 +23,7 @@ class _Axis(NamedTuple):
 
 
 def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
-    """Return the function of a ``scatter_add`` or ``scatter_sum`` of few parts, or None.
+    """Return the function of a sum of few parts at their places, or None.
 
     No index may have arrays.
     """
