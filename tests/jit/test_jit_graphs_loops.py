@@ -251,6 +251,26 @@ def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: 
     assert [i.name for i in program.reasons] == ["scan"]
 
 
+def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph() -> None:
+    import cupy
+
+    def used(count: int) -> int:
+        x = cupy.arange(1 << 16, dtype=float)
+
+        def f(x: Any) -> Any:
+            for _ in range(count):
+                x = agrad.cumulative_sum(agrad.sort(x)) / 2.0
+            return x
+
+        fast, expected = agrad.jit(f), host(f(x))
+        for _ in range(4):
+            np.testing.assert_allclose(host(fast(x)), expected)
+        assert graphs_in(fast)[1] == []
+        return int(program_of(fast)._streams.pool.total_bytes())
+
+    assert used(12) <= used(3)
+
+
 def test_memory_of_temporaries_does_not_grow_with_the_steps() -> None:
     import cupy
 
