@@ -40,11 +40,15 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
         fixed, carry, slices = counts.apart(operands)
         fixed, carry = list(step.first(fixed)), step.start(carry)
         run, rows = step.run, make_rows(operation)
+        run_into = getattr(run, "run_into", None) if in_graph else None
         for i in order:
-            out = run([*fixed, *carry, *[x[i, ...] for x in slices]])
+            given = [*fixed, *carry, *[x[i, ...] for x in slices]]
+            places = [] if run_into is None else [array[i, ...] for array in rows.stacked()]
+            out = run_into(given, dict(enumerate(places, carried))) if run_into else run(given)
             carry = list(out[:carried])
-            rows.add(i, out[carried:])
-        return (*_apart(carry, [*operands, *program.constants.values()]), *rows.stacked())
+            rows.add(i, out[carried:], places)
+        stacked = rows.stacked()
+        return (*_apart(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
 
     return scan
 
@@ -73,9 +77,11 @@ class _Filled:
         results = scan.results[scan.counts.carried :]
         self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
 
-    def add(self, i: int, row: Sequence[Any]) -> None:
-        for array, value in zip(self.arrays, row, strict=True):
-            array[i] = value
+    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
+        """Write a row. A value that is the array at its place stands there already."""
+        for k, (array, value) in enumerate(zip(self.arrays, row, strict=True)):
+            if not places or value is not places[k]:
+                array[i] = value
 
     def stacked(self) -> list[Any]:
         return self.arrays
@@ -88,7 +94,7 @@ class _Listed:
         self.scan = scan
         self.rows: list[Sequence[Any]] = []
 
-    def add(self, i: int, row: Sequence[Any]) -> None:
+    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
         self.rows.append(row)
 
     def stacked(self) -> list[Any]:
@@ -232,6 +238,10 @@ class _Pullback:
             needed = _needed(early, [v for v in residuals if v in cheap])
             found = found._replace(backward=[*needed, *found.backward])
             residuals = found.residuals()
+        views = _views_of(found.forward, residuals)
+        if views:  # they need no memory in the backward loop
+            found = found._replace(backward=[*views, *found.backward])
+            residuals = found.residuals()
         made = [v for v in residuals if v not in places or counts.fixed <= places[v] < edge]
         kept = [v for v in residuals if places.get(v, edge) < counts.fixed]
         slices = [v for v in residuals if v in places and places[v] >= edge]
@@ -274,6 +284,16 @@ def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> 
             needed.update(instruction.reads())
     kept.reverse()
     return kept
+
+
+def _views_of(instructions: Sequence[Instruction], residuals: Sequence[Variable]) -> list[Instruction]:
+    """Return the instructions that make residuals which are views of others."""
+    known = set(residuals)
+    return [
+        i
+        for i in instructions
+        if i.operation.is_view and len(i.reads()) == 1 and known.issuperset((*i.reads(), *i.results))
+    ]
 
 
 class ScanRules(ControlRules):

@@ -248,6 +248,20 @@ def test_programs_do_not_grow_with_the_steps() -> None:
     assert gradient(5).count("\n") == gradient(500).count("\n")
 
 
+def test_views_of_what_is_kept_are_not_kept_too() -> None:
+    def step(c: Any, row: Any) -> Any:
+        y = agrad.tanh(c * row)
+        return agrad.stack([y[0] * y[1], y[1] * y[2], y[2] * y[0]]), y
+
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.scan(step, x, agrad.stack([x] * 5))[0])
+
+    program = agrad.jit(agrad.grad(f)).lower(X).stages[0][1]
+    (forward,) = [i for i in program.instructions if i.name == "scan"]
+    assert not [v.shape for v in forward.results if v.shape == (5,)]
+    np.testing.assert_allclose(agrad.jit(agrad.grad(f))(X), agrad.grad(f)(X), rtol=1e-12)
+
+
 def test_random_draws_differ_from_step_to_step() -> None:
     draws = agrad.random.Generator(3)
     f = agrad.jit(lambda x: agrad.scan(lambda c, v: (c, v + agrad.random.normal(draws.key())), x[0], x)[1])

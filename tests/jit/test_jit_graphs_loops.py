@@ -169,6 +169,29 @@ def test_a_replay_launches_no_kernel_a_step() -> None:
     assert asked[0][0] <= 2
 
 
+def test_kernels_write_rows_where_they_belong() -> None:
+    cuda_on_cpu = pytest.importorskip("cuda_on_cpu")
+
+    def f(start: Any, rows: Any) -> Any:
+        def step(h: Any, row: Any) -> Any:
+            after = agrad.sin(h) * row + 1.0
+            return after, (after, agrad.cos(after) * h)
+
+        return agrad.scan(step, start, rows, reverse=True)
+
+    fast = agrad.jit(f)
+    for k in range(5):
+        _, start, rows = drawn(k, 6)
+        lines = cuda_on_cpu.trace(lambda start=start, rows=rows: fast(start, rows))
+        last, ys = fast(start, rows)
+        last[...] = 0.0  # it shares no memory with the rows
+        for a, b in zip(ys, f(start, rows)[1], strict=True):
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+    (graph,) = [line for line in lines if line.startswith("graphLaunch")]
+    assert graph.count("group_") == 6
+    assert graph.count("memcpy") + graph.count("copy_") <= 1  # the last carry
+
+
 def test_a_carry_that_is_donated() -> None:
     def f(w: Any, start: Any, rows: Any) -> Any:
         return recurrent(w, start, rows)[0], agrad.sort(start) + agrad.cumulative_sum(start)
@@ -226,6 +249,26 @@ def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: 
     program = program_of(fast)
     assert "scan" in graphs_in(fast)[1]
     assert [i.name for i in program.reasons] == ["scan"]
+
+
+def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph() -> None:
+    import cupy
+
+    def used(count: int) -> int:
+        x = cupy.arange(1 << 16, dtype=float)
+
+        def f(x: Any) -> Any:
+            for _ in range(count):
+                x = agrad.cumulative_sum(agrad.sort(x)) / 2.0
+            return x
+
+        fast, expected = agrad.jit(f), host(f(x))
+        for _ in range(4):
+            np.testing.assert_allclose(host(fast(x)), expected)
+        assert graphs_in(fast)[1] == []
+        return int(program_of(fast)._streams.pool.total_bytes())
+
+    assert used(12) <= used(3)
 
 
 def test_memory_of_temporaries_does_not_grow_with_the_steps() -> None:

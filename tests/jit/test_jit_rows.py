@@ -177,6 +177,25 @@ def test_sums_do_not_depend_on_the_run(launch: Function) -> None:
             np.testing.assert_array_equal(got, again)
 
 
+@pytest.mark.needs("cupy")
+def test_arrays_without_elements_and_indices_of_64_bits() -> None:
+    import cupy
+
+    def f(x: Any, w: Any, b: Any) -> Any:
+        return agrad.sin(layer_norm(x, w, b)) * 2.0
+
+    fast = agrad.jit(f)
+    for shape in ((0, 4), (2, 0, 4), (0, 3, 4)):
+        for _ in range(3):
+            given = [cupy.zeros(shape), cupy.ones(4), cupy.ones(4)]
+            assert fast(*given).shape == shape
+    (group,) = groups(program_of(layer_norm, *normed("float32", 6, 32)))
+    near = {v: cuda_rows.Layout((32, 1) if len(v.shape) == 2 else (1,), True) for v in group.program.inputs}
+    far = {v: cuda_rows.Layout((1 << 30, 1) if len(v.shape) == 2 else (1,), True) for v in group.program.inputs}
+    assert "long long" not in cuda_rows.RowSource(group, near).text
+    assert "(long long)blockIdx.x" in cuda_rows.RowSource(group, far).text
+
+
 @pytest.mark.needs("cuda_on_cpu")
 def test_layer_norm_is_one_kernel_and_its_gradient_two() -> None:
     import cuda_on_cpu

@@ -162,6 +162,11 @@ class Split:
         places = {v: i for i, v in enumerate([*self.body.outputs, *left])}
         self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
 
+    def variables(self, by_output: Mapping[int, Any]) -> dict[Variable, Any]:
+        """Return values for outputs by the variables of these outputs."""
+        found = {self._outputs[k][0]: value for k, value in by_output.items()}
+        return {v: value for v, value in found.items() if isinstance(v, Variable)}
+
     def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """Return the program's outputs.
 

@@ -84,8 +84,15 @@ ROW_ENOUGH = 128
 
 
 def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
-    """Return the numbers of leading axes that leave rows short enough for one block."""
-    return frozenset(s for s in range(1, len(shape) + 1) if math.prod(shape[s:]) <= ROW_LENGTH)
+    """Return the numbers of leading axes that leave rows short enough for one block.
+
+    Arrays without elements have no rows.
+    """
+    return frozenset(
+        s
+        for s in range(1, len(shape) + 1)
+        if s == len(shape) or (0 not in shape and math.prod(shape[s:]) <= ROW_LENGTH)
+    )
 
 
 def best_split(shape: Shape, splits: Iterable[int]) -> int:

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, as_part, runs_as_part, write_numbers
+from agrad.jit.lower.cuda.streams import Streams, as_part, placing, runs_as_part, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -129,7 +129,7 @@ class _Builder:
         k = 0
         while k < len(owner.segments):
             segment = owner.segments[k]
-            if segment.captured and not self._graph(segment):
+            if segment.captured and not self._graph(segment, last):
                 owner.segments[k:] = segments(program.instructions[self.done :], owner.can, owner.outputs)
                 continue
             if not segment.captured:
@@ -166,14 +166,23 @@ class _Builder:
                 del env[v]
         return [env[v] for v in program.outputs]
 
-    def _graph(self, segment: Segment) -> bool:
-        """Capture and replay a segment; on failure record the instruction and the reason."""
+    def _graph(self, segment: Segment, last: dict[Variable, int]) -> bool:
+        """Capture and replay a segment; on failure record the instruction and the reason.
+
+        last: the number of the last instruction that reads each variable. The memory of the segment's own arrays is
+        free from there on, for later ones of the same graph.
+        """
         at: Instruction | None = None
 
         def run() -> None:
             nonlocal at
-            for at in segment.instructions:
+            own: set[Variable] = set()
+            for k, at in enumerate(segment.instructions, self.done):
                 self._evaluate(at)
+                self._follow(at)
+                own.update(at.results)
+                for v in [v for v in (*at.reads(), *at.results) if v in own and last.get(v, -1) <= k]:
+                    self.env.pop(v, None)
             at = None
 
         try:
@@ -181,13 +190,13 @@ class _Builder:
         except MemoryError:
             raise
         except Exception as error:
+            for v in [v for i in segment.instructions for v in i.results]:
+                self.recipes.pop(v, None)
             for instruction in segment.instructions if at is None else [at]:
                 self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
             return False
         replay()
         self.made.add(lambda values: replay(), segment.instructions)
-        for instruction in segment.instructions:
-            self._follow(instruction)
         self.done += len(segment.instructions)
         return True
 
@@ -339,6 +348,15 @@ class GraphProgram:
             return self.split.outputs(self._here(values, devices), given)
         with cuda.Device(device):
             return self.split.outputs(self._here(values, devices), given)
+
+    def run_into(self, inputs: Sequence[Any], places: dict[int, Any]) -> list[Any]:
+        """Run as a part of a graph.
+
+        places: arrays for outputs, by number. An output is that array if its kernel could write into it.
+        """
+        found = self.split.variables(places)
+        with placing(found):
+            return self(inputs)
 
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
         """Run on the current device, in graphs if possible."""

@@ -19,9 +19,10 @@ from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.products import absence, is_product, product_function
 from agrad.jit.lower.cuda.rows import Layout, RowSource
+from agrad.jit.lower.cuda.scatter import scatter_function
 from agrad.jit.lower.cuda.segments import is_view, launches
 from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
-from agrad.jit.lower.cuda.streams import module, runs_as_part
+from agrad.jit.lower.cuda.streams import module, result_array, runs_as_part
 from agrad.jit.lower.cuda.updates import with_joint_updates
 from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
@@ -54,7 +55,7 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
         source = sources[layouts]
         if isinstance(source, GroupSource):
             full = [_aligned(x, source.pack) for x in full]
-        results = [cupy.empty(v.shape, v.dtype) for v in made]
+        results = [result_array(v) for v in made]
         partials = results[len(source.results) :]
         if source.finishers:
             partials = [cupy.empty((source.blocks, *v.shape), v.dtype) for v in source.totals]
@@ -232,6 +233,8 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
         return group_function(instruction.operation)
     if instruction.operation.length is not None:
         return _loop_function(instruction, program)
+    if (scattered := scatter_function(instruction)) is not None:
+        return scattered
     if is_product(instruction):
         found = product_function(instruction, tensor_float)
         if found is not None:

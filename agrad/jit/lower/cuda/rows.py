@@ -90,7 +90,8 @@ class RowSource(Source):
         self.threads = self.team * self.beside
         self.blocks = min(-(-self.rows // self.beside), BLOCKS)
         extents = [sum(abs(s) * (n - 1) for n, s in zip(v.shape, at.strides, strict=True)) for v, at in layouts.items()]
-        self.index = "int" if max(self.size, *extents, 0) < 1 << 31 else "long long"
+        # the number of a row goes beyond the last by at most the rows of all blocks
+        self.index = "int" if max(self.size, *extents, 0) < 1 << 30 else "long long"
         self.whole = self.team * self.each == self.n
         """True if each thread has as many elements."""
         self._read: dict[tuple[Variable, tuple[int, ...]], str] = {}

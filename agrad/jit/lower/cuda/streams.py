@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from agrad.jit.lower.cuda.source import PACK_BYTES
+from agrad.jit.program import Variable
+
 
 @cache
 def module(text: str) -> Any:
@@ -51,6 +54,9 @@ def capturing_stream(device: int) -> Any:
 class _Part(threading.local):
     depth = 0
 
+    def __init__(self) -> None:
+        self.places: dict[Variable, Any] = {}
+
 
 _PART = _Part()
 
@@ -68,6 +74,24 @@ def as_part() -> Iterator[None]:
         yield
     finally:
         _PART.depth -= 1
+
+
+@contextlib.contextmanager
+def placing(places: dict[Variable, Any]) -> Iterator[None]:
+    """Let kernels of groups write results into these arrays."""
+    before, _PART.places = _PART.places, places
+    try:
+        yield
+    finally:
+        _PART.places = before
+
+
+def result_array(v: Variable) -> Any:
+    """Return the array that is wanted for a kernel's result, or a new one."""
+    found = _PART.places.get(v)
+    if found is None or found.dtype != v.dtype or found.shape != v.shape or found.data.ptr % PACK_BYTES:
+        return sys.modules["cupy"].empty(v.shape, v.dtype)
+    return found
 
 
 class Streams:

@@ -1,0 +1,79 @@
+"""Gradients of parts of arrays on CuPy: one kernel for all parts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import host
+
+import agrad
+from agrad.jit.lower.cuda.scatter import scatter_function
+from agrad.jit.program import Instruction, Variable
+from agrad.registry import PRIMITIVES
+
+INDICES: list[tuple[tuple[int, ...], list[Any]]] = [
+    ((8, 64), [(..., slice(None, 32)), (..., slice(32, None))]),
+    ((5, 6), [(0,), (-1,), (slice(None), 2), (slice(1, 4), slice(0, 5, 2))]),
+    ((5, 6), [(slice(None, None, -1),), (slice(4, 0, -2), slice(5, None, -3)), (..., -2)]),
+    ((4, 3, 5), [(..., 1), (1, ..., slice(2)), (slice(None), None, 2), (None, 3, ..., None), (...,)]),
+    ((7,), [(3,), (slice(2, 2),), (slice(-3, None),), (slice(None, None, 7),)]),
+    ((1, 1), [(0,), (..., 0), (slice(None, None, -1), 0)]),
+]
+
+
+def scatter(shape: tuple[int, ...], parts: list[Any], indices: list[Any]) -> Instruction:
+    variables = tuple([Variable(x.shape, x.dtype, type(x)) for x in parts])
+    out = Variable(shape, parts[0].dtype, type(parts[0]))
+    return Instruction(PRIMITIVES["scatter_sum"], variables, {"indices": tuple(indices), "shape": shape}, (out,))
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int64"])
+@pytest.mark.parametrize(("shape", "indices"), INDICES)
+def test_parts_are_added_at_their_places(shape: tuple[int, ...], indices: list[Any], dtype: str) -> None:
+    import cupy
+
+    rng = np.random.default_rng(0)
+    parts = [(rng.normal(size=np.zeros(shape)[index].shape) * 9).astype(dtype) for index in indices]
+    expected = np.zeros(shape, dtype)
+    for part, index in zip(parts, indices, strict=True):
+        expected[index] += part
+    given = [cupy.asarray(part) for part in parts]
+    turned = [cupy.asarray(part.T.copy()).T for part in parts]
+    function = scatter_function(scatter(shape, given, indices))
+    assert function is not None
+    for some in (given, turned):
+        got = function(*some, indices=indices, shape=shape)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(host(got), expected, rtol=1e-2 if dtype == "float16" else 1e-6)
+
+
+def test_what_the_kernel_does_not_take() -> None:
+    x = np.zeros(3)
+    assert scatter_function(scatter((5, 3), [x] * 17, [(0,)] * 17)) is None
+    assert scatter_function(scatter((0, 3), [np.zeros((0, 3))], [(...,)])) is None
+    assert scatter_function(scatter((5, 3), [x], [(True,)])) is None
+    y = Variable((5,), x.dtype, np.ndarray)
+    at = Variable((5,), np.dtype("int64"), np.ndarray)
+    settings = {"index": (agrad.shapes.ARRAY,), "shape": (9,)}
+    assert scatter_function(Instruction(PRIMITIVES["scatter_add"], (y, at), settings, (y,))) is None
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: agrad.sum(agrad.sin(x[:, :2]) * x[:, -2:]) + agrad.sum(x[1] ** 2),
+        lambda x: agrad.sum(x[::2, 0] * x[1::2, 1]) + x[0, 0] * x[-1, -1],
+        lambda x: agrad.sum(agrad.max(agrad.stack([x[0], x[1], x[1]]), axis=0)),
+    ],
+)
+def test_gradients_in_graphs(f: Callable[..., Any]) -> None:
+    import cupy
+
+    rng = np.random.default_rng(1)
+    fast = agrad.jit(agrad.grad(f))
+    for _ in range(4):
+        x = rng.normal(size=(4, 3))
+        np.testing.assert_allclose(host(fast(cupy.asarray(x))), agrad.grad(f)(x), rtol=1e-12)
