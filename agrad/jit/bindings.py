@@ -13,6 +13,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
+from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
 
 
@@ -44,6 +45,20 @@ class Slot:
     def find(self, leaves: Sequence[Any]) -> Tensor:
         """Return the Tensor of this call."""
         return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
+
+
+@dataclass(slots=True, eq=False)
+class Installed:
+    """A Tensor that holds a traced array during the trace."""
+
+    slot: Slot
+    tensor: Tensor
+    """The captured Tensor, or the stand-in of an argument."""
+    data: Variable
+    read: Callable[[], Any] | None = None
+    """Stands in the place of the gradient until somebody reads it; it returns the gradient."""
+    grad: Variable | None = None
+    """The gradient as an input, if it was read."""
 
 
 @dataclass(slots=True, eq=False)

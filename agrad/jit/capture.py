@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
 from agrad.engine.tensor import Lifted, Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import Attribute, Out, Slot, like, stride_guard
+from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
 from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
 from agrad.jit.entry import Entry
@@ -43,20 +42,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-@dataclass(slots=True, eq=False)
-class _Installed:
-    """A Tensor that holds a traced array during the trace."""
-
-    slot: Slot
-    tensor: Tensor
-    """The captured Tensor, or the stand-in of an argument."""
-    data: Variable
-    read: Callable[[], Any] | None = None
-    """Stands in the place of the gradient until somebody reads it; it returns the gradient."""
-    grad: Variable | None = None
-    """The gradient as an input, if it was read."""
 
 
 class _Source(NamedTuple):
@@ -99,7 +84,7 @@ class Tracing:
             self.state.add(value)
         self.inputs: dict[int, Variable] = {}
         """The inputs by the numbers of the arguments' leaves."""
-        self.installed: list[_Installed] = []
+        self.installed: list[Installed] = []
         self.attributes: list[tuple[Attribute, list[Any], list[Variable]]] = []
         """Attributes, with the leaves they have during the trace, and the variables of those that are inputs."""
         self.tensor_leaves: dict[int, Tensor | None] = {}
@@ -221,7 +206,7 @@ class Tracing:
         slot = Slot(own, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
         tensor.__class__ = Lifted
-        installed = _Installed(slot, tensor, traced.node)
+        installed = Installed(slot, tensor, traced.node)
         self.installed.append(installed)
 
         def read() -> Any:
@@ -357,7 +342,7 @@ class Tracing:
             found[self.state.is_read_anew(raw)][variable] = raw
         return found
 
-    def _write_slot(self, installed: _Installed, place: Callable[[Any], int]) -> None:
+    def _write_slot(self, installed: Installed, place: Callable[[Any], int]) -> None:
         slot, tensor = installed.slot, installed.tensor
         if (tensor.node is not None) is not slot.needs_grad:
             raise TracedValueError(

@@ -156,7 +156,7 @@ def _is_of_rows(part: Instruction) -> bool:
 
 
 def with_early_reductions(program: Program) -> Program:
-    """Move reductions right behind their operand, where a group that makes it can take them."""
+    """Move reductions right behind their operand, whose group can then take them."""
     reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
     reductions = [i for i in reductions if reduction_of(i) is not None]
     if not reductions:
