@@ -151,7 +151,7 @@ def kernels(lines: list[str]) -> dict[str, int]:
     found = dict.fromkeys((*KINDS, "single"), 0)
     for line in lines:
         listed = line.partition(": ")[2] if line.startswith("graphLaunch") else line
-        names = re.findall(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?|\S+", re.sub(r" <<<[^>]*>>>", "", listed))
+        names = re.findall(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?|\S+", re.sub(r" <<<[^>]*>>>", "", listed))
         if not line.startswith("graphLaunch"):
             names = names[:1]
         for name in names:

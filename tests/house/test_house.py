@@ -26,7 +26,7 @@ BUDGETS = {
     "engine": 3650,
     "inspecting": 1370,
     "interop": 3290,
-    "jit": 6320,
+    "jit": 6340,
     "nn": 5540,
     "ops": 5750,
     "optim": 2290,

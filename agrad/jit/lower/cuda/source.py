@@ -46,7 +46,7 @@ _OF_FLOATS = {
     "relu.vjp:x": "relu_vjp({0}, {1})",
     "tanh.vjp:x": "tanh_vjp({0}, {1})",
     "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
-    "mask_unused": "({0} == T(0) && !({1} - {1} == T(0)) ? T(0) : {1})",
+    "mask_unused": "({0} == T(0) && !({1} * T(0) == T(0)) ? T(0) : {1})",
 }  # fmt: skip
 """Operations whose operands are converted to the floating dtype ``T`` of the result."""
 
@@ -57,11 +57,14 @@ _COMPARISONS = {
 """Operations whose operands are converted to a common dtype."""
 
 _OF_ARRAYS = {
-    "isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "({0} - {0} != 0 && {0} == {0})",
+    "isnan": "{0} != {0}", "isfinite": "{0} * 0 == 0", "isinf": "({0} * 0 != 0 && {0} == {0})",
     "logical_not": "!{0}", "logical_and": "{0} && {1}", "logical_or": "{0} || {1}",
     "logical_xor": "bool({0}) != bool({1})",
 }  # fmt: skip
-"""Operations whose operands are arrays, and are taken as they are."""
+"""Operations whose operands are arrays, and are taken as they are.
+
+The difference of a number and itself would not do: of a product a compiler may make a fused multiply-add of it.
+"""
 
 _REDUCTIONS = {
     "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
