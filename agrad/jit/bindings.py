@@ -119,7 +119,7 @@ def _none_if(conditions: Sequence[str]) -> list[str]:
 
 
 def inputs_of(entry: Any, leaves: Sequence[Any]) -> list[Any]:
-    """Return the inputs of a call with which the program is known to fit, as ``gather_function`` orders them."""
+    """Return the inputs of a call that the program is known to serve."""
     found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
     found += [backend_of(slot.tensor.data).donatable(slot.tensor) for slot in entry.slots if slot.donates]
     found += [None for slot in entry.slots if slot.spares]

@@ -180,7 +180,7 @@ class Program:
 
     @cached_property
     def uses(self) -> Counter[Variable]:
-        """How many times instructions and outputs read each variable."""
+        """The number of times that instructions and outputs read each variable."""
         found = [v for v in self.outputs if isinstance(v, Variable)]
         for instruction in self.instructions:
             found += instruction.reads()

@@ -27,7 +27,7 @@ class _Unknown(Exception):
 
 
 def match_function(key: Any) -> Matches | None:
-    """Return the function from arguments to leaves; to None for another signature than ``key``.
+    """Return the function from arguments to leaves; to None for another signature.
 
     It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
     test, and may return None for arguments that have the signature. There is no function for Tensors that are given
