@@ -11,7 +11,7 @@ import numpy as np
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
-from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import Lifted, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
@@ -25,7 +25,7 @@ from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import HOST, Instruction, Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
-from agrad.jit.trace import Trace, is_raw, traced_value
+from agrad.jit.trace import Trace, is_foreign, is_raw, traced_value
 from agrad.transforms.trees import flatten, tree_map, unflatten
 
 _ACTIVE: list["Tracing"] = []
@@ -202,8 +202,7 @@ class Tracing:
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
         """Replace the arrays of a leaf Tensor, captured or a stand-in, by traced ones."""
         data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
-        own = tensor if leaf < 0 else None
-        slot = Slot(own, leaf, type(data), data.shape, data.dtype, node is not None)
+        slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
         tensor.__class__ = Lifted
         installed = Installed(slot, tensor, traced.node)
@@ -471,18 +470,12 @@ class Tracing:
 
         Calls then run the function itself.
         """
-        if any(_is_foreign(leaf, self.trace) for leaf in results):
+        if any(is_foreign(leaf, self.trace) for leaf in results):
             return True
         if self.level is GLOBAL_TAPE or derivative is None:
             return False
         leaves = list(self.inputs)
         return not {leaves.index(i) for i in self.recorded}.issuperset(derivative.inputs)
-
-
-def _is_foreign(value: Any, trace: Trace) -> bool:
-    """Return True for a value that a transform under way, not an argument's, records."""
-    value = settle(value) if isinstance(value, Tensor) else value
-    return isinstance(value, Tensor) and value.level is not trace and value.level is not GLOBAL_TAPE
 
 
 def _is_alive(leaf: Tensor) -> bool:

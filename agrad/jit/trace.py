@@ -15,7 +15,7 @@ from agrad.engine.backward import topological_order
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
@@ -121,8 +121,7 @@ class Trace(Level):
     # ------------------------------------------------------------------ operations
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        if get_ident() != self.thread:
-            self.check_open(args)
+        self.check_open(args)
         if primitive.data_dependent_shape or primitive.kind == "indexing":
             self._check_shape_known(primitive, args)
         values, operands = self._split(args)
@@ -167,8 +166,6 @@ class Trace(Level):
         noted: list[Any] = []
         for arg in given:
             if isinstance(arg, Tensor):
-                if arg.level is not self or self.closed:
-                    self.check_open((arg,))
                 values.append(arg.data)
                 noted.append(arg.node if arg.node is not None else self.constant_variable(arg.data))
             elif isinstance(arg, TracedNumber):
@@ -290,6 +287,12 @@ def traced_value(value: Any, trace: Trace) -> Any:
         trace.check_open((bare,))
         return bare.node if bare.node is not None else trace.constant_variable(bare.data)
     return trace.constant_variable(bare) if is_raw(bare) else value
+
+
+def is_foreign(value: Any, trace: Trace) -> bool:
+    """Return True for a value that a transform under way, not an argument's, records."""
+    value = settle(value) if isinstance(value, Tensor) else value
+    return isinstance(value, Tensor) and value.level is not trace and value.level is not GLOBAL_TAPE
 
 
 def is_raw(value: Any) -> bool:
