@@ -13,6 +13,7 @@ import numpy as np
 from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
+from agrad.jit.passes.tiling import reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
 
 THREADS = 256
@@ -24,7 +25,7 @@ BLOCKS = 1024
 PACK_BYTES = 16
 """Bytes that a thread loads at once: the widest load there is."""
 
-C_TYPES = {"?": "bool", "f": "float", "d": "double"}
+C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 """The C types of the dtypes that kernels are generated for, by their characters."""
 
 _INFINITY = "__int_as_float(0x7f800000)"
@@ -55,15 +56,21 @@ _COMPARISONS = {
 """Operations whose operands are converted to a common dtype."""
 
 _OF_ARRAYS = {
-    "isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "({0} - {0} != 0 && {0} == {0})",
+    "isnan": "{0} != {0}", "isfinite": "{0} * 0 == 0", "isinf": "({0} * 0 != 0 && {0} == {0})",
     "logical_not": "!{0}", "logical_and": "{0} && {1}", "logical_or": "{0} || {1}",
     "logical_xor": "bool({0}) != bool({1})",
 }  # fmt: skip
-"""Operations whose operands are arrays, and are taken as they are."""
+"""Operations whose operands are arrays, and are taken as they are.
+
+The difference of a number and itself would not do: of a product a compiler may make a fused multiply-add of it.
+"""
+
+_OF_INTEGERS = frozenset({"add", "subtract", "multiply"})
+"""Operations on integers of one dtype."""
 
 _REDUCTIONS = {
     "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
-    "min": (_INFINITY, "smaller({0}, {1})"),
+    "min": (_INFINITY, "smaller({0}, {1})"), "all": ("", "{0} && {1}"), "any": ("", "{0} || {1}"),
 }  # fmt: skip
 """The first total of a reduction, and the expression of the next one."""
 
@@ -91,14 +98,19 @@ def _char(dtype: Any) -> str:
 def _common(instruction: Instruction) -> Any:
     """Return the dtype in which operands are compared, or None.
 
-    Boolean arrays are compared only with each other: a number would have to keep its own type.
+    Boolean arrays are compared only with each other, and integers with integers: another number would have to keep its
+    own type.
     """
     dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
     if not dtypes:
         return None
     found = np.result_type(*dtypes)
     numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
-    return None if numbers and found.char == "?" else found
+    if found.kind == "f" or not numbers:
+        return found
+    limits = np.iinfo(found) if found.kind == "i" else None
+    fits = limits is not None and all(type(v) is int and limits.min <= v <= limits.max for v in numbers)
+    return found if fits else None
 
 
 def _known_dtypes(instruction: Instruction) -> bool:
@@ -114,6 +126,8 @@ def has_words(instruction: Instruction) -> bool:
         return False
     if name in ("astype", "cast"):
         return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
+    if name == "renew":
+        return True
     if instruction.settings:
         return False
     if isinstance(instruction.operation, RulePrimitive) and name not in _OF_FLOATS:
@@ -121,7 +135,10 @@ def has_words(instruction: Instruction) -> bool:
     if name in _OF_FLOATS:
         count = 2 if "{1}" in _OF_FLOATS[name] else 1
         plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
-        return len(instruction.operands) == count and plain and _char(out.dtype) in "fd"
+        if np.dtype(out.dtype).kind == "i":
+            numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
+            plain = plain and name in _OF_INTEGERS and all(type(v) is int for v in numbers)
+        return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
     if name in _COMPARISONS:
         return _common(instruction) is not None
     if name in _OF_ARRAYS:
@@ -133,6 +150,8 @@ def literal(value: Any, kind: str) -> str:
     """Return a Python number in C. Infinities and NaN are written as bits."""
     if type(value) is bool:
         return f"{kind}({'true' if value else 'false'})"
+    if type(value) is int and kind in ("int", "long"):
+        return f"{kind}({value})"
     number = float(value)
     if number != number:
         return f"{kind}(__int_as_float(0x7fc00000))"
@@ -158,8 +177,10 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 
     if name in ("astype", "cast"):
         text = words(None)[0]
-    elif name == "where":
-        text = f"{words(None, instruction.operands[:1])[0]} ? {' : '.join(words(kind, instruction.operands[1:]))}"
+    elif name in ("where", "renew"):
+        condition, *values = instruction.operands
+        chosen = " : ".join(words(kind, values if name == "where" else values[::-1]))
+        text = f"{words(None, [condition])[0]} ? {chosen}"
     elif name in _COMPARISONS:
         text = _COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
     elif name in _OF_ARRAYS:
@@ -172,33 +193,80 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 class GroupSource:
     """The CUDA text of a group, and the data of its launch.
 
-    All instructions of the group satisfy ``has_words``. The kernel ``group_N`` loads packs of N elements. Its
-    parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer each, and for host
-    numbers a pointer to a double, or null, and the value; the result arrays; and one array of ``blocks`` partial
-    results for each reduction. The kernel ``finish`` takes the partial results, then the arrays for the reductions'
-    results.
+    All instructions of the group satisfy ``has_words``. The function ``run`` computes the share of one block, in packs
+    of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
+    each, and for host numbers a pointer to a double, or null, and the value; the result arrays; and for each reduction
+    an array of the partial results of the blocks. ``complete`` takes the partial results, then the arrays for the
+    reductions' results. The text of both does not depend on the number of elements: see ``joined``.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
     """
 
     def __init__(self, group: Group) -> None:
-        self.program, self.names = group.program, names_of(group.program)
+        self.group, self.program, self.names = group, group.program, names_of(group.program)
         self.size = math.prod(group.shape)
         inputs, outputs = group.program.inputs, group.program.outputs
         self.arrays = [v for v in inputs if v.shape == group.shape and not v.on_host]
         self.singles = [v for v in inputs if v.on_host or v.shape != group.shape]
-        self.results = [v for v in outputs if v.shape == group.shape]
-        self.reductions = {i.results[0]: i for i in group.program.instructions if i.results[0].shape == ()}
+        self.reductions = {i.results[0]: i for i in group.program.instructions if reduction_of(i) is not None}
         self.totals = list(self.reductions)
+        self.results = [v for v in outputs if v not in self.reductions]
         known = (*self.arrays, *self.singles, *self.results, *self.totals)
         self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
         self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
         """The number of elements that a thread loads at once."""
         self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
-        text = [_HEAD, *map(_shared, _SHARED), *self.element(), *self.kernel()]
-        self.text = "\n".join(text + (self.finish() if self.totals else []))
+        self.given = self._all("const {k}* p_{n}", self.arrays)
+        for v in self.singles:
+            self.given += self._all("const {k}* p_{n}", (v,)) + (self._all("double n_{n}", (v,)) if v.on_host else [])
+        self.given += self._all("{k}* q_{n}", (*self.results, *self.totals))
+        """The parameters of a kernel for one group."""
+        parts = [_HEAD, *map(_shared, _SHARED), *self.element(), *self.run()]
+        self.functions = "\n".join(parts + (self.complete() if self.totals else []))
+        """The text of the functions, which is the same for groups that one kernel can compute."""
+
+    @property
+    def text(self) -> str:
+        """The text of the kernels for the group alone."""
+        return self.joined([self])
+
+    def joined(self, parts: Sequence["GroupSource"]) -> str:
+        """Return the text of the kernels for groups with the same functions.
+
+        Each takes the parameters of all groups. A group has as many blocks as alone in the first, and one in the
+        second.
+        """
+        text = [self.functions]
+        blocks = [part.blocks for part in parts]
+        places = [f"block = blockIdx.x - {sum(blocks[:k])}; blocks = {part.blocks};" for k, part in enumerate(parts)]
+        text += self._kernel(kernel_name(parts), "run", self.given, parts, places, blocks)
+        if self.totals:
+            given = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
+            places = [f"block = 0; blocks = {part.blocks};" for part in parts]
+            text += self._kernel("finish", "complete", given, parts, places, [1] * len(parts))
+        return "\n".join(text)
+
+    def _kernel(
+        self,
+        name: str,
+        function: str,
+        given: list[str],
+        parts: Sequence["GroupSource"],
+        places: list[str],
+        blocks: list[int],
+    ) -> list[str]:
+        """Return a kernel that calls a function with the arguments of the part that a block belongs to."""
+        names = [parameter.rpartition(" ")[2] for parameter in given]
+        parameters = ", ".join(f"{parameter}_{k}" for k in range(len(parts)) for parameter in given)
+        lines = [f'extern "C" __global__ void {name}({parameters}) {{', *[f"    {parameter};" for parameter in given]]
+        lines.append(f"    {self.index} block, blocks, size;")
+        for k, (part, place) in enumerate(zip(parts, places, strict=True)):
+            condition = f"if (blockIdx.x < {sum(blocks[: k + 1])}) " if k + 1 < len(parts) else ""
+            own = " ".join(f"{x} = {x}_{k};" for x in names)
+            lines.append(f"    {'else ' if k else ''}{condition}{{ {place} size = {part.size}; {own} }}")
+        return [*lines, f"    {function}(block, blocks, size, {', '.join(names)});", "}", ""]
 
     def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
         """Return a form for each variable. {n} becomes its name, {k} its type."""
@@ -206,6 +274,8 @@ class GroupSource:
 
     def _start(self, v: Variable) -> str:
         start, _ = _REDUCTIONS[self.reductions[v].name]
+        if self.kind[v] == "bool":  # the least or the largest truth value
+            start = "1" if self.reductions[v].name in ("all", "min") else "0"
         return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
 
     def _step(self, v: Variable, total: str, value: str) -> str:
@@ -225,35 +295,30 @@ class GroupSource:
                 lines.append("    " + _line(instruction, self.names))
         return [*lines, *self._all("    r_{n} = {n};", self.results), "}", ""]
 
-    def kernel(self) -> list[str]:
-        """Return the kernel, whose threads take packs of elements, then single ones."""
-        parameters = self._all("const {k}* p_{n}", self.arrays)
-        for v in self.singles:
-            parameters += self._all("const {k}* p_{n}", (v,))
-            parameters += self._all("double n_{n}", (v,)) if v.on_host else []
-        parameters += self._all("{k}* q_{n}", (*self.results, *self.totals))
-        lines = [f'extern "C" __global__ void group_{self.pack}({", ".join(parameters)}) {{']
+    def run(self) -> list[str]:
+        """Return the function of a block.
+
+        Its threads take packs of elements, then single ones.
+        """
+        place = f"{self.index} block, {self.index} blocks, {self.index} size"
+        lines = [f"__device__ inline void run({place}, {', '.join(self.given)}) {{"]
         lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
         for v in self.singles:
             lines += self._all("    const {k} {n} = " + ("p_{n} ? *p_{n} : n_{n};" if v.on_host else "*p_{n};"), (v,))
         lines += [f"    {self.kind[v]} t_{self.names[v]} = {self._start(v)};" for v in self.totals]
-        lines.append(f"    const {self.index} first = ({self.index})blockIdx.x * {THREADS} + threadIdx.x;")
-        lines.append(f"    const {self.index} step = ({self.index})gridDim.x * {THREADS};")
-        whole = self.size // self.pack
-        if whole:
-            lines += self._packs(whole)
-        if whole * self.pack < self.size:
-            lines.append(f"    for ({self.index} i = {whole * self.pack} + first; i < {self.size}; i += step)")
-            lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
+        lines.append(f"    const {self.index} first = block * {THREADS} + threadIdx.x, step = blocks * {THREADS};")
+        lines += self._packs()
+        lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
+        lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self._all("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
+            lines += [*self._over_threads(v), *self._all("    if (me == 0) q_{n}[block] = s_{n}[0];", (v,))]
         return [*lines, "}", ""]
 
-    def _packs(self, count: int) -> list[str]:
+    def _packs(self) -> list[str]:
         """Return the loop over packs of elements, each read and written at once."""
         pack = f"Pack<{{k}}, {self.pack}>"
         return [
-            f"    for ({self.index} i = first; i < {count}; i += step) {{",
+            f"    for ({self.index} i = first; i < size / {self.pack}; i += step) {{",
             *self._all(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
             *self._all(f"        {pack} u_{{n}};", self.results),
             "        #pragma unroll",
@@ -281,16 +346,26 @@ class GroupSource:
             "    }",
         ]
 
-    def finish(self) -> list[str]:
-        """Return the kernel of one block that reduces the totals of all blocks in order."""
+    def complete(self) -> list[str]:
+        """Return the function of one block that reduces the totals of all blocks in order."""
+        place = f"{self.index} block, {self.index} blocks, {self.index} size"
         parameters = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
-        lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
+        lines = [f"__device__ inline void complete({place}, {', '.join(parameters)}) {{"]
         lines.append("    const unsigned int me = threadIdx.x;")
         for v, reduction in self.reductions.items():
             n, kind = self.names[v], self.kind[v]
             step = self._step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self._start(v)};")
-            lines.append(f"    for (unsigned int b = me; b < {self.blocks}u; b += {THREADS}) t_{n} = {step};")
-            share = f" / {kind}({self.size}.0)" if reduction.name == "mean" else ""
+            lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
+            share = f" / {kind}(size)" if reduction.name == "mean" else ""
             lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
         return [*lines, "}", ""]
+
+
+def kernel_name(parts: Sequence[GroupSource]) -> str:
+    """Return the name of the kernel for groups.
+
+    The second one, of groups with reductions, is ``finish``.
+    """
+    updates = any(part.group.overwrites for part in parts)
+    return f"{'updates' if updates else 'group'}_{parts[0].pack}"
