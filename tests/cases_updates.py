@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from table import ex, normal, positive, row
+from table import complex_normal, constant, ex, normal, positive, row
 
 from agrad.registry import PRIMITIVES
 
@@ -44,7 +44,14 @@ ADAM = {
     "step": 3,
     "donate": False,
 }
+_MASK = constant([[True, False, True], [False, False, True]])
 # fmt: off
+row("renew",
+    ex("some", _MASK, normal(2, 3), normal(2, 3), donate=False),
+    ex("all", constant(True), normal(2, 3), normal(2, 3), donate=False),
+    ex("0-d", constant(False), normal(), normal(), donate=False),
+    ex("complex", constant(True), complex_normal(2, 3), complex_normal(2, 3), donate=False),
+    call=PRIMITIVES["renew"].bind, reference=lambda xp, where, x, new, donate: np.where(where, new, x))
 row("sgd_update", *[
         ex(label, normal(2, 3), normal(2, 3), normal(2, 3), **{**SGD, **changed})
         for label, changed in {

@@ -19,10 +19,9 @@ from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
 from agrad.jit.entry import Entry
 from agrad.jit.lower.plain import plain
-from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.passes.folding import FEWEST
-from agrad.jit.program import HOST, Instruction, Program, Variable
+from agrad.jit.program import Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
 from agrad.jit.trace import Trace, is_foreign, is_raw, traced_value
@@ -207,6 +206,8 @@ class Tracing:
         tensor.__class__ = Lifted
         installed = Installed(slot, tensor, traced.node)
         self.installed.append(installed)
+        if leaf < 0:
+            self.trace.donations[traced.node] = None
 
         def read() -> Any:
             slot.has_grad = grad is not None
@@ -258,13 +259,16 @@ class Tracing:
         derivative = self._derive(recorded, leaves, shown, outputs) if recorded else None
         constants, captured = self._constants()
         arguments, state = list(self.inputs.values()), [*self._state_inputs(), *captured]
+        if derivative is not None:  # a backward pass may run the program again on the same inputs
+            flags = {number.variable: False for number in trace.donations.values() if number is not None}
+            instructions = [instruction.replaced(flags) for instruction in instructions]
         program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
         program.notes.update(self.options, given_back=trace.given_back)
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
             program.inputs = [*arguments, *self._donations(program), *self._spares(program), *state]
-        else:  # a backward pass may run the program again on the same inputs
+        else:
             program.notes["residuals"] = derivative.residuals
         executable = compile_program(program)
         if derivative is not None:
@@ -370,22 +374,18 @@ class Tracing:
         )
 
     def _donations(self, program: Program) -> list[Variable]:
-        """Let updates overwrite the state that they replace; return the conditions.
+        """Return the conditions under which updates may overwrite the state that they replace.
 
         A condition is a variable that is true at a call if nobody else holds the array. The passes decide if the
         program itself reads it later.
         """
-        slots = {installed.data: installed.slot for installed in self.installed if installed.slot.leaf < 0}
-        donors: dict[Variable, Variable] = {}
-        for at, instruction in enumerate(program.instructions):
-            for data in overwritten(instruction)[:1] if instruction.operation.overwrites else ():
-                if data in slots and data not in donors:
-                    slots[data].donates = True
-                    donors[data] = Variable((), HOST, None)
-                    settings = {**instruction.settings, "donate": donors[data]}
-                    operation, operands = instruction.operation, instruction.operands
-                    program.instructions[at] = Instruction(operation, operands, settings, instruction.outputs)
-        return [donors[data] for data in slots if data in donors]  # in the order in which a call asks
+        read, found = program.uses, []
+        for installed in self.installed:  # in the order in which a call asks
+            number = self.trace.donations.get(installed.data)
+            if number is not None and number.variable in read:
+                installed.slot.donates = True
+                found.append(number.variable)
+        return found
 
     def _spares(self, program: Program) -> list[Variable]:
         """Let gradients be written where the last ones lie; return the inputs for that.

@@ -8,6 +8,7 @@ from agrad.errors import ConfigurationError
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available
 from agrad.jit.lower.cuda.program import lower_cupy
 from agrad.jit.lower.cuda.source import has_words
+from agrad.jit.lower.cuda.updates import with_updates_as_groups
 from agrad.jit.lower.jax import jax_way, lower_jax
 from agrad.jit.lower.numpy.program import lower_numpy, numpy_way
 from agrad.jit.lower.plain import Compiled, plain
@@ -84,6 +85,8 @@ TARGETS: dict[str, Target] = {
             DEAD_CODE,
             IN_PLACE,
             ("products with epilogues", epilogues_where_available),
+            ("updates as groups", with_updates_as_groups),
+            ("common subexpressions", without_repetition),
             ("broadcasts left to the operations", without_broadcasts),
             DEAD_CODE,
             ("reductions where their operands are", with_early_reductions),

@@ -42,6 +42,7 @@ class Trace(Level):
         "by_layout",
         "closed",
         "constants",
+        "donations",
         "evaluating",
         "given_back",
         "guards",
@@ -84,6 +85,8 @@ class Trace(Level):
         """A test for captured arrays that the program reads at each call."""
         self.namespaces: dict[str, Any] = {}
         """The namespaces of stand-ins of raw arrays, by backend."""
+        self.donations: dict[Variable, Any] = {}
+        """For arrays of captured leaves None, or the number that allows a program to overwrite the array."""
         self.guards: dict[Variable, Any] = {}
         """Numbers of the host, with the values that the program depends on."""
 
@@ -104,6 +107,15 @@ class Trace(Level):
     def scalar(self, value: Any) -> TracedNumber:
         """Return a traced number of the host."""
         return TracedNumber(value, self, variable_like(value))
+
+    def donation(self, array: Any) -> Any:
+        """Return a traced number, true in calls that may overwrite a captured array."""
+        variable = array.node if isinstance(array, Tensor) else None
+        if variable not in self.donations:
+            return False
+        if self.donations[variable] is None:
+            self.donations[variable] = self.scalar(False)
+        return self.donations[variable]
 
     def constant_variable(self, raw: Any) -> Variable:
         """Return the variable of a captured array."""

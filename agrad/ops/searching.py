@@ -87,7 +87,7 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(name="all", constant="x", batch="axis")
+@primitive(name="all", constant="x", batch="axis", kind="reduction")
 def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
@@ -123,7 +123,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="any", constant="x", batch="axis")
+@primitive(name="any", constant="x", batch="axis", kind="reduction")
 def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 

@@ -12,19 +12,50 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import is_complex
 from agrad.engine.levels import namespace_of
 from agrad.engine.scalars import host_call
+from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.ops.definition import primitive
 from agrad.registry import namespace
 
 
-def donatable(tensor: Tensor) -> bool:
+def donatable(tensor: Tensor) -> Any:
     """Return True if a Tensor's array may be overwritten.
 
-    No recorded operation, view or variable can see such an array. An array that is traced is never overwritten: the
-    program decides.
+    No recorded operation, view or variable can see such an array. For an array that is traced it is a traced number:
+    each call of the program decides.
     """
     backend = backend_of_type(type(tensor.data))
-    return backend is not None and backend.donatable(tensor)
+    if backend is None:
+        trace = mode().trace
+        return trace is not None and trace.donation(tensor.data)
+    return backend.donatable(tensor)
+
+
+@primitive(
+    name="renew",
+    constant="where",
+    broadcasts=True,
+    masks=True,
+    jointly=True,
+    overwrites="x",
+    batch="leading",
+    kind="elementwise",
+)
+def renew_p(xp: Any, where: Any, x: Any, new: Any, /, *, donate: bool) -> Any:
+    """Return ``new`` where a condition holds, else ``x``, into which it may write."""
+    return xp.where(where, new, x)
+
+
+@renew_p.vjp("x")
+@renew_p.jvp("x")
+def renew_x(xp: Any, g: Any, where: Any) -> Any:
+    return xp.where(where, xp.zeros_like(g), g)
+
+
+@renew_p.vjp("new")
+@renew_p.jvp("new")
+def renew_new(xp: Any, g: Any, where: Any) -> Any:
+    return xp.where(where, g, xp.zeros_like(g))
 
 
 @primitive(

@@ -10,7 +10,7 @@ import agrad
 from agrad.engine.scalars import host_call, mark_state_used
 from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
-from agrad.ops.updates import by_parts, donatable
+from agrad.ops.updates import by_parts, donatable, renew_p
 from agrad.optim.checks import leaves, number, pair, refuse_other
 from agrad.optim.counts import each, grouped, split
 from agrad.optim.functional import Transform
@@ -417,6 +417,7 @@ class Optimizer:
         parts, places = self.parts, self.places
         settings = list(map(self.settings, range(len(parts))))
         masked = where is not None or bool(self._taken)
+        own_first = masked and donatable(self.parameters[0])
         if len(ready) < len(self.parameters):
             members, before = split(self._members, {i for i, _, _ in ready})
             if len(members) > len(self._members):
@@ -429,22 +430,19 @@ class Optimizer:
         following, stepped = [counts[k] + 1 for k in range(len(self._members))], set()
         place = each(self._members, range(len(following))) if len(following) > 1 else [0] * len(self.parameters)
         for i, tensor, g in ready:
-            donate: bool | None = not masked and donatable(tensor)  # before a variable here holds the array
+            own = donatable(tensor)  # before a variable here holds the array
             p, part, options = tensor.data, parts[places[i]], settings[places[i]]
-            if part.names != ("lr",) and isinstance(p, agrad.Tensor):
-                donate = None  # kernels take these options as constants
+            # kernels take options as constants, and no condition
+            recorded = masked or (part.names != ("lr",) and isinstance(p, agrad.Tensor))
             if self._complex[i]:
                 g = agrad.conj(g)
             if masked:
                 # a step that is left out is computed too, of zeros, which raise no warnings
                 g = agrad.where(where, g, agrad.zeros_like(g))
-            old = self.arrays[i]
-            if not old and part.slots:
-                old = self.initial(p, part.slots, options)
-            new, *state = self.update(p, g, old, following[place[i]], donate, **options)
+            old = self.arrays[i] or (self.initial(p, part.slots, options) if part.slots else ())
+            new, *state = self.update(p, g, old, following[place[i]], None if recorded else own, **options)
             if masked:
-                new = agrad.where(where, new, p)
-                state = [agrad.where(where, a, b) for a, b in zip(state, old, strict=True)]
+                new, *state = [renew_p(where, *two, donate=own) for two in zip((p, *old), (new, *state), strict=True)]
             self.arrays[i] = tuple(state)
             stepped.add(place[i])
             if new is not p:
@@ -453,7 +451,8 @@ class Optimizer:
             self._counts[k] += 1
         if masked:
             taken = np.array([k in stepped for k in range(len(following))], np.int32)
-            self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], taken)]
+            new = counts + on_device_of(self.parameters[0], taken)
+            self._taken = [renew_p(where, counts, new, donate=own_first)]  # nobody else holds this array
         self.steps += 1
         return loss
 

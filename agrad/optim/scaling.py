@@ -1,5 +1,6 @@
 """Loss scaling, which keeps gradients within the range of float16."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import agrad
 from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, on_device_of
+from agrad.ops.updates import donatable, renew_p
 from agrad.optim.checks import number
 from agrad.optim.optimizer import Optimizer
 
@@ -138,19 +140,18 @@ class LossScale:
             raise ConfigurationError("LossScale: the gradients were divided by the scale already; call step() first")
         with agrad.no_grad():
             inverse = 1.0 / agrad.reshape(self._state[0], ())
-            finite: Any = None
-            for optimizer in self.optimizers:
-                for tensor in optimizer.parameters:
-                    if tensor.grad is None:
-                        continue
-                    g = tensor.grad.detach()
-                    g = agrad.astype(g * inverse, g.dtype, copy=False)
-                    good = agrad.all(agrad.isfinite(g))
-                    finite = good if finite is None else agrad.logical_and(finite, good)
-                    tensor.grad = g
-            if finite is None:
+            tensors = [t for optimizer in self.optimizers for t in optimizer.parameters if t.grad is not None]
+            if not tensors:
                 raise ConfigurationError("LossScale: no parameter has a gradient; call scale(loss).backward() first")
-            self._finite = finite.bare
+            found = []
+            for g in [tensor.grad.detach() for tensor in tensors]:
+                # of another quotient than that below: a program divides again, and writes none of them
+                size = agrad.abs(g) if agrad.isdtype(g.dtype, "real floating") else g
+                found.append(agrad.all(agrad.isfinite(agrad.astype(size * inverse, g.dtype, copy=False))))
+            self._finite = functools.reduce(agrad.logical_and, found).bare
+            for tensor in tensors:
+                g = tensor.grad.detach()
+                tensor.grad = agrad.astype(g * inverse, g.dtype, copy=False)
 
     def step(self) -> None:
         """Step each optimizer if all gradients are finite, then adapt the scale.
@@ -174,15 +175,18 @@ class LossScale:
         else:
             mark_state_used(self)
         finite, self._finite = self._finite, None
+        # nobody else holds the state: programs may overwrite it as they may the first parameter
+        donate = donatable(self.optimizers[0].parameters[0])
         for optimizer in self.optimizers:
             optimizer.step(where=finite)
         scale, good = self._state
         with agrad.no_grad():
-            good = agrad.where(finite, good + 1, 0 * good)
-            grows = good >= self.growth_interval
+            count = agrad.where(finite, good + 1, 0 * good)
+            grows = count >= self.growth_interval
             grown = agrad.where(grows, agrad.minimum(scale, LARGEST / self.growth_factor) * self.growth_factor, scale)
             shrunk = agrad.maximum(scale, SMALLEST / self.backoff_factor) * self.backoff_factor
-            self._state = [agrad.where(finite, grown, shrunk), agrad.where(grows, 0 * good, good)]
+            new = agrad.where(finite, grown, shrunk), agrad.where(grows, 0 * count, count)
+            self._state = [renew_p(a != b, a, b, donate=donate) for a, b in zip((scale, good), new, strict=True)]
 
     # ------------------------------------------------------------------ state
 

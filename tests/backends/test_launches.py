@@ -53,7 +53,7 @@ COPIED_IN, COPIED_OUT = ["memcpy D2D"] * 2, ["cupy_copy"]
 """The inputs, into the graph's buffers, and the loss, out of one."""
 
 
-def training_step(optimizer: str) -> Callable[..., Any]:
+def training_step(optimizer: str, scaled: bool = False) -> Callable[..., Any]:
     layers: list[nn.Module] = []
     for m, n in itertools.pairwise(SIZES):
         layers += [nn.Linear(m, n), nn.ReLU()]
@@ -62,11 +62,12 @@ def training_step(optimizer: str) -> Callable[..., Any]:
         "SGD": lambda: optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
         "Adam": lambda: optim.Adam(model.parameters(), lr=1e-3),
     }[optimizer]()
+    scale = optim.LossScale(made) if scaled else None
 
     def step(x: Any, labels: Any) -> Any:
         loss = agrad.cross_entropy(model(x), labels)
-        loss.backward()
-        made.step()
+        (loss if scale is None else scale(loss)).backward()
+        (made if scale is None else scale).step()
         made.zero_grad()
         return loss
 
@@ -127,9 +128,19 @@ def on_cupy() -> Any:
 def test_a_jitted_step_is_one_graph(optimizer: str) -> None:
     asked, nodes, counted = asked_of_cuda(agrad.jit(training_step(optimizer)))
     assert asked == [*COPIED_IN, *NUMBERS[optimizer], "graph", *COPIED_OUT]
-    assert nodes == [*FORWARD, *BACKWARD, "updates", "cupy_mean"]
+    assert nodes == [*FORWARD, *BACKWARD, "updates_4", "cupy_mean"]
     assert counted["graphs"] == 1
     assert counted["launches"] == len(NUMBERS[optimizer]) + len(COPIED_OUT)
+    check_nothing_waits(counted)
+
+
+def test_a_step_in_float16_is_one_graph() -> None:
+    """Nothing is copied but what is copied in float32: the state that steps may leave as it is stays in its place."""
+    asked, nodes, counted = asked_of_cuda(agrad.jit(training_step("Adam", scaled=True), precision="float16"))
+    assert [name for name in asked if name != "memcpy D2D"] in (["graph"], ["graph", *COPIED_OUT])
+    assert asked.count("memcpy D2D") == len(COPIED_IN)
+    assert [name for name in nodes if name.startswith(("updates", "finish"))] == ["finish", "updates_4", "updates_4"]
+    assert counted["graphs"] == 1
     check_nothing_waits(counted)
 
 
@@ -161,8 +172,8 @@ TRAIN_NODES = [
     "cublasLt BIAS",
     *("softmax_cross_entropy", "cupy_copy", "softmax_cross_entropy_vjp"),
     *("cublasLt DEFAULT", "cublasLt BGRADA", "group_4", "cublasLt BGRADA"),
-    "updates",
-    *("cupy_argmax", "cupy_equal", "cupy_copy", "cupy_sum", "cupy_mean"),  # the hits, and the loss
+    "updates_4",
+    *("cupy_argmax", "cupy_equal", "group_4", "finish", "cupy_sum"),  # the hits, and the loss
 ]
 
 

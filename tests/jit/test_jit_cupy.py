@@ -181,6 +181,48 @@ def test_unused_parts_are_masked_where_they_are_not_finite(launch: Callable[...,
     assert not re.search(r"(\w+) - \1\b", text)  # of a product a fused multiply-add could be made
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_rounded_product_is_finite(launch: Callable[..., Any], dtype: str) -> None:
+    x = draw(dtype, 2, 1027)
+    x[0, :2] = np.inf, np.nan
+    program = program_of(lambda x, y: (agrad.isfinite(x * y), agrad.isinf(x * y)), *x)
+    (group,) = groups(program)
+    assert len(group.program.instructions) == 3
+    given = dict(zip(program.inputs, x, strict=True))
+    finite, infinite = launch(group, *[given[v] for v in group.program.inputs])
+    np.testing.assert_array_equal(finite, np.isfinite(x[0] * x[1]))
+    np.testing.assert_array_equal(infinite, np.isinf(x[0] * x[1]))
+
+
+@pytest.mark.needs("cupy")
+def test_reductions_of_truth_values(launch: Callable[..., Any]) -> None:
+    def f(x: Any) -> Any:
+        return [of(x > bound) for bound in (-9.0, 0.0, 9.0) for of in (agrad.all, agrad.any, agrad.max, agrad.min)]
+
+    x = draw("float32", 3, 1001)
+    (group,) = groups(program_of(f, x))
+    assert sum(out.shape == () for out in group.program.outputs) == 12
+    assert [bool(a) for a in launch(group, x)] == [bool(a) for a in f(x)]
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_as_in_numpy(dtype: str) -> None:
+    def f(n: Any, m: Any) -> Any:
+        k = (n * 3 - m) + 2
+        chosen = agrad.where(k > m, k, 7)
+        return chosen, agrad.astype(k, agrad.float64), k >= 5, agrad.logical_and(n, m), n < 0.5, n < 2**40
+
+    n, m = np.arange(-40, 43).astype(dtype), (np.arange(83) * 7 % 11).astype(dtype)
+    program = program_of(f, n, m)
+    made = groups(program)
+    assert sum(len(group.program.instructions) for group in made) >= 7
+    found = agrad.jit(f)(*[agrad.asarray(x, backend="cupy") for x in (n, m)])
+    for a, b in zip(found, f(n, m), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(host(a), b)
+
+
 @pytest.mark.needs("cupy")
 def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None:
     kind = np.dtype(np.float64)
@@ -218,7 +260,8 @@ def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any
 def test_what_has_no_words_is_left_out_of_groups() -> None:
     program = program_of(lambda x: agrad.floor_divide(agrad.sin(x) * 2.0, 3.0) + 1.0, draw("float32", 8))
     assert "floor_divide" in [i.name for i in program.instructions]
-    assert not groups(program_of(lambda x: (x + 1) * 2, np.arange(4)))
+    assert not groups(program_of(lambda x: (x + 1) * 2, np.arange(4, dtype=np.int16)))
+    assert not groups(program_of(lambda x: abs(-(x // 2)), np.arange(4)))
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
@@ -260,4 +303,4 @@ def test_indices_of_large_arrays_have_64_bits() -> None:
     body = [Instruction(b.operation, b.operands, b.settings, (v,)) for b, v in zip(body, (y, z), strict=True)]
     text = cuda_source.GroupSource(Group(Program([x], {}, body, [z]), shape)).text
     assert "unsigned long long first" in text
-    assert "i < 1073741824;" in text
+    assert "size = 4294967296;" in text

@@ -72,9 +72,9 @@ def test_numbers_of_adam_are_computed_on_the_host_before_the_graph() -> None:
     fast = agrad.jit(step)
     fast(*batch())
     program = program_of(fast)
-    (update,) = [i for i in program.program.instructions if i.name == "updates"]
-    assert len(update.operation.updates) == 4
-    assert len(update.operation.numbers) == 3  # of all four parameters, which took the same steps
+    (update,) = [i for i in program.program.instructions if i.operation.flags]
+    assert len(update.operation.groups) == 4
+    assert len(program.pairs) == 3  # of all four parameters, which took the same steps
 
 
 def test_state_is_updated_in_place_and_no_array_of_the_caller_is_kept() -> None:
@@ -133,7 +133,8 @@ def test_searching_counting_and_integers_are_in_the_graph() -> None:
             assert got.dtype == right.dtype
             np.testing.assert_array_equal(host(got), host(right))
     inside, between = graphs_in(fast)
-    assert {"argmax", "argmin", "all", "any", "prod", "equal", "floor_divide", "getitem"} <= set(inside)
+    assert any("any" in name for name in inside) and any("all" in name for name in inside)
+    assert {"argmax", "argmin", "prod", "equal", "floor_divide", "getitem"} <= set(inside)
     assert not between
 
 

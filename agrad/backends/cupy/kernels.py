@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers, on_each, sgd_values
+from agrad.backends.cupy.elementwise import on_each
 from agrad.backends.cupy.source import THREADS, row_source
 from agrad.registry import kernel
 
@@ -142,12 +142,11 @@ def sgd_update(
 
     ``donate`` writes them into ``p`` and ``v``.
     """
-    name, values = sgd_values(
-        lr=lr, momentum=momentum, dampening=dampening, nesterov=nesterov, weight_decay=weight_decay, maximize=maximize
-    )
-    if name == "sgd_plain":
-        return on_each(name, p, g, *values, *([p] if donate else [])), v
-    found: tuple[Raw, Raw] = on_each(name, p, g, v, *values, *([p, v] if donate else []))
+    values = (lr, -1.0 if maximize else 1.0, weight_decay)
+    if momentum == 0:
+        return on_each("sgd_plain", p, g, *values, *([p] if donate else [])), v
+    values = (*values, momentum, 1.0 - dampening, bool(nesterov))
+    found: tuple[Raw, Raw] = on_each("sgd_momentum", p, g, v, *values, *([p, v] if donate else []))
     return found
 
 
@@ -171,9 +170,11 @@ def adam_update(
 
     With ``decoupled`` it is AdamW. ``step`` counts from 1.
     """
-    numbers = adam_numbers(lr, beta1, beta2, weight_decay, decoupled, step)
-    decay = 0.0 if decoupled else weight_decay
-    return adam_with_numbers(p, g, m, v, *numbers, beta1=beta1, beta2=beta2, eps=eps, decay=decay, donate=donate)
+    shrink, decay = (1.0 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
+    rate, root2 = lr / (1.0 - beta1**step), (1.0 - beta2**step) ** 0.5
+    values = (rate, shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2, root2, eps)
+    found: tuple[Raw, Raw, Raw] = on_each("adam", p, g, m, v, *values, *([p, m, v] if donate else []))
+    return found
 
 
 def _solvable(x1: Raw, x2: Raw) -> bool:

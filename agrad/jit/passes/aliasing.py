@@ -82,8 +82,8 @@ def aliases_of(program: Program) -> Aliases:
 def with_updates_apart(program: Program) -> Program:
     """Let updates overwrite only arrays that have no later use in the program.
 
-    An overwritten array must share memory neither with another operand of the update nor with an array that is read
-    after it.
+    An overwritten array must share memory neither with another operand of the update, nor with a constant, nor with an
+    array that is read after it.
     """
     updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
     if not updates:
@@ -94,6 +94,7 @@ def with_updates_apart(program: Program) -> Program:
         update = kept[at]
         over = aliases.of(*overwritten(update))
         others = [v for k, v in enumerate(update.operands) if k not in update.operation.overwrites]
+        others += program.constants
         if not over.isdisjoint(aliases.of(*others)) or any(aliases.last(v) > at for v in over):
             kept[at] = update.replaced({update.settings["donate"]: False})
     return program.with_instructions(kept)

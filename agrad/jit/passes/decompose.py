@@ -25,7 +25,7 @@ class _Unknown(Exception):
     """Raised for operations whose result's shape is unknown."""
 
 
-class _Shapes(Trace):
+class Shapes(Trace):
     """A trace that evaluates shapes and dtypes alone."""
 
     __slots__ = ()
@@ -50,10 +50,10 @@ class _Shapes(Trace):
         elements = [np.ones((1,) * v.ndim, v.dtype) if hasattr(v, "shape") else v for v in values]
         with np.errstate(all="ignore"):
             out = primitive.evaluate(tuple(elements), settings)
-        return _filled(out, shape) if shape else out
+        return filled(out, shape) if shape else out
 
 
-def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array whose elements are one number in memory.
 
     ``numpy.broadcast_to`` takes ten times as long.
@@ -71,8 +71,8 @@ def body_of(instruction: Instruction) -> Program | None:
     arrays = list(dict.fromkeys(instruction.reads()))
     if operation.outputs is not None or not arrays or not all(map(_is_numpys, arrays)):
         return None
-    trace = _Shapes(instruction.name)
-    given = {v: wrap(_filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
+    trace = Shapes(instruction.name)
+    given = {v: wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
     values = tuple([given[v] if isinstance(v, Variable) else v for v in instruction.operands])
     try:
         out = operation.decomposed(namespace, values, dict(instruction.settings))

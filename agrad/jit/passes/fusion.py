@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ LARGE = BLOCK_BYTES + 1
 _WIDEST = 32
 """The most bytes of an element."""
 
+_SINGLES = 32
+"""The most inputs of a group for which it takes a chain that has nothing to do with it."""
+
 Accepts = Callable[[Instruction], bool]
 
 
@@ -40,13 +44,23 @@ class Group(Operation):
     """Elementwise operations and reductions as the operation of one instruction.
 
     split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other
-    groups are groups of rows.
+    groups are groups of rows. in_place: for each setting that allows it, the numbers of the outputs that overwrite
+    inputs, with the numbers of these.
     """
 
     no_alias = True
 
-    def __init__(self, program: Program, shape: tuple[int, ...], split: int | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        shape: tuple[int, ...],
+        split: int | None = None,
+        in_place: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+    ) -> None:
         self.program = program
+        self.in_place = in_place
+        self.flags: dict[str, tuple[int, ...]] = {flag: tuple(some.values()) for flag, some in in_place.items()}
+        self.overwrites = tuple(chain.from_iterable(self.flags.values()))
         self.shape = shape
         self.split = len(shape) if split is None else split
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
@@ -95,6 +109,8 @@ class _Open:
         shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
         # columns, and results of columns, have another shape
         fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
+        if math.prod(shape) == 1 and not touches and len(self.inputs) >= _SINGLES:
+            return None
         if not fits or math.prod(shape) > math.prod(self.shape):
             return None
         found = {s: fitting.of_rows(s, self.shape, self.made) for s in self.splits}
@@ -180,7 +196,7 @@ class _WholeRow(_Fitting):
 
 def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool, whole: bool) -> _Fitting | None:
     """Return the instruction as a possible member of a group, or None."""
-    if any(isinstance(v, Variable) for v in instruction.settings.values()):
+    if any(isinstance(v, Variable) for name, v in instruction.settings.items() if name != "donate"):
         return None
     reduction = reduction_of(instruction)
     if reduction is not None:
@@ -194,7 +210,7 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
         out = instruction.results[0].shape
         shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
         known = broadcasts or all(shape in ((), out) for shape in shapes)
-        fits = bool(out != () and shapes and known and np.broadcast_shapes(*shapes) == out)
+        fits = bool((out or whole) and shapes and known and np.broadcast_shapes(*shapes) == out)
     return (_WholeRow if whole else _Fitting)(instruction, broadcasts) if fits else None
 
 
@@ -267,6 +283,7 @@ class _Grouping:
         reads = set(instruction.reads())
         # first the groups that it reads from
         tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
+        over = overwritten(instruction)
         if fitting.opens and fitting.bytes >= self.minimum:
             shape, dtype = fitting.shape, np.dtype(fitting.out.dtype)
             splits = whole_row_splits if self.whole_rows else splits_of
@@ -274,8 +291,8 @@ class _Grouping:
         for group in tried:
             found = group.splits_with(instruction, fitting)
             if found is not None:
-                for other in list(self.open):
-                    if other is not group and not reads.isdisjoint(other.made):
+                for other in [other for other in self.open if other is not group]:
+                    if not reads.isdisjoint(other.made) or (over and not self._apart(over, other)):
                         self.close(other)
                 group.add(instruction, *found)
                 if group not in self.open:
@@ -283,17 +300,48 @@ class _Grouping:
                 return True
         return False
 
+    def _apart(self, over: list[Variable], group: _Open) -> bool:
+        """Return True if a group reads no memory of variables."""
+        aliases = aliases_of(self.program)
+        return aliases.of(*over).isdisjoint(aliases.of(*group.inputs))
+
     def close(self, group: _Open) -> None:
-        """Write the instruction of a group; a single operation stays as it is."""
+        """Write the instruction of a group.
+
+        A single operation stays as it is, unless it may be in place.
+        """
         self.open.remove(group)
-        if len(group.members) == 1:
+        if len(group.members) == 1 and not (self.whole_rows and overwritten(group.members[0])):
             self.done += group.members
             return
         members = set(map(id, group.members))
         outputs = [
             v for v in group.made if v in self.leaving or any(id(user) not in members for user in self.uses.get(v, ()))
         ]
-        inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
+        flags = {v: False for i in group.members for v in i.settings.values() if isinstance(v, Variable)}
+        kept = [i.replaced(flags) for i in group.members]
+        inputs = list(dict.fromkeys(v for i in kept for v in i.reads() if v not in group.made))
         split = best_split(group.shape, group.splits) if self.whole_rows else max(group.splits)
-        operation = Group(Program(inputs, {}, group.members, list(outputs)), group.shape, split)
-        self.done.append(Instruction(operation, tuple(inputs), {}, tuple(outputs)))
+        # groups of rows overwrite nothing
+        whole = self.whole_rows and split == len(group.shape)
+        found = {flag: self._in_place(flag, group.members, inputs, outputs) for flag in flags if whole}
+        settings = {f"donate{k}": flag for k, flag in enumerate(found) if found[flag]}
+        in_place = {name: found[flag] for name, flag in settings.items()}
+        operation = Group(Program(inputs, {}, kept, list(outputs)), group.shape, split, in_place)
+        self.done.append(Instruction(operation, tuple(inputs), dict(settings), tuple(outputs)))
+
+    def _in_place(
+        self, flag: Variable, members: list[Instruction], inputs: list[Variable], outputs: list[Variable]
+    ) -> dict[int, int]:
+        """Return the outputs that overwrite inputs if a flag is true, by their numbers.
+
+        An element is read before it is written: the input must share memory with no other one.
+        """
+        aliases = aliases_of(self.program)
+        found = {}
+        for instruction in [i for i in members if i.settings.get("donate") is flag]:
+            (x,), (out,) = overwritten(instruction), instruction.results
+            fits = x in inputs and out in outputs and (x.shape, x.dtype) == (out.shape, out.dtype)
+            if fits and aliases[x].isdisjoint(aliases.of(*[v for v in inputs if v is not x])):
+                found[outputs.index(out)] = inputs.index(x)
+        return found

@@ -40,14 +40,15 @@ class Reduction(NamedTuple):
 def reduction_of(instruction: Instruction) -> Reduction | None:
     """Return the instruction's reduction, or None.
 
-    It is of real floating numbers of at least single precision.
+    It is of real floating numbers of at least single precision, or of truth values.
     """
     if instruction.operation.kind not in ("reduction", "row_sum") or len(instruction.outputs) != 1:
         return None
     x, out = instruction.operands[0] if instruction.operands else None, instruction.outputs[0]
     if not isinstance(x, Variable) or out is None or x.on_host or not x.size or out.dtype != x.dtype:
         return None
-    if np.dtype(x.dtype).kind != "f" or np.dtype(x.dtype).itemsize < 4:
+    dtype = np.dtype(x.dtype)
+    if dtype.kind != "b" and (dtype.kind != "f" or dtype.itemsize < 4):
         return None
     if instruction.operation.kind == "row_sum":
         return Reduction("sum", (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
@@ -90,7 +91,7 @@ def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
     """
     return frozenset(
         s
-        for s in range(1, len(shape) + 1)
+        for s in range(min(1, len(shape)), len(shape) + 1)
         if s == len(shape) or (0 not in shape and math.prod(shape[s:]) <= ROW_LENGTH)
     )
 

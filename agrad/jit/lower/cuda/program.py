@@ -4,152 +4,27 @@ Instructions that no graph can hold run between graphs. Products use cuBLASLt, s
 in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
 """
 
-import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers
 from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
+from agrad.jit.lower.cuda.groups import group_function, with_joint_groups
 from agrad.jit.lower.cuda.products import absence, is_product, product_function
-from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.scatter import scatter_function
 from agrad.jit.lower.cuda.segments import is_view, launches
-from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
-from agrad.jit.lower.cuda.streams import module, result_array, runs_as_part
-from agrad.jit.lower.cuda.updates import with_joint_updates
+from agrad.jit.lower.cuda.streams import runs_as_part
 from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
 from agrad.jit.passes.fusion import Group
-from agrad.jit.passes.tiling import best_split, whole_row_splits
-from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable, works_by_element
-
-# ------------------------------------------------------------------ groups
-
-
-def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
-    """Return the function of a group. It takes the operands and returns the outputs.
-
-    It launches one kernel, and a second one for totals of several blocks.
-    """
-    cupy = sys.modules["cupy"]
-    sources: dict[Any, Source] = {}
-    places = {v: i for i, v in enumerate(group.program.inputs)}
-    first = Source(group)
-    arrays = [places[v] for v in first.arrays]
-    singles = [(places[v], v.on_host) for v in first.singles]
-    made = [*first.results, *first.totals]
-    outputs = [made.index(v) for v in group.program.outputs]
-
-    def run(*given: Any) -> tuple[Any, ...]:
-        full = [given[i] for i in arrays]
-        layouts = tuple([_layout(x) for x in full])
-        if layouts not in sources:
-            sources[layouts] = source_of(group, layouts)
-        source = sources[layouts]
-        if isinstance(source, GroupSource):
-            full = [_aligned(x, source.pack) for x in full]
-        results = [result_array(v) for v in made]
-        partials = results[len(source.results) :]
-        if source.finishers:
-            partials = [cupy.empty((source.blocks, *v.shape), v.dtype) for v in source.totals]
-        arguments = [*full]
-        for i, on_host in singles:
-            arguments += _single(given[i], on_host)
-        kernel = module(source.text).get_function(source.name)
-        arguments += [*results[: len(source.results)], *partials]
-        kernel((source.blocks,), (source.threads,), tuple(arguments))
-        if source.finishers:
-            finish = module(source.text).get_function("finish")
-            finish((source.finishers,), (THREADS,), (*partials, *results[len(source.results) :]))
-        return tuple([results[i] for i in outputs])
-
-    return load("cupy").placed(run)
-
-
-def source_of(group: Group, layouts: Sequence[Layout]) -> Source:
-    """Return the text of a group for inputs that lie so.
-
-    An elementwise group reads arrays that are not contiguous by rows, if these are short enough.
-    """
-    arrays = Source(group).arrays
-    if group.split == len(group.shape):
-        contiguous = all(at == Layout(_packed(v.shape), True) for v, at in zip(arrays, layouts, strict=True))
-        splits = whole_row_splits(group.shape, np.dtype(bool)) - {len(group.shape)}
-        if contiguous or not splits:
-            return GroupSource(group)
-        group = Group(group.program, group.shape, best_split(group.shape, splits))
-    return RowSource(group, dict(zip(arrays, layouts, strict=True)))
-
-
-def _layout(x: Any) -> Layout:
-    return Layout(tuple([s // x.itemsize for s in x.strides]), x.data.ptr % PACK_BYTES == 0)
-
-
-def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of a contiguous array."""
-    return tuple([math.prod(shape[k + 1 :]) for k in range(len(shape))])
-
-
-def _aligned(x: Any, pack: int) -> Any:
-    """Return a C-contiguous array whose address is a multiple of the size of a pack."""
-    x = sys.modules["cupy"].ascontiguousarray(x)
-    return x.copy() if x.data.ptr % (pack * x.dtype.itemsize) else x
-
-
-def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
-    """Return the kernel's arguments for a single value.
-
-    An array is a pointer. A host number is a null pointer and the number, or a pointer to it on the device and 0.
-    """
-    if not on_host:
-        return (value,)
-    if hasattr(value, "shape") and type(value).__module__ != "numpy":
-        return (value, np.float64(0))
-    return (np.uint64(0), np.float64(value))
-
+from agrad.jit.program import Instruction, Program, Variable, works_by_element
 
 # ------------------------------------------------------------------ numbers of the host
-
-
-def with_numbers_of_adam(program: Program) -> Program:
-    """Compute the numbers that depend on Adam's step on the host, in double precision."""
-    kept: list[Instruction] = []
-    known: dict[tuple[Any, ...], tuple[Variable, ...]] = {}
-    for instruction in program.instructions:
-        settings = instruction.settings
-        changing = {name for name, v in settings.items() if isinstance(v, Variable)} - {"donate"}
-        floats = all(
-            isinstance(v, Variable) and v.dtype == instruction.operands[0].dtype and v.shape and v.dtype.char in "fd"
-            for v in instruction.operands
-        )
-        if instruction.name != "adam_update" or not changing or not floats or not changing <= {"lr", "step"}:
-            kept.append(instruction)
-            continue
-        names = ("lr", "beta1", "beta2", "weight_decay", "decoupled", "step")
-        given = tuple([settings[name] for name in names])
-        if given not in known:  # parameters of one count and group share their numbers
-            known[given] = tuple([Variable((), HOST, None) for _ in range(3)])
-            for k, number in enumerate(known[given]):
-                kept.append(Instruction(HostCall(_nth(k), "adam_number"), given, {}, (number,)))
-        numbers = known[given]
-        rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
-        rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
-        rest["donate"] = settings.get("donate", False)
-        own = instruction.operation
-        operation = FunctionOperation(own.name, adam_with_numbers, own.outputs, own.overwrites)
-        kept.append(Instruction(operation, (*instruction.operands, *numbers), rest, instruction.outputs))
-    return program.with_instructions(kept)
-
-
-def _nth(k: int) -> Callable[..., float]:
-    return lambda *given: adam_numbers(*given)[k]
 
 
 def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, Variable]]]:
@@ -178,9 +53,6 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
             arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
             if np.dtype(out.dtype).char in "fd" and arrays and all(v.dtype == out.dtype for v in arrays):
                 dtype = np.dtype(out.dtype)
-        elif instruction.name in ("sgd_update", "adam_update"):
-            dtype = np.dtype(instruction.operands[0].dtype)
-            wanted |= {v for name, v in instruction.settings.items() if name == "lr" and isinstance(v, Variable)}
         if dtype is None or not wanted:
             kept.append(instruction)
             continue
@@ -260,8 +132,9 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 def lower_cupy(program: Program) -> Compiled:
     """Lower a program to CUDA graphs (``GraphProgram``)."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
-    split = Split(with_numbers_of_adam(program))
+    split = Split(program)
     body, pairs = numbers_on_device(split.body)
-    made = GraphProgram(split, with_joint_updates(body), pairs, can_capture, functions)
+    body = with_joint_groups(body)
+    made = GraphProgram(split, body, pairs, can_capture, functions)
     made.remark = absence(program)
     return made

@@ -8,7 +8,7 @@ read where they lie: they may broadcast along any axis, and have any strides.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,11 @@ class RowSource(Source):
         widths = [v.size for v in self.totals]
         self.finishers = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
         text = [*self.head(), *self._kernel()]
-        self.text = "\n".join(text + (self._finish() if self.finishers else []))
+        self._text = "\n".join(text + (self._finish() if self.finishers else []))
+
+    def joined(self, parts: Sequence[Any]) -> str:
+        """See ``Source.joined``. A kernel computes one group of rows."""
+        return self._text
 
     def _is_full(self, shape: Sequence[int]) -> bool:
         """Return True for arrays with an element for each one of a row."""
@@ -119,7 +123,8 @@ class RowSource(Source):
     def _kernel(self) -> list[str]:
         body = [line for instruction in self.program.instructions for line in self._member(instruction)]
         index, beside = self.index, self.beside
-        lines = [f'extern "C" __launch_bounds__({self.threads}) __global__ void {self.name}({self.parameters()}) {{']
+        head = f'extern "C" __launch_bounds__({self.threads}) __global__ void {self.name}'
+        lines = [f"{head}({', '.join(self.given())}) {{"]
         lines.append(f"    const int me = threadIdx.x % {self.team}, team = threadIdx.x / {self.team};")
         lines += self.read_singles()
         for v in self.totals:
@@ -273,8 +278,7 @@ class RowSource(Source):
 
     def _finish(self) -> list[str]:
         """Return the kernel that adds the totals of all blocks, always in the same order."""
-        parameters = self.forms("const {k}* p_{n}", self.totals) + self.forms("{k}* q_{n}", self.totals)
-        lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
+        lines = [f'extern "C" __global__ void finish({", ".join(self.ends())}) {{']
         lines.append(f"    const int lane = threadIdx.x / {WARP}, i = blockIdx.x * {WARP} + threadIdx.x % {WARP};")
         for v in self.totals:
             n, width = self.names[v], v.size

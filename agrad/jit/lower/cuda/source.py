@@ -25,7 +25,7 @@ BLOCKS = 1024
 PACK_BYTES = 16
 """Bytes that a thread loads at once: the widest load there is."""
 
-C_TYPES = {"?": "bool", "f": "float", "d": "double"}
+C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 """The C types of the dtypes that kernels are generated for, by their characters."""
 
 _INFINITY = "__int_as_float(0x7f800000)"
@@ -66,9 +66,12 @@ _OF_ARRAYS = {
 The difference of a number and itself would not do: of a product a compiler may make a fused multiply-add of it.
 """
 
+_OF_INTEGERS = frozenset({"add", "subtract", "multiply"})
+"""Operations on integers of one dtype."""
+
 _REDUCTIONS = {
     "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
-    "min": (_INFINITY, "smaller({0}, {1})"),
+    "min": (_INFINITY, "smaller({0}, {1})"), "all": ("", "{0} && {1}"), "any": ("", "{0} || {1}"),
 }  # fmt: skip
 """The first total of a reduction, and the expression of the next one."""
 
@@ -96,14 +99,19 @@ def _char(dtype: Any) -> str:
 def _common(instruction: Instruction) -> Any:
     """Return the dtype in which operands are compared, or None.
 
-    Boolean arrays are compared only with each other: a number would have to keep its own type.
+    Boolean arrays are compared only with each other, and integers with integers: another number would have to keep its
+    own type.
     """
     dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
     if not dtypes:
         return None
     found = np.result_type(*dtypes)
     numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
-    return None if numbers and found.char == "?" else found
+    if found.kind == "f" or not numbers:
+        return found
+    limits = np.iinfo(found) if found.kind == "i" else None
+    fits = limits is not None and all(type(v) is int and limits.min <= v <= limits.max for v in numbers)
+    return found if fits else None
 
 
 def _known_dtypes(instruction: Instruction) -> bool:
@@ -119,6 +127,8 @@ def has_words(instruction: Instruction) -> bool:
         return False
     if name in ("astype", "cast"):
         return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
+    if name == "renew":
+        return True
     if instruction.settings:
         return False
     if isinstance(instruction.operation, RulePrimitive) and name not in _OF_FLOATS:
@@ -126,7 +136,10 @@ def has_words(instruction: Instruction) -> bool:
     if name in _OF_FLOATS:
         count = 2 if "{1}" in _OF_FLOATS[name] else 1
         plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
-        return len(instruction.operands) == count and plain and _char(out.dtype) in "fd"
+        if np.dtype(out.dtype).kind == "i":
+            numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
+            plain = plain and name in _OF_INTEGERS and all(type(v) is int for v in numbers)
+        return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
     if name in _COMPARISONS:
         return _common(instruction) is not None
     if name in _OF_ARRAYS:
@@ -138,6 +151,8 @@ def literal(value: Any, kind: str) -> str:
     """Return a Python number in C. Infinities and NaN are written as bits."""
     if type(value) is bool:
         return f"{kind}({'true' if value else 'false'})"
+    if type(value) is int and kind in ("int", "long"):
+        return f"{kind}({value})"
     number = float(value)
     if number != number:
         return f"{kind}(__int_as_float(0x7fc00000))"
@@ -163,8 +178,10 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 
     if name in ("astype", "cast"):
         text = words(None)[0]
-    elif name == "where":
-        text = f"{words(None, instruction.operands[:1])[0]} ? {' : '.join(words(kind, instruction.operands[1:]))}"
+    elif name in ("where", "renew"):
+        condition, *values = instruction.operands
+        chosen = " : ".join(words(kind, values if name == "where" else values[::-1]))
+        text = f"{words(None, [condition])[0]} ? {chosen}"
     elif name in _COMPARISONS:
         text = _COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
     elif name in _OF_ARRAYS:
@@ -182,15 +199,15 @@ class Source:
     """
 
     name: str
-    """The kernel's name."""
-    text: str
+    """The name of the first kernel. The second one is ``finish``."""
+    pack: int
     blocks: int
     threads = THREADS
     finishers = 1
     """Blocks of the kernel ``finish``, 0 if there is none."""
 
     def __init__(self, group: Group) -> None:
-        self.program, self.names = group.program, names_of(group.program)
+        self.group, self.program, self.names = group, group.program, names_of(group.program)
         self.size = math.prod(group.shape)
         found = {i.results[0]: (i, reduction_of(i)) for i in group.program.instructions}
         self.reductions = {v: i for v, (i, r) in found.items() if r is not None}
@@ -202,17 +219,30 @@ class Source:
         known = (*inputs, *found)
         self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
 
+    @property
+    def text(self) -> str:
+        """The text of the kernels for the group alone."""
+        return self.joined([self])
+
+    def joined(self, parts: Sequence[Any]) -> str:
+        """Return the text of the kernels for groups that they can compute together."""
+        raise NotImplementedError
+
     def head(self) -> list[str]:
         """Return the functions that all texts begin with."""
         return [_HEAD, *map(_shared, _SHARED)]
 
-    def parameters(self) -> str:
+    def given(self) -> list[str]:
         """Return the parameters of the kernel that computes the elements."""
         parameters = self.forms("const {k}* p_{n}", self.arrays)
         for v in self.singles:
             parameters += self.forms("const {k}* p_{n}", (v,))
             parameters += self.forms("double n_{n}", (v,)) if v.on_host else []
-        return ", ".join(parameters + self.forms("{k}* q_{n}", (*self.results, *self.totals)))
+        return parameters + self.forms("{k}* q_{n}", (*self.results, *self.totals))
+
+    def ends(self) -> list[str]:
+        """Return the parameters of the kernel that completes totals."""
+        return self.forms("const {k}* p_{n}", self.totals) + self.forms("{k}* q_{n}", self.totals)
 
     def read_singles(self) -> list[str]:
         """Return the lines that read single values."""
@@ -226,6 +256,8 @@ class Source:
     def start(self, v: Variable) -> str:
         """Return the first total of a reduction."""
         start, _ = _REDUCTIONS[self.reductions[v].name]
+        if self.kind[v] == "bool":  # the least or the largest truth value
+            start = "1" if self.reductions[v].name in ("all", "min") else "0"
         return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
 
     def step(self, v: Variable, total: str, value: str) -> str:
@@ -242,11 +274,11 @@ class Source:
 class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
-    All instructions of the group satisfy ``has_words``. The kernel ``group_N`` loads packs of N elements. Its
-    parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer each, and for host
-    numbers a pointer to a double, or null, and the value; the result arrays; and one array of ``blocks`` partial
-    results for each reduction. The kernel ``finish`` takes the partial results, then the arrays for the reductions'
-    results.
+    All instructions of the group satisfy ``has_words``. The function ``run`` computes the share of one block, in packs
+    of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
+    each, and for host numbers a pointer to a double, or null, and the value; the result arrays; and for each reduction
+    an array of the partial results of the blocks. ``complete`` takes the partial results, then the arrays for the
+    reductions' results. The text of both does not depend on the number of elements: see ``joined``.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
@@ -257,11 +289,47 @@ class GroupSource(Source):
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
         self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
         """The number of elements that a thread loads at once."""
-        self.name = f"group_{self.pack}"
+        self.name = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
         self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
         self.finishers = min(1, len(self.totals))
-        text = [*self.head(), *self.element(), *self.kernel()]
-        self.text = "\n".join(text + (self.finish() if self.totals else []))
+        parts = [*self.head(), *self.element(), *self.run()]
+        self.functions = "\n".join(parts + (self.complete() if self.totals else []))
+        """The text of the functions, which is the same for groups that one kernel can compute."""
+
+    def joined(self, parts: Sequence["GroupSource"]) -> str:
+        """Return the text of the kernels for groups with the same functions.
+
+        Each takes the parameters of all groups. A group has as many blocks as alone in the first, and one in the
+        second.
+        """
+        text = [self.functions]
+        blocks = [part.blocks for part in parts]
+        places = [f"block = blockIdx.x - {sum(blocks[:k])}; blocks = {part.blocks};" for k, part in enumerate(parts)]
+        text += self._kernel(self.name, "run", self.given(), parts, places, blocks)
+        if self.totals:
+            places = [f"block = 0; blocks = {part.blocks};" for part in parts]
+            text += self._kernel("finish", "complete", self.ends(), parts, places, [1] * len(parts))
+        return "\n".join(text)
+
+    def _kernel(
+        self,
+        name: str,
+        function: str,
+        given: list[str],
+        parts: Sequence["GroupSource"],
+        places: list[str],
+        blocks: list[int],
+    ) -> list[str]:
+        """Return a kernel that calls a function with the arguments of the part that a block belongs to."""
+        names = [parameter.rpartition(" ")[2] for parameter in given]
+        parameters = ", ".join(f"{parameter}_{k}" for k in range(len(parts)) for parameter in given)
+        lines = [f'extern "C" __global__ void {name}({parameters}) {{', *[f"    {parameter};" for parameter in given]]
+        lines.append(f"    {self.index} block, blocks, size;")
+        for k, (part, place) in enumerate(zip(parts, places, strict=True)):
+            condition = f"if (blockIdx.x < {sum(blocks[: k + 1])}) " if k + 1 < len(parts) else ""
+            own = " ".join(f"{x} = {x}_{k};" for x in names)
+            lines.append(f"    {'else ' if k else ''}{condition}{{ {place} size = {part.size}; {own} }}")
+        return [*lines, f"    {function}(block, blocks, size, {', '.join(names)});", "}", ""]
 
     def element(self) -> list[str]:
         """Return the function that computes one element and adds it to the totals."""
@@ -277,29 +345,29 @@ class GroupSource(Source):
                 lines.append(f"    {self.kind[out]} {self.names[out]} = {expression(instruction, self.names)};")
         return [*lines, *self.forms("    r_{n} = {n};", self.results), "}", ""]
 
-    def kernel(self) -> list[str]:
-        """Return the kernel, whose threads take packs of elements, then single ones."""
-        lines = [f'extern "C" __global__ void {self.name}({self.parameters()}) {{']
+    def run(self) -> list[str]:
+        """Return the function of a block.
+
+        Its threads take packs of elements, then single ones.
+        """
+        place = f"{self.index} block, {self.index} blocks, {self.index} size"
+        lines = [f"__device__ inline void run({place}, {', '.join(self.given())}) {{"]
         lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
         lines += self.read_singles()
         lines += [f"    {self.kind[v]} t_{self.names[v]} = {self.start(v)};" for v in self.totals]
-        lines.append(f"    const {self.index} first = ({self.index})blockIdx.x * {THREADS} + threadIdx.x;")
-        lines.append(f"    const {self.index} step = ({self.index})gridDim.x * {THREADS};")
-        whole = self.size // self.pack
-        if whole:
-            lines += self._packs(whole)
-        if whole * self.pack < self.size:
-            lines.append(f"    for ({self.index} i = {whole * self.pack} + first; i < {self.size}; i += step)")
-            lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
+        lines.append(f"    const {self.index} first = block * {THREADS} + threadIdx.x, step = blocks * {THREADS};")
+        lines += self._packs()
+        lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
+        lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
+            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = s_{n}[0];", (v,))]
         return [*lines, "}", ""]
 
-    def _packs(self, count: int) -> list[str]:
+    def _packs(self) -> list[str]:
         """Return the loop over packs of elements, each read and written at once."""
         pack = f"Pack<{{k}}, {self.pack}>"
         return [
-            f"    for ({self.index} i = first; i < {count}; i += step) {{",
+            f"    for ({self.index} i = first; i < size / {self.pack}; i += step) {{",
             *self.forms(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
             *self.forms(f"        {pack} u_{{n}};", self.results),
             "        #pragma unroll",
@@ -327,15 +395,16 @@ class GroupSource(Source):
             "    }",
         ]
 
-    def finish(self) -> list[str]:
-        """Return the kernel of one block that reduces the totals of all blocks in order."""
-        parameters = self.forms("const {k}* p_{n}", self.totals) + self.forms("{k}* q_{n}", self.totals)
-        lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
+    def complete(self) -> list[str]:
+        """Return the function of one block that reduces the totals of all blocks in order."""
+        place = f"{self.index} block, {self.index} blocks, {self.index} size"
+        lines = [f"__device__ inline void complete({place}, {', '.join(self.ends())}) {{"]
         lines.append("    const unsigned int me = threadIdx.x;")
         for v in self.totals:
             n, kind = self.names[v], self.kind[v]
             step = self.step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self.start(v)};")
-            lines.append(f"    for (unsigned int b = me; b < {self.blocks}u; b += {THREADS}) t_{n} = {step};")
-            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{self.share(v)};"]
+            lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
+            share = f" / {kind}(size)" if self.reductions[v].name == "mean" else ""
+            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
         return [*lines, "}", ""]

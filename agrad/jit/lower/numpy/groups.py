@@ -23,7 +23,7 @@ NumPy then has one inner loop for the block in place of one for each row. Withou
 as long, and rows of 512 the same time.
 """
 
-_HOW = {"max": "maximum", "min": "minimum"}
+_HOW = {"max": "maximum", "min": "minimum", "all": "logical_and", "any": "logical_or"}
 
 _Kind = tuple[np.dtype, tuple[int, ...]]
 """The dtype of a block's memory, and its shape without the axis of rows."""
