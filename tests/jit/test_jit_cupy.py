@@ -181,6 +181,7 @@ def test_unused_parts_are_masked_where_they_are_not_finite(launch: Callable[...,
     assert not re.search(r"(\w+) - \1\b", text)  # of a product a fused multiply-add could be made
 
 
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_rounded_product_is_finite(launch: Callable[..., Any], dtype: str) -> None:
     x = draw(dtype, 2, 1027)
