@@ -145,7 +145,7 @@ class LossScale:
                 raise ConfigurationError("LossScale: no parameter has a gradient; call scale(loss).backward() first")
             found = []
             for g in [tensor.grad.detach() for tensor in tensors]:
-                # of another quotient than that below: a program divides again, and writes none of them
+                # a quotient of its own: a program then computes it within the test, and writes it nowhere
                 size = agrad.abs(g) if agrad.isdtype(g.dtype, "real floating") else g
                 found.append(agrad.all(agrad.isfinite(agrad.astype(size * inverse, g.dtype, copy=False))))
             self._finite = functools.reduce(agrad.logical_and, found).bare

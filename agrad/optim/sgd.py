@@ -102,7 +102,7 @@ class SGD(Optimizer):
             update: Any = sgd_update
         else:
             update = sgd_update_p if isinstance(p, agrad.Tensor) else _SGD.raw[type(p)]
-        # without momentum the third array is not read; p, as an update in place must not write into the gradient
+        # without momentum the third array is not read, but may be written into: the gradient must not be
         donate = False if donate is None else donate
         p_new, v_new = update(p, g, arrays[0] if arrays else p, donate=donate, **options)
         return (p_new, v_new) if arrays else (p_new,)
