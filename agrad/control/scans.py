@@ -24,7 +24,6 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import NAMESPACES, namespace_of
 from agrad.engine.tensor import settle
-from agrad.jit.passes.aliasing import share_memory
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
@@ -61,9 +60,13 @@ def _apart(carry: Sequence[Any], known: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     others = [x for x in known if hasattr(x, "shape")]
     for x in carry:
-        backend = backend_of(x)
-        shared = any(share_memory(backend, x, other) for other in (*others, *found))
-        found.append(backend.xp.asarray(x, copy=True) if shared else x)
+        backend, kind = backend_of(x), type(x)
+        shares = backend.shares_memory
+        for other in (*others, *found):
+            if x is other or (shares is not None and type(other) is kind and shares(x, other)):
+                x = backend.xp.asarray(x, copy=True)
+                break
+        found.append(x)
     return found
 
 

@@ -176,13 +176,12 @@ class ResultCopies:
             backend = backend_of(value)
             # in an array with a stride of 0 one write changes several elements
             shares = any(n > 1 and not step for n, step in zip(value.shape, backend.strides(value), strict=False))
-            if shares or any(share_memory(backend, value, other) for other in others):
+            if shares or any(_share_memory(backend, value, other) for other in others):
                 found[place] = backend.xp.asarray(value, copy=True)
         return found
 
 
-def share_memory(backend: Any, value: Any, other: Any) -> bool:
-    """Return True if two arrays may share memory, one of them of a backend."""
+def _share_memory(backend: Any, value: Any, other: Any) -> bool:
     if value is other:
         return True
     return backend.shares_memory is not None and backend_of(other) is backend and backend.shares_memory(value, other)

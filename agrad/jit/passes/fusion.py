@@ -35,7 +35,7 @@ _WIDEST = 32
 """The most bytes of an element."""
 
 _SINGLES = 32
-"""The most inputs of a group for which it takes a chain that has nothing to do with it."""
+"""The most inputs with which a group of single elements takes an operation on others."""
 
 Accepts = Callable[[Instruction], bool]
 

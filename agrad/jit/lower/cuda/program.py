@@ -76,8 +76,8 @@ not captured.
 NODES = 1 << 14
 """The most launches of a loop that is written out in a graph.
 
-A launch takes some 20 microseconds of the host in each capture, and about 1 KB in the graph: this many take a third of
-a second and 16 MB. Next to the steps of a longer loop the launches of one graph a step matter less.
+By estimate, a launch takes 20 microseconds of the host in each capture, and 1 KB in the graph: this many take a third
+of a second and 16 MB. Next to the steps of a longer loop the launches of one graph a step matter less.
 """
 
 

@@ -27,7 +27,7 @@ LANES = THREADS // WARP
 
 
 class Layout(NamedTuple):
-    """The strides of an array, and if its address suits packs."""
+    """The strides of an array, and the alignment of its address."""
 
     strides: tuple[int, ...]
     """In elements."""
