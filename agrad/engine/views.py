@@ -185,18 +185,17 @@ def shares_memory(view: Tensor, made: Link) -> bool:
 def lies_in_a_row(vector: Tensor) -> bool:
     """Return True if the elements of a 1-dimensional Tensor are contiguous in memory.
 
-    If they are not, the trace is marked as dependent on layouts.
+    A trace that asks is marked as dependent on layouts, whatever the answer.
     """
     raw = vector.raw
     backend = backend_of(raw)
     if backend.shares_memory is None or vector.size < 2:
         return True
     one = backend.xp.empty((2,), dtype=raw.dtype, device=backend.device_of(raw))
-    in_a_row = backend.strides(raw)[-1:] == backend.strides(one)
     trace = mode().trace
-    if trace is not None and not in_a_row:
+    if trace is not None:
         trace.by_layout = True
-    return bool(in_a_row)
+    return bool(backend.strides(raw)[-1:] == backend.strides(one))
 
 
 def _replay(base: Tensor, steps: Steps) -> Any:

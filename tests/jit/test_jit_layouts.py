@@ -74,7 +74,12 @@ def base_written(x: Any) -> Any:
     return y
 
 
-DECIDING = [flat, rows, columns, of_a_result, of_a_view, base_written]
+def ravelled(x: Any) -> Any:
+    np.ravel(x[-1])[...] = 0.5  # a copy where the elements of the row are not contiguous
+    return x
+
+
+DECIDING = [flat, rows, columns, of_a_result, of_a_view, base_written, ravelled]
 
 
 @pytest.mark.parametrize("function", DECIDING)
