@@ -146,12 +146,16 @@ def training_step(name: str, precision: str | None) -> tuple[Callable[..., Any],
 # ------------------------------------------------------------------ counting
 
 
+_KERNEL = re.compile(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?(?: tf32| b?f16)?|\S+")
+"""The name of a kernel in a trace; products have their sizes and precision in it."""
+
+
 def kernels(lines: list[str]) -> dict[str, int]:
     """Return how many kernels of each kind a trace of CUDA names, in graphs and out of them."""
     found = dict.fromkeys((*KINDS, "single"), 0)
     for line in lines:
         listed = line.partition(": ")[2] if line.startswith("graphLaunch") else line
-        names = re.findall(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?|\S+", re.sub(r" <<<[^>]*>>>", "", listed))
+        names = _KERNEL.findall(re.sub(r" <<<[^>]*>>>", "", listed))
         if not line.startswith("graphLaunch"):
             names = names[:1]
         for name in names:

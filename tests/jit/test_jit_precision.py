@@ -77,6 +77,30 @@ def test_factors_are_rounded_and_nothing_else(backend: str, place: Any) -> None:
                     assert distance(got, host(wide)) > 0.2 * UNIT[precision]
 
 
+def hard_to_round(precision: str) -> np.ndarray:
+    """Numbers of the narrow dtype, the middles between neighbours, and the float32 numbers beside the middles."""
+    if precision == "float16":
+        numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    else:
+        numbers = (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
+    numbers = np.unique(np.abs(numbers[np.isfinite(numbers)]))
+    numbers = numbers[(numbers == 0) | (numbers >= 2.0**-100)]  # libraries may flush subnormal numbers to 0
+    middles = numbers[:-1] + (numbers[1:] - numbers[:-1]) / 2
+    beside = [np.nextafter(middles, np.float32(side)) for side in (0, np.inf)]
+    above = np.asarray([65519.996, 65520, 65536, 1e30, 3.3e38, np.inf, np.nan], np.float32)
+    found = np.concatenate([numbers, middles, *beside, above])
+    return np.concatenate([found, -found])
+
+
+def test_rounding_is_to_the_nearest_and_ties_to_even(backend: str, place: Any) -> None:
+    for precision in narrow(backend):
+        x = hard_to_round(precision)
+        with np.errstate(over="ignore"):
+            right = np.where(np.isnan(x), np.nan, rounded(x, precision))
+        product = agrad.jit(agrad.matmul, precision=precision)(place(x[:, None]), place(np.ones((1, 1), np.float32)))
+        np.testing.assert_array_equal(host(product)[:, 0], right)
+
+
 def test_an_array_is_rounded_once_and_before_it_is_turned(backend: str, place: Any) -> None:
     for precision in narrow(backend):
         arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]

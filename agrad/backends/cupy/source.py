@@ -15,11 +15,24 @@ class Elementwise(NamedTuple):
 
 
 ELEMENTWISE = {
-    # the bits of a float32 rounded to bfloat16, to the nearest, ties to even; any NaN is one NaN
+    # the bits of a float32 x rounded to a narrow dtype, to the nearest, ties to even; any NaN is one NaN
     "to_bfloat16": Elementwise(
         "uint32 x",
         "uint16 y",
         "y = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;",
+    ),
+    # below 2^-14 the sum with 0.5 rounds to multiples of 2^-24; from 65520 on is infinity
+    "to_float16": Elementwise(
+        "uint32 x",
+        "uint16 y",
+        """
+        unsigned int size = x & 0x7fffffffu, bits;
+        if (size > 0x7f800000u) bits = 0x7fffu;
+        else if (size >= 0x477ff000u) bits = 0x7c00u;
+        else if (size < 0x38800000u) bits = __float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u;
+        else bits = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+        y = bits | ((x >> 16) & 0x8000u);
+        """,
     ),
     "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),

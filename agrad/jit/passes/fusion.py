@@ -17,6 +17,7 @@ import numpy as np
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, aliases_of, overwritten
+from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import (
     best_split,
     is_of_rows,
@@ -131,9 +132,14 @@ class _Fitting:
         """The shape that a group of its own would have."""
 
     @property
+    def dtype(self) -> np.dtype:
+        """Return its widest dtype."""
+        return max((np.dtype(v.dtype) for v in (*self.operands, self.out)), key=lambda dtype: dtype.itemsize)
+
+    @property
     def bytes(self) -> int:
         """Return the bytes of its largest array."""
-        return math.prod(self.shape) * max(np.dtype(v.dtype).itemsize for v in (*self.operands, self.out))
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def opens(self) -> bool:
@@ -285,9 +291,8 @@ class _Grouping:
         tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
         over = overwritten(instruction)
         if fitting.opens and fitting.bytes >= self.minimum:
-            shape, dtype = fitting.shape, np.dtype(fitting.out.dtype)
-            splits = whole_row_splits if self.whole_rows else splits_of
-            tried.append(_Open(shape, splits(shape, dtype) if self.broadcasts else frozenset({len(shape)})))
+            shape, splits = fitting.shape, whole_row_splits if self.whole_rows else splits_of
+            tried.append(_Open(shape, splits(shape, fitting.dtype) if self.broadcasts else frozenset({len(shape)})))
         for group in tried:
             found = group.splits_with(instruction, fitting)
             if found is not None:
@@ -308,10 +313,12 @@ class _Grouping:
     def close(self, group: _Open) -> None:
         """Write the instruction of a group.
 
-        A single operation stays as it is, unless it may be in place.
+        A single operation stays as it is, unless it may be in place, or rounds.
         """
         self.open.remove(group)
-        if len(group.members) == 1 and not (self.whole_rows and overwritten(group.members[0])):
+        first = group.members[0]
+        stays = not (self.whole_rows and (overwritten(first) or isinstance(first.operation, Rounding)))
+        if len(group.members) == 1 and stays:
             self.done += group.members
             return
         members = set(map(id, group.members))

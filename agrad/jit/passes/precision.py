@@ -26,6 +26,16 @@ class Way(NamedTuple):
     """The dtype of the rounded arrays."""
 
 
+class Rounding(FunctionOperation):
+    """A float32 array rounded to a narrow dtype."""
+
+    kind = "elementwise"
+
+    def __init__(self, precision: str, function: Callable[[Any], Any]) -> None:
+        super().__init__(f"rounded[{precision}]", function)
+        self.precision = precision
+
+
 class NarrowProduct(Operation):
     """``matmul`` of rounded arrays, or ``linear`` of two and a float32 bias."""
 
@@ -47,13 +57,15 @@ def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -
 
     ways: for the names of backends the function from a dtype's name to the way in which products are computed. Raises
     ``ConfigurationError`` if there are products and their backend does not have the dtype. An array is rounded once,
-    however many products read it, and before it is transposed.
+    however many products read it, and before it is transposed. Inputs are rounded first, so that a lowering can round
+    all of them at once.
     """
     precision: str = program.notes["precision"]
     if precision == "tf32":
         return program
     made = {v: i for i in program.instructions for v in i.results}
     rounded: dict[Variable, Variable] = {}
+    first: list[Instruction] = []
     kept: list[Instruction] = []
     way: Way | None = None
 
@@ -66,8 +78,8 @@ def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -
             turned = source.replaced({source.operands[0]: narrow(source.operands[0], way)})
             kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
         else:
-            rounding = FunctionOperation(f"rounded[{precision}]", way.narrow)
-            kept.append(Instruction(rounding, (v,), {}, (new,)))
+            place = first if source is None else kept
+            place.append(Instruction(Rounding(precision, way.narrow), (v,), {}, (new,)))
         return new
 
     for instruction in program.instructions:
@@ -82,7 +94,7 @@ def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -
         if way.product is not None:
             operation = NarrowProduct(instruction.name, way.product, precision)
         kept.append(Instruction(operation, operands, {}, instruction.outputs))
-    return program.with_instructions(kept)
+    return program.with_instructions([*first, *kept])
 
 
 def _way(program: Program, precision: str, ways: Mapping[str, Callable[[str], Way]]) -> Way:

@@ -130,10 +130,10 @@ def cupy_way(precision: str) -> Way:
     """
     cupy, placed = sys.modules["cupy"], load("cupy").placed
 
+    dtype = np.dtype(np.float16 if precision == "float16" else np.uint16)
+
     def narrow(x: Any) -> Any:
-        if precision == "float16":
-            return x.astype(np.float16)
-        return elementwise_kernel("to_bfloat16")(x.view(np.uint32))
+        return elementwise_kernel(f"to_{precision}")(x.view(np.uint32)).view(dtype)
 
     def wide(x: Any) -> Any:
         return x.astype(np.float32) if precision == "float16" else (x.astype(np.uint32) << 16).view(np.float32)
@@ -143,4 +143,4 @@ def cupy_way(precision: str) -> Way:
             return gemm(x, weight, np.dtype(np.float32))
         return cupy.matmul(wide(x), wide(weight))
 
-    return Way(placed(narrow), placed(product), np.dtype(np.float16 if precision == "float16" else np.uint16))
+    return Way(placed(narrow), placed(product), dtype)

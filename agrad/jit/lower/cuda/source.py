@@ -13,6 +13,7 @@ import numpy as np
 from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
+from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
 
@@ -27,6 +28,9 @@ PACK_BYTES = 16
 
 C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 """The C types of the dtypes that kernels are generated for, by their characters."""
+
+NARROW = dict.fromkeys("eH", "unsigned short")
+"""The types of results of ``Rounding``: the bits of float16, and of bfloat16 in uint16."""
 
 _INFINITY = "__int_as_float(0x7f800000)"
 
@@ -83,6 +87,9 @@ template <class T> __device__ inline T larger(T a, T b) {{ return a >= b || a !=
 template <class T> __device__ inline T smaller(T a, T b) {{ return a <= b || a != a ? a : b; }}
 {PACK}"""
 
+_ROUNDINGS = {"e": "to_float16", "H": "to_bfloat16"}
+"""Kernels of CuPy's backend that round, by the character of the result; functions in the text of groups."""
+
 _SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
 """Kernels of CuPy's backend that are also functions in the text of groups."""
 
@@ -90,6 +97,11 @@ _SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
 def _shared(name: str) -> str:
     source = ELEMENTWISE[name]
     return f"template <class T> __device__ inline T {name}({source.inputs}) {{ T out; {source.body}\n return out; }}"
+
+
+def _rounding(name: str) -> str:
+    start = "unsigned int x = __float_as_uint(number); unsigned short y;"
+    return f"__device__ inline unsigned short {name}(float number) {{ {start} {ELEMENTWISE[name].body}\n return y; }}"
 
 
 def _char(dtype: Any) -> str:
@@ -123,6 +135,8 @@ def _known_dtypes(instruction: Instruction) -> bool:
 def has_words(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction that has an expression in C."""
     name, out = instruction.name, instruction.outputs[0]
+    if isinstance(instruction.operation, Rounding):
+        return True
     if out is None or not _known_dtypes(instruction):
         return False
     if name in ("astype", "cast"):
@@ -165,6 +179,8 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
     """Return the C expression of one element of an instruction's result."""
     out = instruction.outputs[0]
     assert out is not None
+    if isinstance(instruction.operation, Rounding):
+        return f"{_ROUNDINGS[_char(out.dtype)]}({names[instruction.operands[0]]})"
     name, kind = instruction.name, C_TYPES[_char(out.dtype)]
 
     def words(kind: str | None, values: Any = instruction.operands) -> list[str]:
@@ -217,7 +233,7 @@ class Source:
         self.singles = [v for v in inputs if v not in self.arrays]
         self.results = [v for v in outputs if v not in self.totals]
         known = (*inputs, *found)
-        self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
+        self.kind = {v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known}
 
     @property
     def text(self) -> str:
@@ -230,7 +246,8 @@ class Source:
 
     def head(self) -> list[str]:
         """Return the functions that all texts begin with."""
-        return [_HEAD, *map(_shared, _SHARED)]
+        rounds = any(isinstance(i.operation, Rounding) for i in self.program.instructions)
+        return [_HEAD, *map(_shared, _SHARED), *(map(_rounding, _ROUNDINGS.values()) if rounds else ())]
 
     def given(self) -> list[str]:
         """Return the parameters of the kernel that computes the elements."""
