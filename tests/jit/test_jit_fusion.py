@@ -1,5 +1,7 @@
 """NumPy's groups of rows: operands that broadcast, reductions over axes, and where their results are written."""
 
+import functools
+import itertools
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -192,6 +194,27 @@ def test_groups_without_rows_take_arrays_of_one_shape() -> None:
     assert isinstance(made, Jitted)
     program = with_groups(1)(made.lower(X, B).stages[0][1])
     assert [i.name for i in program.instructions] == ["multiply", "add", "fused[relu sin add]", "sum"]
+
+
+@pytest.mark.parametrize("kind", ["many inputs", "many results", "a long chain"])
+def test_the_addresses_of_a_group_fit_into_the_arguments_of_a_kernel(kind: str) -> None:
+    def f(xs: list[Any]) -> Any:
+        if kind == "many inputs":
+            return [functools.reduce(agrad.add, xs)]
+        if kind == "many results":
+            return list(itertools.accumulate(xs[:5] * 80, agrad.add))
+        return [functools.reduce(lambda total, _: agrad.sin(total + xs[0]), range(400), xs[1])]
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    xs = list(np.random.default_rng(0).normal(size=(300, 6)))
+    program = with_groups(1, whole_rows=True)(made.lower(xs).stages[0][1])
+    found = groups(program)
+    assert len(found) > 1
+    for group in found:
+        assert 16 * len(group.program.inputs) + 8 * len(group.program.outputs) <= 4096
+    for got, expected in zip(interpret(program, xs), f(xs), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 def test_a_group_stands_before_an_update_of_what_it_reads() -> None:

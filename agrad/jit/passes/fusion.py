@@ -35,6 +35,9 @@ LARGE = BLOCK_BYTES + 1
 _WIDEST = 32
 """The most bytes of an element."""
 
+_INPUTS, _MEMBERS = 120, 256
+"""The most inputs and members of a group: their addresses fit into the 4,096 bytes of a CUDA kernel's arguments."""
+
 _SINGLES = 32
 """The most inputs with which a group of single elements takes an operation on others."""
 
@@ -107,6 +110,8 @@ class _Open:
 
     def splits_with(self, instruction: Instruction, fitting: "_Fitting") -> tuple[Splits, Splits] | None:
         """Return the splits left with the instruction, and those with rows as result."""
+        if len(self.members) == _MEMBERS or len(self.inputs) + len(instruction.operands) > _INPUTS:
+            return None
         shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
         # columns, and results of columns, have another shape
         fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
