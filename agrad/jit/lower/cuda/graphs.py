@@ -13,11 +13,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, as_part, placing, runs_as_part, write_numbers
+from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, placing, runs_as_part, write_numbers
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -32,6 +32,8 @@ LOCK = threading.RLock()
 """Held during captures and replays, as a graph always works in the same memory."""
 
 # ------------------------------------------------------------------ graphs
+
+_device_of, _address_of = attrgetter("data.device_id"), attrgetter("data.ptr", "strides")
 
 Env = dict[Variable, Any]
 Recipe = Callable[[Sequence[Any]], Any]
@@ -66,7 +68,7 @@ class _Recording:
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Write the inputs of a call into the buffers of the graphs."""
         for i, buffer in self.copied:
-            buffer[...] = values[i]
+            copy_into(buffer, values[i])
         if self.numbers and numbers != self.written:
             self.written = None
             write_numbers(self.numbers, numbers)
@@ -288,7 +290,13 @@ def _first(cell: list[Any]) -> Recipe:
 
 
 def _copied(x: Any) -> Recipe:
-    return lambda values: x.copy()
+    def copy(values: Sequence[Any]) -> Any:
+        out = empty(x.shape, x.dtype)
+        copy_into(out, x)
+        return out
+
+    empty = sys.modules["cupy"].ndarray
+    return copy
 
 
 class GraphProgram:
@@ -342,7 +350,7 @@ class GraphProgram:
         values = given[: self.split.count]
         cuda = sys.modules["cupy"].cuda
         current = cuda.runtime.getDevice()
-        devices = {values[i].data.device_id for i in self._arrays}
+        devices = set(map(_device_of, [values[i] for i in self._arrays]))
         device = self.home if self.home in devices else min(devices, default=current)
         if device == current:
             return self.split.outputs(self._here(values, devices), given)
@@ -391,7 +399,7 @@ class GraphProgram:
             return list(self.plainly([*values, *scalars]))
 
     def _run(self, values: Sequence[Any]) -> list[Any]:
-        now = {i: (values[i].data.ptr, values[i].strides) for i in self._arrays}
+        now = dict(zip(self._arrays, map(_address_of, [values[i] for i in self._arrays]), strict=True))
         flags = tuple([bool(values[i]) for i, _ in self._flags])
         numbers = [float(values[i]) for i in self._numbers]
         seen, self._seen = self._seen, now

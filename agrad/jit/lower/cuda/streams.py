@@ -36,6 +36,14 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
         setter("".join([a.dtype.char for a in some]))((1,), (1,), (*some, *numbers))
 
 
+def copy_into(target: Any, x: Any) -> None:
+    """Copy an array on the current device into a contiguous one of its shape and dtype."""
+    if x.strides == target.strides:
+        target.data.copy_from_device_async(x.data, target.nbytes)
+    else:
+        target[...] = x
+
+
 @cache
 def setter(chars: str) -> Any:
     """Return the kernel that writes a number into each array of these dtypes."""
