@@ -45,6 +45,7 @@ row(
     ex("groups", normal(2, 4, 3, 3), normal(2, 2, 2, 2), **{**_PLAIN, "groups": 2}),
     ex("zeros around", normal(1, 1, 3, 2), normal(2, 1, 2, 3), **{**_PLAIN, "padding": ((1, 0), (2, 1))}),
     ex("cut", normal(1, 1, 5, 4), normal(1, 1, 2, 2), **{**_PLAIN, "padding": ((-1, 1), (0, -1))}),
+    ex("cut and zeros", normal(1, 3, 6, 5), normal(1, 3, 2, 2), **{**_PLAIN, "padding": ((-1, 1), (0, -1))}),
     ex(
         "zeros between",
         normal(1, 2, 3, 2),

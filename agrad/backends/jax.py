@@ -82,6 +82,11 @@ def setitem(x: jax.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) 
 def convolution(
     x: jax.Array, w: jax.Array, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
 ) -> jax.Array:
+    if any(min(pair) < 0 for pair in padding):
+        # XLA's convolutions on the CPU read outside of x where one end is cut and the other padded
+        cuts = [(min(low, 0), min(high, 0), d - 1) for (low, high), d in zip(padding, x_dilation, strict=True)]
+        x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *cuts])
+        padding, x_dilation = [(max(low, 0), max(high, 0)) for low, high in padding], [1] * len(padding)
     return jax.lax.conv_general_dilated(
         x, w, strides, padding, lhs_dilation=x_dilation, rhs_dilation=w_dilation, feature_group_count=groups
     )

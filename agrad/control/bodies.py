@@ -15,6 +15,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level
+from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
@@ -453,6 +454,5 @@ def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[In
 
 
 def repeated(raw: Any, count: int) -> Any:
-    """Return an array repeated along a new first axis, in memory of its own."""
-    xp = NAMESPACES[type(raw)]
-    return xp.asarray(xp.broadcast_to(raw, (count, *raw.shape)), copy=True)
+    """Return an array repeated along a new first axis, as a row-major copy."""
+    return copied(NAMESPACES[type(raw)].broadcast_to(raw, (count, *raw.shape)))

@@ -6,12 +6,13 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
+from agrad.control.results import apart
 from agrad.control.steps import ControlFlow, ControlRules, or_zeros, program_of
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, namespace_of
+from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import settle
-from agrad.jit.program import Program, Variable, interpret
+from agrad.jit.program import Variable, interpret
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
 
@@ -27,10 +28,11 @@ class Switch(ControlFlow):
         return tuple(self.results)
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
-        branches = [_owning(program, compiled(program, kind)) for program in self.programs]
+        branches = [(compiled(program, kind), program.constants.values()) for program in self.programs]
 
         def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
-            return tuple(branches[_place(int(which), len(branches))](operands))
+            run, constants = branches[_place(int(which), len(branches))]
+            return tuple(apart(run(operands), [*operands, *constants]))
 
         return switch
 
@@ -51,21 +53,6 @@ class Switch(ControlFlow):
             return found
 
         return switch
-
-
-def _owning(program: Program, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a program, with copies of constants among its results."""
-    held = [k for k, v in enumerate(program.outputs) if v in program.constants]
-    if not held:
-        return run
-
-    def owning(operands: Sequence[Any]) -> list[Any]:
-        outs = list(run(operands))
-        for k in held:
-            outs[k] = NAMESPACES[type(outs[k])].asarray(outs[k], copy=True)
-        return outs
-
-    return owning
 
 
 def _place(which: int, count: int) -> int:

@@ -2,7 +2,8 @@
 
 Outside of ``jit`` they run as Python's own loops and branches. Each step is recorded as it runs: every mode and order
 of derivative works, reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values
-are known. These functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``.
+are known. These functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``. Their
+results are arrays of their own (see ``results``).
 
 Inside ``jit``, and where ``vmap`` maps a condition, the functions are traced once, and each call is one operation with
 sub-programs (see ``staged``).
@@ -15,6 +16,7 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
+from agrad.control.results import own
 from agrad.control.staged import staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
@@ -138,7 +140,7 @@ def scan(
         return out
 
     if not count:
-        return init, _no_steps(step, init, leaves)
+        return own(init, init), _no_steps(step, init, leaves)
 
     if mode().trace is not None:
         try:
@@ -147,7 +149,8 @@ def scan(
             pass
     order = range(count - 1, -1, -1) if reverse else range(count)
     carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
-    return carry, _stacked(ys[::-1] if reverse else ys)
+    stacked = _stacked(ys[::-1] if reverse else ys)
+    return own((carry, stacked), (init, leaves))
 
 
 def _steps(step: Function, carry: Any, leaves: Sequence[Any], order: range, size: int) -> tuple[Any, list[Any]]:
@@ -305,7 +308,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     value = init_val
     for i in range(first, end):
         value, _ = step(value, [i])
-    return value
+    return own(value, init_val)
 
 
 def _integer(value: Any, what: str) -> int:
@@ -389,7 +392,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     """
     if _is_hidden(pred):
         return staged_branches("cond", _chosen(pred, "cond: pred", True), (false_fn, true_fn), operands)
-    return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
+    return own((true_fn if _truth(pred, "cond: pred") else false_fn)(*operands), operands)
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
@@ -433,7 +436,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     if _is_hidden(index):
         return staged_branches("switch", _chosen(index, "switch: index", False), branches, operands)
     place = _integer(index, "switch: index")
-    return branches[min(max(place, 0), len(branches) - 1)](*operands)
+    return own(branches[min(max(place, 0), len(branches) - 1)](*operands), operands)
 
 
 def _chosen(value: Any, what: str, truth: bool) -> Any:
@@ -502,5 +505,5 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         if _is_hidden(goes_on):
             return staged_while(cond_fun, step, value)
         if not _truth(goes_on, "while_loop: what cond_fun gives"):
-            return value
+            return own(value, init_val)
         value = step(value)

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agrad.backends import backend_of
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled, pushed
+from agrad.control.results import apart
 from agrad.control.steps import (
     ControlFlow,
     ControlRules,
@@ -47,27 +47,9 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
             carry = list(out[:carried])
             rows.add(i, out[carried:], places)
         stacked = rows.stacked()
-        return (*_apart(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
+        return (*apart(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
 
     return scan
-
-
-def _apart(carry: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """Return the last carried values as arrays of their own.
-
-    Those that share memory with known arrays, or with one another, are copied.
-    """
-    found: list[Any] = []
-    others = [x for x in known if hasattr(x, "shape")]
-    for x in carry:
-        backend, kind = backend_of(x), type(x)
-        shares = backend.shares_memory
-        for other in (*others, *found):
-            if x is other or (shares is not None and type(other) is kind and shares(x, other)):
-                x = backend.xp.asarray(x, copy=True)
-                break
-        found.append(x)
-    return found
 
 
 class _Filled:

@@ -6,6 +6,7 @@ from typing import Any
 from agrad.backends import backend_of
 from agrad.control.bodies import Body, StatefulBody, example, repeated, traced_body
 from agrad.control.branches import Switch, SwitchRules
+from agrad.control.results import own
 from agrad.control.scans import Scan, ScanRules
 from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
@@ -99,7 +100,8 @@ class _Carry:
 
 
 def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> list[Any]:
-    """Return results as Tensors if an operand is one, or if ``tensors``."""
+    """Return results as arrays of their own, Tensors if an operand is one or if ``tensors``."""
+    outs = own(list(outs), operands)
     if not (tensors or any(isinstance(x, Tensor) and x.level is GLOBAL_TAPE for x in operands)):
         return list(outs)
     return [wrap(out, GLOBAL_TAPE) if isinstance(out, Tensor) and out.level.id < 0 else out for out in outs]

@@ -8,6 +8,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.control.bodies import Body, compiled, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped
+from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch, namespace_of
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import settle
@@ -34,7 +35,7 @@ class ControlFlow(Operation):
         self.name = name
         self.programs = list(programs)
         self.examples = list(examples)
-        self.results = list(results)
+        self.results = [apart_by_rows(x) for x in results]
         self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))
         self.derived: dict[Any, Any] = {}
         """Derivatives, by the operands that have one."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.control.derived import mapped, pushed
+from agrad.control.results import apart
 from agrad.control.steps import (
     ControlFlow,
     ControlRules,
@@ -19,7 +20,6 @@ from agrad.control.steps import (
 )
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES
 from agrad.engine.tensor import settle
 from agrad.errors import NotDifferentiableError
 from agrad.jit.program import Program, Variable, interpret
@@ -53,16 +53,13 @@ class While(ControlFlow):
     def looped(self, kind: type | None) -> Callable[..., Any]:
         counts = self.counts
         condition, body = (Step(program, counts, kind) for program in self.programs)
-        held = [k for k, v in enumerate(self.program.outputs) if v in self.program.constants]
 
         def loop(*operands: Any) -> tuple[Any, ...]:
             fixed, carry, _ = counts.apart(operands)
             for_condition, for_body, carry = list(condition.first(fixed)), list(body.first(fixed)), body.start(carry)
             while bool(condition.run([*for_condition, *carry])[0]):
                 carry = list(body.run([*for_body, *carry]))
-            for k in held:
-                carry[k] = NAMESPACES[type(carry[k])].asarray(carry[k], copy=True)
-            return tuple(carry)
+            return tuple(apart(carry, [*operands, *self.program.constants.values()]))
 
         return loop
 
@@ -91,10 +88,10 @@ class WhileRules(ControlRules):
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         raise NotDifferentiableError(
-            f"{self.name} inside jit has no derivative in reverse mode: the number of its steps, and so the memory for "
-            "their values, is not known. Use agrad.scan or agrad.fori_loop with a fixed number of steps, forward mode "
-            "(agrad.jvp, agrad.jacfwd), agrad.fixed_point or agrad.root for what a loop converges to, or call it "
-            "outside of jit"
+            f"{self.name} inside jit or vmap has no derivative in reverse mode: the number of its steps, and so the "
+            "memory for their values, is not known. Use agrad.scan or agrad.fori_loop with a fixed number of steps, "
+            "forward mode (agrad.jvp, agrad.jacfwd), agrad.fixed_point or agrad.root for what a loop converges to, or "
+            "call it outside of both"
         )
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from agrad.backends.base import DEVICE_GUARDS
 from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.layouts import copied
 from agrad.engine.levels import (
     GLOBAL_TAPE,
     NAMESPACES,
@@ -21,7 +22,6 @@ from agrad.engine.levels import (
 from agrad.engine.observing import observed_run
 from agrad.engine.tape import LEAF, Meta, Node, inside_rule, mode
 from agrad.engine.tensor import Tensor, wrap
-from agrad.engine.views import copied
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes

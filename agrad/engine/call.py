@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type
+from agrad.engine.layouts import SHARING, SPLIT
 from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
 from agrad.engine.observing import OBSERVED
 from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import SHARING, SPLIT, link
+from agrad.engine.views import link
 
 Call = Callable[..., Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.backends.base import DEVICE_GUARDS
+from agrad.engine.layouts import SHARING, SPLIT, copied, members_like, with_values
 from agrad.engine.tape import Node, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
@@ -36,28 +36,6 @@ class Link(weakref.ref[Tensor]):
     base: Tensor
     steps: Steps
     view: "weakref.ref[Tensor]"
-
-
-class _Sharing(dict[type, bool]):
-    """Flags by array type: True if arrays of the type may share memory.
-
-    NumPy's scalars count as arrays only if ``scalars``.
-    """
-
-    def __init__(self, *, scalars: bool) -> None:
-        super().__init__()
-        self.scalars = scalars
-
-    def __missing__(self, kind: type) -> bool:
-        backend = backend_of_type(kind)
-        shares = backend is not None and backend.shares_memory is not None
-        self[kind] = shares = shares and (self.scalars or not issubclass(kind, np.generic))
-        return shares
-
-
-SHARING = _Sharing(scalars=False)
-SPLIT = _Sharing(scalars=True)
-"""The same flags for results that are parts of each element."""
 
 
 def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,22 +158,6 @@ def shares_memory(view: Tensor, made: Link) -> bool:
         return True
     backend = backend_of(other)
     return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
-
-
-def lies_in_a_row(vector: Tensor) -> bool:
-    """Return True if the elements of a 1-dimensional Tensor are contiguous in memory.
-
-    A trace that asks is marked as dependent on layouts, whatever the answer.
-    """
-    raw = vector.raw
-    backend = backend_of(raw)
-    if backend.shares_memory is None or vector.size < 2:
-        return True
-    one = backend.xp.empty((2,), dtype=raw.dtype, device=backend.device_of(raw))
-    trace = mode().trace
-    if trace is not None:
-        trace.by_layout = True
-    return bool(backend.strides(raw)[-1:] == backend.strides(one))
 
 
 def _replay(base: Tensor, steps: Steps) -> Any:
@@ -325,11 +287,6 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.data, tensor.level, tensor.node = value, result.level, None
 
 
-def _with_values(data: Any, raw: Any) -> Any:
-    """Return ``data`` with ``raw`` as its raw array and with its levels and nodes."""
-    return wrap(_with_values(data.data, raw), data.level, data.node) if isinstance(data, Tensor) else raw
-
-
 def _unrecorded(old: Any, new: Any) -> Any:
     """Return ``new`` with the nodes of ``old`` on tapes that do not record at present."""
     if not isinstance(old, Tensor):
@@ -347,37 +304,13 @@ def _replace(tensor: Tensor, result: Any) -> None:
     old = tensor.raw
     become(tensor, result)
     if SHARING[type(old)]:
-        new = tensor.raw
-        # the Tensor has one axis more if vmap has begun to map over it
-        laid = backend_of(old).laid_out_like(new, old) if tuple(new.shape) == tuple(old.shape) else new
+        new, backend = tensor.raw, backend_of(old)
+        if tuple(new.shape) == tuple(old.shape):
+            laid = backend.laid_out_like(new, old)
+        else:  # vmap has begun to map over it
+            laid = members_like(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
         if laid is not new:
-            tensor.data = _with_values(tensor.data, laid)
-
-
-def members_apart(mapped: Any, *, packed: bool) -> Any:
-    """Return mapped members that lie apart in memory, copied if necessary.
-
-    The order of a member's axes in memory is kept. mapped: an array or a Tensor whose first axis is the mapped one.
-    Results have the layout of operands: if the mapped axis lies among a member's own in memory, a reshape of a member
-    might be a copy although it is a view for a member alone. Unless ``packed``, a gap remains at the place of the
-    mapped axis: a reshape of axes on both sides of it is still a copy.
-    """
-    raw = mapped.raw if isinstance(mapped, Tensor) else mapped
-    backend = backend_of(raw)
-    if backend.shares_memory is None:
-        return mapped
-    step, *steps = map(abs, backend.strides(raw))
-    if all(other <= step or n == 1 for other, n in zip(steps, raw.shape[1:], strict=True)):
-        return mapped
-    order = sorted(range(1, raw.ndim), key=lambda i: -steps[i - 1])
-    inner = [i for i in order if steps[i - 1] < step and raw.shape[i] > 1]
-    gap = inner[:1] if not packed else []
-    room = (raw.shape[0], *(raw.shape[i] + (i in gap) for i in order))
-    apart = backend.xp.empty(room, dtype=raw.dtype, device=backend.device_of(raw))
-    apart = backend.xp.permute_dims(apart, (0, *(1 + order.index(i) for i in range(1, raw.ndim))))
-    apart = apart[tuple([slice(n) for n in raw.shape])]
-    apart[...] = raw
-    return _with_values(mapped, apart)
+            tensor.data = with_values(tensor.data, laid)
 
 
 def is_protected(tensor: Tensor) -> bool:
@@ -482,18 +415,5 @@ def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
     return out
 
 
-def copied(value: Any) -> Any:
-    """Return a copy of a raw array whose library shares memory, else the value itself."""
-    if not SHARING[type(value)]:
-        return value
-    backend = backend_of(value)
-    if DEVICE_GUARDS:  # an assignment would not run on the array's device
-        return backend.xp.asarray(value, copy=True)
-    out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
-    out[...] = value
-    return out
-
-
 CALLS["check_writable"] = check_writable
-CALLS["lies_in_a_row"] = lies_in_a_row
 CALLS["write"] = write

@@ -157,7 +157,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     factors = agrad.broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
     columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)
     columns = columns if count else columns[:, :0]
-    return columns if increasing else agrad.flip(columns, axis=1)
+    if increasing:
+        return columns
+    columns = agrad.flip(columns, axis=1)
+    return agrad.reshape(agrad.reshape(columns, (-1,)), columns.shape)  # row-major, as NumPy's: reshapes are views
 
 
 # ------------------------------------------------------------------ about dtypes

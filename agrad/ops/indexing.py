@@ -11,8 +11,9 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
+from agrad.engine.layouts import members_apart
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import is_view_at, members_apart
+from agrad.engine.views import is_view_at
 from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype

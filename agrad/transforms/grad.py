@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 from agrad.engine.backward import backward_pass
 from agrad.engine.explain import called
 from agrad.engine.gradients import cotangent_for, starting_cotangents
+from agrad.engine.layouts import copied
 from agrad.engine.levels import Forward, Reverse, namespace_of
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import settle
-from agrad.engine.views import copied
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import (
     ArgNum,

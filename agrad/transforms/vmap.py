@@ -11,10 +11,10 @@ from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number
 from agrad.engine.explain import called
+from agrad.engine.layouts import members_apart
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
 from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
@@ -162,7 +162,7 @@ class _Members:
             if self.size == -1:
                 self.size, origin = size, place
             moved = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
-            self.leaves[i] = members_apart(moved, packed=False)
+            self.leaves[i] = members_apart(moved)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."

@@ -30,6 +30,7 @@ FLOORS: dict[str, int] = {
     "agrad.engine.protocols": 2,
     "agrad.engine.tensor": 2,
     "agrad.engine.levels": 2,
+    "agrad.engine.layouts": 2,
     "agrad.engine.views": 2,
     "agrad.engine.backward": 3,
     "agrad.engine": 4,

@@ -16,9 +16,10 @@ OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused",
 REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
     "a shape depends on values": ("TracedValueError", r"boolean index|by a mask|nonzero|^numpy\(\) of"),
+    "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap has no derivative"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"would write Tensors into a ndarray"),
 }
-"""By kind: the error that refuses a program, and a part of its text; TracedValueError only where it picks by values."""
+"""By kind: the error that refuses a program, and a part of its text; all but the last only where it picks by values."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _refused_or_error(error: Exception, way: str, program: Program) -> Outcome:
     if isinstance(error, AgradError):
         by_values = any(map(_by_values, names_of(program.steps)))
         for kind, (refusal, pattern) in REFUSALS.items():
-            explained = by_values or refusal != "TracedValueError"
+            explained = by_values or refusal == "RefusedFunctionError"
             if explained and name == refusal and re.search(pattern, text):
                 return Outcome(REFUSED, way, kind, text)
     first = text.splitlines()[0] if text else ""

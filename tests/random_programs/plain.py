@@ -50,7 +50,7 @@ class Plain:
 
     @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+        return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
 
     @staticmethod
     def softmax(x: Any, axis: int = -1) -> Any:
@@ -78,13 +78,15 @@ class Plain:
 
     @staticmethod
     def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-        return true_fn(*operands) if pred else false_fn(*operands)
+        return np.array(true_fn(*operands) if pred else false_fn(*operands), order="C")
 
     @staticmethod
     def while_loop(cond_fun: Function, body_fun: Function, init: Any) -> Any:
         while cond_fun(init):
             init = body_fun(init)
-        return init
+        if isinstance(init, tuple):
+            return tuple([np.array(x, order="C") for x in init])
+        return np.array(init, order="C")
 
     @staticmethod
     def scan(f: Function, init: Any, xs: Any, reverse: bool = False, checkpoint: bool | int = False) -> Any:
@@ -92,4 +94,4 @@ class Plain:
         for x in xs[::-1] if reverse else xs:
             init, y = f(init, x)
             ys.append(y)
-        return init, np.stack(ys[::-1] if reverse else ys)
+        return np.array(init, order="C"), np.array(np.stack(ys[::-1] if reverse else ys), order="C")

@@ -111,6 +111,43 @@ def test_what_members_write_into_a_shared_argument_stays_inside(place: Any) -> N
     assert_close(shared, np.zeros(3), "in a container", 0.0)
 
 
+LAID: dict[str, Any] = {
+    "rows": lambda x: x,
+    "columns": lambda x: np.asfortranarray(x),
+    "every other column": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "every other row": lambda x: np.repeat(x, 2, axis=0)[::2],
+    "a part": lambda x: np.pad(x, 1)[1:-1, 1:-1],
+    "one column": lambda x: np.repeat(x[:, :1], 2, axis=1)[:, :1],
+}
+
+
+@pytest.mark.parametrize("write", ["by integers", "everything"])
+@pytest.mark.parametrize("laid", LAID)
+def test_what_becomes_mapped_by_a_write_lies_as_before(laid: str, write: str) -> None:
+    """Whether a reshape is a view depends on it. NumPy's layouts are those of the arrays given."""
+
+    def f(a: Any, c: Any) -> Any:
+        if write == "by integers":
+            c[[-1, -2]] = a
+        else:
+            c += a
+        view = np.ravel(c[:, 0])
+        view += 10.0
+        rows = agrad.reshape(c, (-1,))
+        rows += 100.0
+        return c
+
+    def shared() -> np.ndarray:
+        return np.asarray(LAID[laid](np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
+
+    values = np.asarray([0.5, 1.5, -2.0])
+    alone = np.stack([f(a, shared()) for a in values])
+    mapped = agrad.vmap(f, in_axes=(0, None))
+    assert_close(mapped(values, agrad.asarray(shared())), alone, "value", 0.0)
+    twice = agrad.vmap(mapped, in_axes=(0, None))(np.stack([values, values]), agrad.asarray(shared()))
+    assert_close(twice, np.stack([alone, alone]), "two maps", 0.0)
+
+
 # ------------------------------------------------------------------ how a view is made, in_axes, the write
 
 CUBE = np.arange(12.0).reshape(2, 2, 3)

@@ -37,7 +37,7 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
 
 
 def copy_into(target: Any, x: Any) -> None:
-    """Copy an array on the current device into a contiguous one of its shape and dtype."""
+    """Copy an array into a contiguous one of its shape and dtype on this device."""
     if x.strides == target.strides:
         target.data.copy_from_device_async(x.data, target.nbytes)
     else:

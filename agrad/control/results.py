@@ -1,0 +1,46 @@
+"""The results of control flow: arrays of their own, in row-major order.
+
+A write to a result changes no operand, and a reshape of it is a view, whichever branch or step made it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agrad.engine.layouts import SHARING, apart_by_rows, is_row_major, shares_any
+from agrad.engine.levels import namespace_of
+from agrad.engine.tensor import Tensor
+from agrad.transforms.arguments import is_array
+from agrad.transforms.trees import flatten_all, unflatten
+
+
+def own(results: Any, operands: Any) -> Any:
+    """Return results, copied if they share memory with operands or are not row-major.
+
+    Results that a function has from elsewhere are not known, and stay as they are.
+    """
+    leaves, spec = flatten_all(results)
+    given = [_raw(x) for x in flatten_all(operands)[0] if is_array(x)]
+    return unflatten(spec, [_own(x, given) if is_array(x) else x for x in leaves])
+
+
+def _raw(x: Any) -> Any:
+    return x.raw if isinstance(x, Tensor) else x
+
+
+def _own(x: Any, given: Sequence[Any]) -> Any:
+    raw = _raw(x)
+    if not SHARING[type(raw)]:
+        return x
+    xp = namespace_of((x,))
+    if not is_row_major(raw):
+        return xp.reshape(xp.reshape(x, (-1,)), tuple(x.shape))
+    return xp.astype(x, x.dtype, copy=True) if shares_any(raw, given) else x
+
+
+def apart(values: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """Return raw arrays, row-major and apart in memory, from known ones too."""
+    found: list[Any] = []
+    others = [x for x in known if hasattr(x, "shape")]
+    for x in values:
+        found.append(apart_by_rows(x, [*others, *found]))
+    return found

@@ -1,0 +1,84 @@
+"""Results of control flow: arrays of their own in row-major order, outside and inside of jit and vmap."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.backends import selected
+
+X = np.asarray([[1.0, 2.0], [5.0, 3.0]])
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "cond, the operand": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x, lambda x: x * 2.0, x),
+    "cond, a view": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x.mT, lambda x: x * 2.0, x),
+    "cond, transposed": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x.mT * 2.0, lambda x: x * 2.0, x),
+    "cond, known": lambda x: agrad.cond(True, lambda x: x.mT * 2.0, lambda x: x, x),
+    "switch": lambda x: agrad.switch(agrad.astype(x[0, 0], agrad.int64), [lambda x: x * 2.0, lambda x: x.mT], x),
+    "no steps": lambda x: agrad.while_loop(lambda x: agrad.sum(x) < 0, lambda x: x * 2.0, x),
+    "steps": lambda x: agrad.while_loop(lambda x: agrad.sum(x) < 40, lambda x: x.mT * 2.0, x),
+    "fori_loop": lambda x: agrad.fori_loop(0, 3, lambda i, x: x.mT * 2.0, x),
+    "carry": lambda x: agrad.scan(lambda c, row: (c.mT * 2.0, row), x, x)[0],
+    "rows": lambda x: agrad.scan(lambda c, row: (c, c.mT), x, x)[1],
+    "a row": lambda x: agrad.scan(lambda c, row: (c, c * row), x, x[:1])[1],
+    "carry of no steps": lambda x: agrad.scan(lambda c, row: (c, row), x, x[:0])[0],
+}
+
+
+@pytest.fixture(params=CASES)
+def result(request: Any) -> Callable[[Any], Any]:
+    return CASES[request.param]
+
+
+def written(result: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The result, raised in a view of all its elements."""
+
+    def f(x: Any) -> Any:
+        y = result(x)
+        view = agrad.reshape(y, (-1,))
+        view += 10.0
+        return y
+
+    return f
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_write_through_a_reshape_of_a_result(result: Any, order: Any, place: Any) -> None:
+    def fresh() -> Any:
+        return agrad.asarray(place(np.array(X, order=order)))
+
+    f, along = written(result), place(np.ones_like(X))
+    x = fresh()
+    # a library whose arrays share no memory has no views
+    expected = host(result(x)) + (10.0 if selected().backend.shares_memory is not None else 0.0)
+    for run in (f, agrad.jit(f), agrad.jit(f)):
+        x = fresh()
+        assert_close(run(x), expected, "value", 0.0)
+        assert_close(x, X, "operand", 0.0)
+    slope = host(agrad.jvp(result, (fresh(),), (along,))[1])
+    for run in (lambda x: agrad.jvp(f, (x,), (along,))[1], agrad.jit(lambda x: agrad.jvp(f, (x,), (along,))[1])):
+        assert_close(run(fresh()), slope, "tangent", 1e-12)
+    members = np.stack([X, X + 1.0, X - 0.5])
+    mapped = agrad.asarray(place(np.array(members, order=order)))
+    alone = np.stack([host(f(agrad.asarray(place(m)))) for m in members])
+    assert_close(agrad.vmap(f)(mapped), alone, "mapped", 0.0)
+    assert_close(mapped, members, "mapped operand", 0.0)
+
+
+def test_the_gradient_through_a_copied_result(place: Any) -> None:
+    def loss(x: Any) -> Any:
+        y = agrad.cond(agrad.sum(x) > 0, lambda x: x.mT, lambda x: x, x)
+        y[0, 1] = 7.0
+        return agrad.sum(y * y * y)
+
+    expected = 3.0 * X * X
+    expected[1, 0] = 0.0
+    assert_close(agrad.grad(loss)(place(X)), expected, "reverse", 1e-12)
+    assert_close(agrad.grad(agrad.jit(loss))(place(X)), expected, "jitted", 1e-12)
+    second = np.zeros((2, 2, 2, 2))
+    for i, j in np.ndindex(2, 2):
+        second[i, j, i, j] = 6.0 * X[i, j] * ((i, j) != (1, 0))
+    assert_close(agrad.hessian(loss)(place(X)), second, "second order", 1e-12)
