@@ -1,7 +1,7 @@
 """Samples of NumPy's elementwise functions, reductions, shapes and orders."""
 
 import numpy as np
-from numpy_sampling import joining, named, on_integers, plain, raised_in_a_view, sample, writing
+from numpy_sampling import joining, named, on_integers, plain, sample, writing
 from table import Input, complex_matrix, complex_normal, distinct, normal, off_zero, positive, values
 
 # fmt: off
@@ -289,7 +289,6 @@ plain("diagonal trace", normal(3, 4, 2), offset=1)
 plain("diagonal trace", normal(3, 4, 2), axis1=2, axis2=0)
 plain("vander", normal(3))
 sample("vander", lambda x: np.vander(x, 4, increasing=True), normal(3))
-sample("vander", raised_in_a_view(lambda x: np.vander(x, 3)), normal(3))
 plain("result_type common_type", normal(2), normal(2), constant=True)
 sample("can_cast", lambda x: np.can_cast(np.result_type(x), np.float32), normal(2), constant=True)
 plain("min_scalar_type", normal(2), constant=True)

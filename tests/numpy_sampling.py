@@ -86,18 +86,6 @@ def writing(write: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def raised_in_a_view(made: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an array after a write to a view of all its elements, which its layout in memory allows."""
-
-    def call(*given: Any) -> Any:
-        array = made(*given)
-        view = np.reshape(array, (-1,))
-        view += 1.0
-        return array
-
-    return call
-
-
 def hermitian(x: Any) -> Any:
     return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
 

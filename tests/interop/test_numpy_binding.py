@@ -94,3 +94,11 @@ def test_fills_and_starts_that_are_numbers_keep_the_dtype_and_the_kind() -> None
         got = agrad.jit(traced)(x)
         assert not isinstance(got, agrad.Tensor)
         np.testing.assert_allclose(got, traced(x))
+
+
+def test_a_reshape_of_the_powers_of_a_vector_is_a_view() -> None:
+    for x in (np.asarray([2.0, 3.0]), agrad.asarray([2.0, 3.0])):
+        powers = np.vander(x, 3)
+        rows = np.reshape(powers, (-1,))
+        rows += 1.0
+        np.testing.assert_array_equal(np.asarray(powers.tolist()), [[5.0, 3.0, 2.0], [10.0, 4.0, 2.0]])
