@@ -50,7 +50,11 @@ class Plain:
 
     @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
+        # apart from the largest element, as it equals the result where there is one element
+        top = np.max(np.real(x), axis=axis, keepdims=True, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0.0).astype(np.real(x).dtype)
+        rest = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=keepdims))
+        return rest + (top if keepdims else np.squeeze(top, axis=axis))
 
     @staticmethod
     def softmax(x: Any, axis: int = -1) -> Any:
