@@ -9,6 +9,11 @@ import scipy.special
 Function = Callable[..., Any]
 
 
+def _own(x: Any) -> Any:
+    """Return an array of its own, in row-major order; a scalar as it is."""
+    return np.array(x, order="C") if isinstance(x, np.ndarray) else x
+
+
 class Special:
     """``scipy.special`` under the names of ``agrad.special``."""
 
@@ -82,15 +87,13 @@ class Plain:
 
     @staticmethod
     def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-        return np.array(true_fn(*operands) if pred else false_fn(*operands), order="C")
+        return _own(true_fn(*operands) if pred else false_fn(*operands))
 
     @staticmethod
     def while_loop(cond_fun: Function, body_fun: Function, init: Any) -> Any:
         while cond_fun(init):
             init = body_fun(init)
-        if isinstance(init, tuple):
-            return tuple([np.array(x, order="C") for x in init])
-        return np.array(init, order="C")
+        return tuple(map(_own, init)) if isinstance(init, tuple) else _own(init)
 
     @staticmethod
     def scan(f: Function, init: Any, xs: Any, reverse: bool = False, checkpoint: bool | int = False) -> Any:
@@ -98,4 +101,4 @@ class Plain:
         for x in xs[::-1] if reverse else xs:
             init, y = f(init, x)
             ys.append(y)
-        return np.array(init, order="C"), np.array(np.stack(ys[::-1] if reverse else ys), order="C")
+        return _own(init), _own(np.stack(ys[::-1] if reverse else ys))
