@@ -78,6 +78,8 @@ class Backend:
     where ``shares_memory`` is given."""
     strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
     """Return the strides of an array, in any unit. Required where ``shares_memory`` is given."""
+    row_major: Callable[[Raw], bool] = lambda x: True
+    """Return True if an array is contiguous, with the last axis innermost. Required as ``strides`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Return True if the library refuses to write into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None

@@ -94,6 +94,7 @@ BACKEND = Backend(
     from_host=_from_host,
     laid_out_like=_laid_out_like,
     strides=lambda x: x._array.strides,
+    row_major=lambda x: x._array.flags.c_contiguous,
     memory=lambda x: host.memory(x._array),
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,

@@ -302,6 +302,7 @@ BACKEND = Backend(
     synchronize=_synchronize,
     laid_out_like=_laid_out_like,
     strides=lambda x: x.stride(),
+    row_major=lambda x: x.is_contiguous(),
     shares_memory=_shares_memory,
     memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),

@@ -6,7 +6,8 @@ A write to a result changes no operand, and a reshape of it is a view, whichever
 from collections.abc import Sequence
 from typing import Any
 
-from agrad.engine.layouts import SHARING, apart_by_rows, is_row_major, shares_any
+from agrad.backends import backend_of
+from agrad.engine.layouts import SHARING, apart_by_rows, shares_any
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.transforms.arguments import is_array
@@ -31,10 +32,10 @@ def _own(x: Any, given: Sequence[Any]) -> Any:
     raw = _raw(x)
     if not SHARING[type(raw)]:
         return x
-    xp = namespace_of((x,))
-    if not is_row_major(raw):
+    if not backend_of(raw).row_major(raw):
+        xp = namespace_of((x,))
         return xp.reshape(xp.reshape(x, (-1,)), tuple(x.shape))
-    return xp.astype(x, x.dtype, copy=True) if shares_any(raw, given) else x
+    return namespace_of((x,)).astype(x, x.dtype, copy=True) if shares_any(raw, given) else x
 
 
 def apart(values: Sequence[Any], known: Sequence[Any]) -> list[Any]:

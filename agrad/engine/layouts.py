@@ -76,24 +76,13 @@ def _unit(backend: Any, dtype: Any) -> int:
     return found
 
 
-def is_row_major(raw: Any) -> bool:
-    """Return True if a raw array is contiguous, with the last axis innermost."""
-    expected = _unit(backend_of(raw), raw.dtype)
-    for n, step in zip(reversed(raw.shape), reversed(backend_of(raw).strides(raw)), strict=True):
-        if n > 1:
-            if step != expected:
-                return False
-            expected *= n
-    return True
-
-
 def apart_by_rows(raw: Any, others: Iterable[Any] = ()) -> Any:
     """Return a raw array that is row-major and shares no memory with others.
 
     It is a copy if it has to be. Arrays of libraries that share no memory are
     returned as they are.
     """
-    if not SHARING[type(raw)] or (is_row_major(raw) and not shares_any(raw, others)):
+    if not SHARING[type(raw)] or (backend_of(raw).row_major(raw) and not shares_any(raw, others)):
         return raw
     return copied(raw)
 

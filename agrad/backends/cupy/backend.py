@@ -251,6 +251,7 @@ BACKEND = Backend(
     synchronize=lambda: cupy.cuda.Device().synchronize(),
     laid_out_like=laid_out_like,
     strides=lambda x: x.strides,
+    row_major=lambda x: x.flags.c_contiguous,
     shares_memory=cupy.may_share_memory,
     memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,

@@ -147,6 +147,7 @@ BACKEND = Backend(
     from_host=lambda a, device: np.array(a),
     laid_out_like=laid_out_like,
     strides=lambda x: x.strides,
+    row_major=lambda x: x.flags.c_contiguous,
     shares_memory=np.may_share_memory,
     memory=memory,
     apart=apart,
