@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.engine.layouts import SHARING, apart_by_rows, shares_any
+from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.transforms.arguments import is_array
@@ -32,10 +32,11 @@ def _own(x: Any, given: Sequence[Any]) -> Any:
     raw = _raw(x)
     if not SHARING[type(raw)]:
         return x
-    if not backend_of(raw).row_major(raw):
-        xp = namespace_of((x,))
-        return xp.reshape(xp.reshape(x, (-1,)), tuple(x.shape))
-    return namespace_of((x,)).astype(x, x.dtype, copy=True) if shares_any(raw, given) else x
+    row_major = backend_of(raw).row_major
+    if row_major(raw) and not shares_any(raw, given):
+        return x
+    x = namespace_of((x,)).astype(x, x.dtype, copy=True)
+    return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))
 
 
 def apart(values: Sequence[Any], known: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "cond, a view": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x.mT, lambda x: x * 2.0, x),
     "cond, transposed": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x.mT * 2.0, lambda x: x * 2.0, x),
     "cond, known": lambda x: agrad.cond(True, lambda x: x.mT * 2.0, lambda x: x, x),
+    "cond, a part": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: x[:, 0], lambda x: x[0] * 2.0, x),
     "switch": lambda x: agrad.switch(agrad.astype(x[0, 0], agrad.int64), [lambda x: x * 2.0, lambda x: x.mT], x),
     "no steps": lambda x: agrad.while_loop(lambda x: agrad.sum(x) < 0, lambda x: x * 2.0, x),
     "steps": lambda x: agrad.while_loop(lambda x: agrad.sum(x) < 40, lambda x: x.mT * 2.0, x),
@@ -62,10 +63,11 @@ def test_a_write_through_a_reshape_of_a_result(result: Any, order: Any, place: A
     for run in (lambda x: agrad.jvp(f, (x,), (along,))[1], agrad.jit(lambda x: agrad.jvp(f, (x,), (along,))[1])):
         assert_close(run(fresh()), slope, "tangent", 1e-12)
     members = np.stack([X, X + 1.0, X - 0.5])
-    mapped = agrad.asarray(place(np.array(members, order=order)))
     alone = np.stack([host(f(agrad.asarray(place(m)))) for m in members])
-    assert_close(agrad.vmap(f)(mapped), alone, "mapped", 0.0)
-    assert_close(mapped, members, "mapped operand", 0.0)
+    for axis in range(3):
+        mapped = agrad.asarray(place(np.array(np.moveaxis(members, 0, axis), order=order)))
+        assert_close(agrad.vmap(f, in_axes=axis)(mapped), alone, "mapped", 0.0)
+        assert_close(mapped, np.moveaxis(members, 0, axis), "mapped operand", 0.0)
 
 
 def test_the_gradient_through_a_copied_result(place: Any) -> None:
