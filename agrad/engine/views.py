@@ -133,9 +133,15 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
 
 
 def _is_scalar_member(tensor: Tensor) -> bool:
-    """Return True if each mapped member, computed alone, would be a scalar."""
-    if tensor.shape or hasattr(tensor, "_link") or not SCALARS[type(tensor.raw)]:
+    """Return True if each mapped member, computed alone, would be a scalar.
+
+    The parts of a complex scalar are scalars, any other view is an array.
+    """
+    if tensor.shape or not SCALARS[type(tensor.raw)]:
         return False
+    if hasattr(tensor, "_link"):
+        made = tensor._link
+        return made is not None and all(p.splits for p, _ in made.steps) and _is_scalar_member(made.base)
     inner: Any = tensor
     while isinstance(inner, Tensor) and type(inner) is not Batched:
         inner = inner.data

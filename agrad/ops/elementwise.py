@@ -11,7 +11,7 @@ from typing import Any
 from agrad.dtypes import is_complex, is_floating
 from agrad.errors import ReadOnlyViewError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
-from agrad.ops.shared import array_arguments
+from agrad.ops.shared import array_arguments, no_view
 from agrad.registry import CALLS, namespace
 
 # fmt: off
@@ -382,7 +382,8 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     >>> agrad.elementwise_grad(lambda x: agrad.where(x > 1.5, x**2, 0.0))(x)
     array([0., 4., 6.])
     """
-    return where_p(*array_arguments("where", condition, x1, x2))
+    out = where_p(*array_arguments("where", condition, x1, x2))
+    return out if out.shape else no_view(out)  # NumPy's is an array, no scalar
 
 
 def _between(xp: Any, x: Any, /, *, low: float, high: float) -> Any:

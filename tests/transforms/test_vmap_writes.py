@@ -244,6 +244,7 @@ POINTS: dict[str, Any] = {
     "result": lambda c: c * 1.0,
     "sum": lambda c: agrad.sum(agrad.stack([c, c])),
     "copy": lambda c: agrad.asarray(c, copy=True),
+    "where": lambda c: agrad.where(c > 5.0, c, -c),
     "element": lambda c: agrad.stack([c, c])[0],
     "element by ...": lambda c: agrad.stack([c, c])[0, ...],
     "reshape": lambda c: agrad.reshape(agrad.reshape(c * 1.0, (1,)), ()),
@@ -283,6 +284,18 @@ def test_members_of_no_dimensions(made: str, place: Any) -> None:
                 alone = [f(agrad.asarray(place(WEIGHTS))[i]) for i in range(3)]
                 for i, of_all in enumerate(found):
                     assert_close(of_all, agrad.stack([outs[i] for outs in alone]), f"output {i}", 0.0)
+
+
+@pytest.mark.parametrize("part", [agrad.real, agrad.imag])
+def test_the_parts_of_a_complex_scalar_are_scalars(part: Any, place: Any) -> None:
+    def f(c: Any) -> Any:
+        z = c * (1.0 + 2.0j)
+        view = agrad.reshape(part(z), (1,))
+        view += 10.0
+        return part(z)
+
+    alone = agrad.stack([f(agrad.asarray(place(WEIGHTS))[i]) for i in range(3)])
+    assert_close(agrad.vmap(f)(place(WEIGHTS)), alone, "value", 0.0)
 
 
 def test_members_of_no_dimensions_inside_other_transforms(place: Any) -> None:
