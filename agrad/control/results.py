@@ -15,25 +15,29 @@ from agrad.transforms.trees import flatten_all, unflatten
 
 
 def own(results: Any, operands: Any) -> Any:
-    """Return results, copied if they share memory with operands or are not row-major.
+    """Return results, copied if they are not row-major or share memory.
 
-    Results that a function has from elsewhere are not known, and stay as they are.
+    They must share none with operands, nor with one another. Arrays that a function has from elsewhere are not known.
     """
     leaves, spec = flatten_all(results)
-    given = [_raw(x) for x in flatten_all(operands)[0] if is_array(x)]
-    return unflatten(spec, [_own(x, given) if is_array(x) else x for x in leaves])
+    known = [_raw(x) for x in flatten_all(operands)[0] if is_array(x)]
+    for i, x in enumerate(leaves):
+        if is_array(x):
+            leaves[i] = _own(x, known)
+            known.append(_raw(leaves[i]))
+    return unflatten(spec, leaves)
 
 
 def _raw(x: Any) -> Any:
     return x.raw if isinstance(x, Tensor) else x
 
 
-def _own(x: Any, given: Sequence[Any]) -> Any:
+def _own(x: Any, known: Sequence[Any]) -> Any:
     raw = _raw(x)
     if not SHARING[type(raw)]:
         return x
     row_major = backend_of(raw).row_major
-    if row_major(raw) and not shares_any(raw, given):
+    if row_major(raw) and not shares_any(raw, known):
         return x
     x = namespace_of((x,)).astype(x, x.dtype, copy=True)
     return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))

@@ -70,6 +70,26 @@ def test_a_write_through_a_reshape_of_a_result(result: Any, order: Any, place: A
         assert_close(mapped, np.moveaxis(members, 0, axis), "mapped operand", 0.0)
 
 
+@pytest.mark.parametrize("x", [1.0, -1.0])
+def test_results_share_no_memory_with_one_another(x: float, place: Any) -> None:
+    def both(x: Any) -> Any:
+        y = x * 2.0
+        return y, y
+
+    def f(x: Any) -> Any:
+        first, second = agrad.cond(agrad.sum(x) > 0, both, lambda x: (x, x), x)
+        first += 10.0
+        return second, x * 1.0
+
+    given = np.full((2, 3), x)
+    expected = np.full((2, 3), 2.0 * x if x > 0 else x)
+    for run in (f, agrad.jit(f)):
+        found, operand = run(agrad.asarray(place(given)))
+        assert_close(found, expected, "the other result", 0.0)
+        assert_close(operand, given, "operand", 0.0)
+    assert_close(agrad.vmap(f)(agrad.asarray(place(given)))[0], expected, "mapped", 0.0)
+
+
 def test_the_gradient_through_a_copied_result(place: Any) -> None:
     def loss(x: Any) -> Any:
         y = agrad.cond(agrad.sum(x) > 0, lambda x: x.mT, lambda x: x, x)
