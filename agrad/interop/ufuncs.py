@@ -173,7 +173,7 @@ def _modf(x: Any) -> Any:
     whole = agrad.trunc(x)
     # the fraction of an infinity is 0, where inf - inf would be nan; a zero has the sign of the number
     sign = _sign(x)
-    return agrad.where(agrad.isinf(x), sign * 0.0, sign * (sign * x - agrad.abs(whole))), whole
+    return _scalar(agrad.where(agrad.isinf(x), sign * 0.0, sign * (sign * x - agrad.abs(whole)))), whole
 
 
 @ufunc("frexp")
@@ -207,7 +207,12 @@ def _heaviside(x1: Any, x2: Any) -> Any:
     x1, x2 = alike(x1, x2, floating=True)
     steps = agrad.astype(x1 > 0, x1.dtype)
     out = agrad.where(x1 == 0, x2, steps)
-    return agrad.where(agrad.isnan(x1), x1, out) if may_hold(np.isnan, x1) else out
+    return _scalar(agrad.where(agrad.isnan(x1), x1, out) if may_hold(np.isnan, x1) else out)
+
+
+def _scalar(out: Any) -> Any:
+    """Return a result without axes as a scalar, which has no views: NumPy's ufuncs do, its ``where`` does not."""
+    return out if out.shape else out[()]
 
 
 @ufunc("logaddexp2")
