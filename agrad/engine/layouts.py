@@ -1,4 +1,4 @@
-"""Layouts of raw arrays in memory, which decide what a library makes views of."""
+"""Layouts of raw arrays in memory. They decide which results are views."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def lies_in_a_row(vector: Tensor) -> bool:
     trace = mode().trace
     if trace is not None:
         trace.by_layout = True
-    return bool(backend.strides(raw)[-1] == _unit(backend_of(raw), raw.dtype))
+    return bool(backend.strides(raw)[-1] == _unit(backend, raw.dtype))
 
 
 @cache
@@ -79,8 +79,7 @@ def _unit(backend: Any, dtype: Any) -> int:
 def apart_by_rows(raw: Any, others: Iterable[Any] = ()) -> Any:
     """Return a raw array that is row-major and shares no memory with others.
 
-    It is a copy if it has to be. Arrays of libraries that share no memory are
-    returned as they are.
+    It is a copy if it has to be. Arrays of libraries that share no memory are returned as they are.
     """
     if not SHARING[type(raw)] or (backend_of(raw).row_major(raw) and not shares_any(raw, others)):
         return raw
@@ -113,7 +112,7 @@ def members_apart(mapped: Any, *, packed: bool = False) -> Any:
 
 
 def members_like(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
-    """Return a copy of members, each of which lies as an array with strides does.
+    """Return a copy of members, each laid out like an array with given strides.
 
     raw: the members along the first axes. steps: the strides of such an array. packed: the order of the axes is that
     of the strides, and nothing lies between the elements. Otherwise a reshape of a member is a view if one of such an
@@ -122,7 +121,7 @@ def members_like(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any
     backend, lead = backend_of(raw), raw.ndim - len(steps)
     shape = tuple(raw.shape[lead:])
     order = sorted(range(len(shape)), key=lambda i: -abs(steps[i]))
-    lengths, last, inner, expected = list(shape), 1, -1, _unit(backend_of(raw), raw.dtype)
+    lengths, last, inner, expected = list(shape), 1, -1, _unit(backend, raw.dtype)
     for i in reversed(order):
         if shape[i] == 1:
             continue

@@ -165,7 +165,7 @@ TRAIN_STEP = [
 ]
 """Besides copies of the three inputs into the graph's buffers: of those that lie elsewhere than in the step before."""
 TRAIN_RESULTS = ["loss", "hits"]
-"""What a step before left in the graph's memory, copied out of it."""
+"""The results of the previous step, copied out of the graph's memory."""
 TRAIN_NODES = [
     "cublasLt RELU_BIAS",
     *("philox4x64", "cupy_copy", "cupy_less", "group_4"),  # dropout

@@ -113,7 +113,7 @@ def test_what_members_write_into_a_shared_argument_stays_inside(place: Any) -> N
 
 LAID: dict[str, Any] = {
     "rows": lambda x: x,
-    "columns": lambda x: np.asfortranarray(x),
+    "columns": np.asfortranarray,
     "every other column": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
     "every other row": lambda x: np.repeat(x, 2, axis=0)[::2],
     "a part": lambda x: np.pad(x, 1)[1:-1, 1:-1],
@@ -124,7 +124,7 @@ LAID: dict[str, Any] = {
 @pytest.mark.parametrize("write", ["by integers", "everything"])
 @pytest.mark.parametrize("laid", LAID)
 def test_what_becomes_mapped_by_a_write_lies_as_before(laid: str, write: str) -> None:
-    """Whether a reshape is a view depends on it. NumPy's layouts are those of the arrays given."""
+    """The layout decides which reshapes are views. The arrays are NumPy's, which come in every layout."""
 
     def f(a: Any, c: Any) -> Any:
         if write == "by integers":

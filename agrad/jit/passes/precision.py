@@ -33,7 +33,6 @@ class Rounding(FunctionOperation):
 
     def __init__(self, precision: str, function: Callable[[Any], Any]) -> None:
         super().__init__(f"rounded[{precision}]", function)
-        self.precision = precision
 
 
 class NarrowProduct(Operation):
