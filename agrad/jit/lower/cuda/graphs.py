@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, placing, runs_as_part, write_numbers
+from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -53,7 +53,7 @@ class _Recording:
         self._at = tuple(addresses.values())
         self.steps: list[Callable[[Sequence[Any]], None]] = []
         self.copied: list[tuple[int, Any]] = []
-        self.numbers: list[Any] = []
+        self.write_numbers = number_writer(())
         self.written: list[float] | None = None
         self.outputs: list[Recipe] = []
         self.fresh: list[list[Any]] = []
@@ -69,9 +69,9 @@ class _Recording:
         """Write the inputs of a call into the buffers of the graphs."""
         for i, buffer in self.copied:
             copy_into(buffer, values[i])
-        if self.numbers and numbers != self.written:
+        if numbers != self.written:
             self.written = None
-            write_numbers(self.numbers, numbers)
+            self.write_numbers(numbers)
             self.written = numbers
 
     def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
@@ -123,9 +123,8 @@ class _Builder:
             else:
                 env[v] = sys.modules["cupy"].empty_like(values[i])
                 made.copied.append((i, env[v]))
-        for _, v in owner.pairs:
-            env[v] = sys.modules["cupy"].zeros((), v.dtype)
-            made.numbers.append(env[v])
+        env.update({v: sys.modules["cupy"].zeros((), v.dtype) for _, v in owner.pairs})
+        made.write_numbers = number_writer([env[v] for _, v in owner.pairs])
         made.write(values, numbers)
         last = program.last_uses()
         k = 0
@@ -157,7 +156,7 @@ class _Builder:
         made.fresh.clear()
         if not self.done:
             env.clear()
-            made.numbers.clear()
+            made.write_numbers = number_writer(())
             self.streams.pool.free_all_blocks()
             return list(self.owner.elsewhere(values))
         last = program.last_uses()
@@ -394,7 +393,7 @@ class GraphProgram:
     def _warm(self, values: Sequence[Any]) -> list[Any]:
         """Run without graphs, which compiles the kernels that they will hold."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
-        write_numbers(scalars, [float(values[i]) for i in self._numbers])
+        number_writer(scalars)([float(values[i]) for i in self._numbers])
         with as_part():
             return list(self.plainly([*values, *scalars]))
 

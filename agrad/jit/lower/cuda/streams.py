@@ -28,12 +28,22 @@ def setter_text(chars: str) -> str:
     return f'extern "C" __global__ void set_numbers({", ".join(parameters)}) {{ {body} }}\n'
 
 
-def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
-    """Write numbers into 0-dimensional arrays, by a kernel with number arguments."""
+def number_writer(targets: Sequence[Any]) -> Callable[[Sequence[float]], None]:
+    """Return a function that writes numbers into 0-dimensional arrays of float32 or float64.
+
+    Its kernels take the numbers as arguments, 64 in each launch.
+    """
+    launches = []
     for start in range(0, len(targets), 64):
-        some, given = targets[start : start + 64], values[start : start + 64]
-        numbers = [a.dtype.type(v) for a, v in zip(some, given, strict=True)]
-        setter("".join([a.dtype.char for a in some]))((1,), (1,), (*some, *numbers))
+        some = targets[start : start + 64]
+        kinds = [float if a.dtype.char == "d" else a.dtype.type for a in some]
+        launches.append((setter("".join([a.dtype.char for a in some])), some, kinds, slice(start, start + 64)))
+
+    def write(values: Sequence[float]) -> None:
+        for kernel, some, kinds, part in launches:
+            kernel((1,), (1,), (*some, *[kind(v) for kind, v in zip(kinds, values[part], strict=True)]))
+
+    return write
 
 
 def copy_into(target: Any, x: Any) -> None:
