@@ -19,8 +19,9 @@ from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import is_recording, mode, next_id, tracing
+from agrad.engine.tape import is_recording, mode, next_id, no_grad, tracing
 from agrad.engine.tensor import Batched, Tensor, settle, wrap
+from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
 from agrad.jit.lower.plain import plain
@@ -182,6 +183,15 @@ class BodyTrace(Trace):
         self.instructions.append(Instruction(STOP, (variable,), {}, (made.node,)))
         return made
 
+    def with_nodes_of(self, old: Any, new: Any) -> Any:
+        """Return ``new`` with the derivative of ``old``, if nothing is recorded."""
+        if not self.stops or is_recording(self.id):
+            return new
+        found = self.variable_of(old), self.variable_of(new)
+        made = self.array(self.value_of(found[1]))
+        self.instructions.append(Instruction(WRITE, found, {}, (made.node,)))
+        return made
+
     def defined(
         self,
         name: str,
@@ -302,6 +312,27 @@ class StopGradient(Operation):
 
 
 STOP = StopGradient()
+
+
+class UnrecordedWrite(Operation):
+    """A write under ``no_grad``: the new values with the derivative of the old."""
+
+    name = "unrecorded_write"
+    arrays = ("old", "new")
+    is_own = False
+    may_alias = True
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        with no_grad():
+            return with_nodes_of(args[0], settle(args[1]))
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return lambda old, new: new
+
+
+WRITE = UnrecordedWrite()
 
 
 class Defined(Operation):

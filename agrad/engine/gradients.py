@@ -8,8 +8,7 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
 from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
-from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, lift
-from agrad.engine.observing import OBSERVED
+from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
 from agrad.engine.views import owned
@@ -156,13 +155,6 @@ def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
     return HookHandle(node.hooks, key)
 
 
-def unrecorded(x: Tensor) -> Any:
-    """Return the array of a Tensor that nothing records, hides or observes, else None."""
-    return x.data if x.node is None and x.level is GLOBAL_TAPE and not OBSERVED else None
-
-
 CALLS["backward"] = backward
-CALLS["lift"] = lift
-CALLS["unrecorded"] = unrecorded
 CALLS["register_hook"] = register_hook
 CALLS["retain_grad"] = retain_grad

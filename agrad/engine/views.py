@@ -15,7 +15,7 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.layouts import SHARING, SPLIT, copied, members_like, with_values
-from agrad.engine.tape import Node, is_recording, mode
+from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
@@ -275,7 +275,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.__class__ = result.__class__
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
-    value, before = _unrecorded(tensor, settle(result)), tensor.node
+    value, before = with_nodes_of(tensor, settle(result)), tensor.node
     inner: Any = value
     while isinstance(inner, Tensor):
         if type(inner) is Batched:
@@ -293,16 +293,29 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.data, tensor.level, tensor.node = value, result.level, None
 
 
-def _unrecorded(old: Any, new: Any) -> Any:
+def with_nodes_of(old: Any, new: Any) -> Any:
     """Return ``new`` with the nodes of ``old`` on tapes that do not record at present."""
-    if not isinstance(old, Tensor):
+    if not isinstance(settle(old), Tensor):
         return new
-    if isinstance(new, Tensor):
-        if new.level is old.level and not new.level.derivative:  # an older level, inside this one, has the record
-            return wrap(_unrecorded(old.data, settle(new.data)), new.level, new.node)
-        return new
-    silent = old.node is not None and old.level.derivative and not is_recording(old.level.id)
-    return wrap(_unrecorded(old.data, new), old.level, old.node) if silent else new
+    if isinstance(new, Tensor) and new.level.id > old.level.id:
+        if new.level.derivative:
+            return wrap(with_nodes_of(old, settle(new.data)), new.level, new.node)
+        old = _mapped_by(new.level, old)
+    alike = isinstance(new, Tensor) and new.level is old.level
+    if type(old) is Batched and not alike:
+        new, alike = _mapped_by(old.level, new), True
+    if old.level.keeps_rules:
+        return old.level.with_nodes_of(old, new) if alike else new
+    data = with_nodes_of(old.data, settle(new.data) if alike else new)
+    if old.node is not None and old.level.derivative and not is_recording(old.level.id):
+        return wrap(data, old.level, old.node)
+    return wrap(data, new.level, new.node) if alike else data
+
+
+def _mapped_by(level: Any, value: Any) -> Any:
+    """Return a value with a copy for each member of a map, whose derivatives add up."""
+    with enable_grad():
+        return level.wrap(namespace.broadcast_to(value, (level.members, *value.shape)))
 
 
 def _replace(tensor: Tensor, result: Any) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
@@ -289,11 +291,15 @@ def finish_function(entry: Any) -> Callable[..., Any]:
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
     lines = ["def finish(values, leaves, level=None, nodes=()):"]
-    late = entry.stages[-1][1].notes.get("late", {})
+    program = entry.stages[-1][1]
+    late = program.notes.get("late", {})
     for slot in entry.slots:
         tensor = _tensor_text(slot, scope)
         if slot.data is not None:
-            lines.append(f"    {tensor}.data = values[{slot.data}]")
+            value, made = f"values[{slot.data}]", getattr(program.outputs[slot.data], "kind", slot.kind)
+            if made is not slot.kind and slot.kind is np.ndarray:  # a scalar, where a write in place keeps an array
+                value = f"{scope.hold(np.asarray, 'asarray')}({value})"
+            lines.append(f"    {tensor}.data = {value}")
         if slot.grad in late:
             given = f"values[{slot.grad}], values[{late[slot.grad].place}]"
             lines.append(f"    {tensor}._grad = {scope.hold(late[slot.grad].of, 'late')}({given})")

@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 1010,
     "backends": 3650,
-    "control": 1615,
+    "control": 1635,
     "cli": 1900,
     "data": 2450,
     "engine": 3690,

@@ -29,9 +29,9 @@ def setter_text(chars: str) -> str:
 
 
 def number_writer(targets: Sequence[Any]) -> Callable[[Sequence[float]], None]:
-    """Return a function that writes numbers into 0-dimensional arrays of float32 or float64.
+    """Return a function that writes numbers into 0-dimensional arrays.
 
-    Its kernels take the numbers as arguments, 64 in each launch.
+    The arrays are of float32 or float64. Kernels take the numbers as arguments, 64 in each launch.
     """
     launches = []
     for start in range(0, len(targets), 64):
