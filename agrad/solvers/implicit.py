@@ -16,7 +16,7 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
-from agrad.engine.levels import GLOBAL_TAPE, Forward, lift, namespace_of, select
+from agrad.engine.levels import Forward, is_tensor, lift, namespace_of, select, tensor_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
@@ -51,10 +51,7 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
 
 def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
     """Return results, as Tensors where the leaf in their place is one."""
-    return [
-        wrap(o, GLOBAL_TAPE) if isinstance(leaf, Tensor) and not isinstance(o, Tensor) else o
-        for leaf, o in zip(leaves, out, strict=True)
-    ]
+    return [tensor_of(o) if is_tensor(leaf) else o for leaf, o in zip(leaves, out, strict=True)]
 
 
 def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:

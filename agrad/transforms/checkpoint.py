@@ -14,7 +14,7 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, newest_level, record_call, recorded_part
 from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
-from agrad.engine.levels import GLOBAL_TAPE, Forward
+from agrad.engine.levels import Forward, is_tensor, tensor_of
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -149,7 +149,8 @@ def _handle(value: Any, leaf: Any) -> Any:
     """Return an argument as a new object of the same kind."""
     if not isinstance(leaf, Tensor):
         return leaf
-    return settle(value) if isinstance(value, Tensor) else wrap(value, GLOBAL_TAPE)
+    value = settle(value)
+    return tensor_of(value) if is_tensor(leaf) else value
 
 
 def _standing(value: Any) -> tuple[int, int]:

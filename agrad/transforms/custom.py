@@ -10,7 +10,7 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.engine.calls import Call, lift_all
-from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
+from agrad.engine.levels import GLOBAL_TAPE, is_tensor, lift, namespace_of, tensor_of
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import zeros
@@ -60,8 +60,8 @@ def _stopped(value: Any) -> Any:
         if inner.level.keeps_rules:
             return inner.level.stopped(inner)
         if not inner.level.derivative:
-            data = _stopped(inner.data)
-            return wrap(settle(data), inner.level, inner.node)
+            made = wrap(settle(_stopped(inner.data)), inner.level, inner.node)
+            return tensor_of(made) if is_tensor(value) else made
         inner = inner.data
     return wrap(inner, GLOBAL_TAPE)
 
@@ -117,6 +117,8 @@ class _Custom:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rules = self.rules(self, self._positional(args, kwargs))
         out = call(rules, rules.leaves)
+        if any(map(is_tensor, rules.leaves)):
+            out = [tensor_of(value) if isinstance(value, Tensor) else value for value in out]
         return unflatten(rules.out_spec, out)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

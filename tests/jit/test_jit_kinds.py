@@ -17,6 +17,11 @@ def twice(x: Any) -> Any:
     return x * 2
 
 
+SQUARE = agrad.custom_vjp(lambda x: x * x)
+SQUARE.defvjp(lambda x: (x * x, x), lambda x, g: (2.0 * x * g,))
+SINE = agrad.custom_jvp(agrad.sin)
+SINE.defjvp(lambda primals, tangents: (agrad.sin(primals[0]), agrad.cos(primals[0]) * tangents[0]))
+
 FUNCTIONS = {
     "raw": twice,
     "a Tensor made inside": lambda x: x + agrad.ones(3),
@@ -36,6 +41,12 @@ FUNCTIONS = {
     "vmap with a Tensor inside": agrad.vmap(lambda row: row + agrad.ones(3)),
     "vmap over a Tensor": lambda x: agrad.vmap(twice)(agrad.asarray(x)),
     "vmap, its result a constant": lambda x: agrad.vmap(lambda t: x[0], in_axes=0)(agrad.asarray(x)),
+    "stop_gradient": agrad.stop_gradient,
+    "checkpoint": agrad.checkpoint(twice),
+    "custom_vjp": SQUARE,
+    "custom_jvp": SINE,
+    "linear_solve": lambda x: agrad.linear_solve(twice, x),
+    "odeint": lambda x: agrad.odeint(lambda y, _: -y, x, np.asarray([0.0, 1.0])),
     "a layer": nn.Linear(3, 2, dtype=agrad.float64),
 }
 
