@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 1010,
-    "backends": 3650,
+    "backends": 3725,
     "control": 1635,
     "cli": 1900,
     "data": 2450,

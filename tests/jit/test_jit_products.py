@@ -127,7 +127,7 @@ def test_a_status_is_an_error_that_names_function_and_status(lt: Lt) -> None:
     with pytest.raises(CublasLtError, match=r"cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_\w+ \(\d+\)"):
         lt.product(x, w)
     task = cublaslt.Task(lt.library, cublaslt.COMPUTE_32F, cublaslt.REAL["f"])
-    with task, pytest.raises(CublasLtError, match=r"cublasLtMatmulDescSetAttribute: CUBLAS_STATUS_INVALID_VALUE \(7\)"):
+    with pytest.raises(CublasLtError, match=r"cublasLtMatmulDescSetAttribute: CUBLAS_STATUS_INVALID_VALUE \(7\)"):
         task.set(cublaslt.AUX_LD, cublaslt.c_int(128))
 
 

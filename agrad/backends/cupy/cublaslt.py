@@ -6,8 +6,9 @@ wherever CuPy can multiply, and is found by its name.
 
 import ctypes
 import sys
+import weakref
 from contextlib import ExitStack
-from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 REAL = {"f": 0, "d": 1, "e": 2, "H": 14}
@@ -26,9 +27,6 @@ _BATCH_COUNT, _BATCH_STEP = 5, 6
 
 _MAX_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
 """Preferences for the choice of an algorithm. The alignments are those of A, B, C and D."""
-
-_ALIGNED = 256
-"""The largest alignment in bytes that makes a difference to cuBLASLt."""
 
 ALLOC_FAILED, NOT_SUPPORTED = 3, 15
 """Statuses."""
@@ -106,31 +104,38 @@ class Library:
 
 
 class Task:
-    """The description of a product for cuBLASLt, valid in a ``with`` block.
+    """The description of a product for cuBLASLt.
 
-    Matrices are in column order. The result is ``alpha op(A) op(B)``, then the epilogue that the attributes name.
+    Matrices are in column order. The result is ``op(A) op(B)``, then the epilogue that the attributes name.
     """
 
     def __init__(self, library: Library, compute: int, scale: int) -> None:
         self.library, self.call = library, library.call
         self._stack = ExitStack()
-        self._description = self._make("MatmulDesc", compute, scale)
+        weakref.finalize(self, self._stack.close).atexit = False
+        self._description = self._make(self._stack, "MatmulDesc", compute, scale)
+        self._pointers: dict[int, int] = {}
+        kind: Any = c_double if scale == REAL["d"] else c_float
+        self._alpha, self._beta = kind(1), kind(0)
+        self.matrices: tuple[c_void_p, ...] = ()
+        """The descriptions of A, B and D. That of D also stands for C, which is not read."""
 
-    def _make(self, kind: str, *arguments: Any) -> c_void_p:
+    def _make(self, stack: ExitStack, kind: str, *arguments: Any) -> c_void_p:
         made = c_void_p()
         self.call[f"{kind}Create"](ctypes.byref(made), *arguments)
-        self._stack.callback(self.call[f"{kind}Destroy"], made)
+        stack.callback(self.call[f"{kind}Destroy"], made)
         return made
-
-    def __enter__(self) -> "Task":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
 
     def set(self, attribute: int, value: Any) -> None:
         """Set an attribute to a ctypes number."""
         self.call["MatmulDescSetAttribute"](self._description, attribute, ctypes.byref(value), ctypes.sizeof(value))
+
+    def point(self, attribute: int, array: Any) -> None:
+        """Set an attribute to the address of an array."""
+        address = array.data.ptr
+        if self._pointers.get(attribute) != address:
+            self.set(attribute, c_int64(address))
+            self._pointers[attribute] = address
 
     def matrix(self, kind: int, shape: tuple[int, int], distances: tuple[int, ...], count: int = 1) -> c_void_p:
         """Describe a matrix of (rows, columns), or ``count`` of them.
@@ -138,45 +143,35 @@ class Task:
         distances: elements from one column to the next, and from one matrix to the next.
         """
         leading, step = distances
-        made = self._make("MatrixLayout", kind, *shape, leading)
+        made = self._make(self._stack, "MatrixLayout", kind, *shape, leading)
         if count > 1:
             for attribute, value in ((_BATCH_COUNT, c_int(count)), (_BATCH_STEP, c_int64(step))):
                 self.call["MatrixLayoutSetAttribute"](made, attribute, ctypes.byref(value), ctypes.sizeof(value))
         return made
 
-    def choose(self, matrices: tuple[c_void_p, ...], addresses: tuple[int, ...], workspace: int) -> Choice:
-        """Return the algorithm that cuBLASLt estimates to be the fastest.
+    def candidates(self, alignments: tuple[int, ...], workspace: int, most: int) -> list[Choice]:
+        """Return the algorithms of the least estimated times, the least first.
 
-        matrices, addresses: those of A, B and D. D also stands for C, which is not read. Raises ``CublasLtError`` if
-        there is none.
+        alignments: those of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
         """
-        a, b, d = matrices
-        wanted, limit = self._make("MatmulPreference"), c_uint64(workspace)
-        prefer = self.call["MatmulPreferenceSetAttribute"]
-        prefer(wanted, _MAX_WORKSPACE, ctypes.byref(limit), ctypes.sizeof(limit))
-        for attribute, address in zip(_ALIGNMENTS, (*addresses, addresses[-1]), strict=True):
-            aligned = c_uint32(min(address & -address, _ALIGNED))
-            prefer(wanted, attribute, ctypes.byref(aligned), ctypes.sizeof(aligned))
-        found, count = Choice(), c_int()
-        choose = self.call["MatmulAlgoGetHeuristic"]
-        choose(self.library.handle, self._description, a, b, d, d, wanted, 1, found, count)
-        if not count.value or found.state:
-            self.library.fail(choose.__name__, found.state or NOT_SUPPORTED)
-        return found
+        a, b, d = self.matrices
+        found, count, choose = (Choice * most)(), c_int(), self.call["MatmulAlgoGetHeuristic"]
+        with ExitStack() as stack:
+            wanted = self._make(stack, "MatmulPreference")
+            told = [c_uint64(workspace), *map(c_uint32, (*alignments, alignments[-1]))]
+            for attribute, value in zip((_MAX_WORKSPACE, *_ALIGNMENTS), told, strict=True):
+                size = ctypes.sizeof(value)
+                self.call["MatmulPreferenceSetAttribute"](wanted, attribute, ctypes.byref(value), size)
+            choose(self.library.handle, self._description, a, b, d, d, wanted, most, found, count)
+        usable = [choice for choice in found[: count.value] if not choice.state]
+        if not usable:
+            self.library.fail(choose.__name__, found[0].state or NOT_SUPPORTED)
+        return usable
 
-    def run(
-        self,
-        choice: Choice,
-        matrices: tuple[c_void_p, ...],
-        addresses: tuple[int, ...],
-        scales: tuple[Any, Any],
-        workspace: int,
-        stream: int,
-    ) -> None:
-        """Launch the product on a stream. ``scales``: alpha, and beta, which is 0."""
-        (a, b, d), (at_a, at_b, at_d) = matrices, addresses
-        alpha, beta = map(ctypes.byref, scales)
+    def run(self, choice: Choice, addresses: tuple[int, ...], workspace: int, stream: int) -> None:
+        """Launch the product on a stream."""
+        (a, b, d), (at_a, at_b, at_d) = self.matrices, addresses
         self.call["Matmul"](
-            self.library.handle, self._description, alpha, at_a, a, at_b, b, beta, at_d, d, at_d, d,
-            ctypes.byref(choice), workspace, choice.workspace, stream,
+            self.library.handle, self._description, ctypes.byref(self._alpha), at_a, a, at_b, b,
+            ctypes.byref(self._beta), at_d, d, at_d, d, ctypes.byref(choice), workspace, choice.workspace, stream,
         )  # fmt: skip

@@ -4,24 +4,42 @@ A capture can hold those of cuBLASLt, which also computes what follows a product
 a bias.
 """
 
+import contextlib
 import itertools
 import math
 import os
 import sys
-from ctypes import c_double, c_float, c_int32, c_int64, c_uint32
-from functools import cache
+import threading
+from collections.abc import Callable, Iterator
+from ctypes import c_int32, c_int64, c_uint32
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy.cublaslt import REAL, CublasLtError, Task
+from agrad.backends.cupy.cublaslt import REAL, Choice, CublasLtError, Task
 
 WORKSPACE = 32 << 20
 """The most bytes of workspace for cuBLASLt, as NVIDIA recommends for its newest GPUs."""
 
 MASK_BITS = 128
 """The rows of cuBLASLt's mask of a ReLU are multiples of this number of bits."""
+
+CANDIDATES = 8
+"""The most algorithms for a product that are timed."""
+
+REPEATS, DELAY = 5, 300_000
+"""The launches that are timed, and the cycles for which the device waits until they are queued."""
+
+FASTER = 0.95
+"""The part of a better algorithm's time that another one may take at most to be preferred to it."""
+
+KEPT = 1024
+"""The most descriptions of products that are kept."""
+
+ALIGNED = 256
+"""The largest alignment in bytes that makes a difference to cuBLASLt."""
 
 GEMM_DEFAULT = -1
 """The algorithm's number with which cuBLAS chooses by itself."""
@@ -69,6 +87,136 @@ def _step(axes: list[tuple[int, int]], width: int) -> int | None:
     return stride // width if stride >= 0 and stride % width == 0 else None
 
 
+# ------------------------------------------------------------------ algorithms
+
+
+class _Timing(threading.local):
+    wanted = False
+
+
+_TIMING = _Timing()
+
+
+@contextlib.contextmanager
+def timing() -> Iterator[None]:
+    """Let products by cuBLASLt time algorithms, which waits for the device.
+
+    It is for a run before a capture. ``AGRAD_TIME_PRODUCTS=0`` in the environment prevents it.
+    """
+    before, _TIMING.wanted = _TIMING.wanted, os.environ.get("AGRAD_TIME_PRODUCTS") != "0"
+    try:
+        yield
+    finally:
+        _TIMING.wanted = before
+
+
+@cache
+def _delay() -> Any:
+    """Return the kernel that does nothing for a number of cycles."""
+    text = "{ long long start = clock64(); while (clock64() - start < cycles) {} }"
+    return sys.modules["cupy"].RawKernel(f'extern "C" __global__ void delay(long long cycles) {text}', "delay")
+
+
+def milliseconds(launch: Callable[[], None]) -> float:
+    """Return the time on the device of some launches, after one that is not timed.
+
+    The device waits before them, so that it does not wait for the host between them.
+    """
+    cuda = sys.modules["cupy"].cuda
+    launch()
+    begin, end = cuda.Event(), cuda.Event()
+    _delay()((1,), (1,), (np.int64(DELAY),))
+    begin.record()
+    for _ in range(REPEATS):
+        launch()
+    end.record()
+    end.synchronize()
+    return float(cuda.get_elapsed_time(begin, end))
+
+
+class Plan:
+    """A product described for cuBLASLt, with its algorithms by alignment."""
+
+    def __init__(self, library: cublaslt.Library, key: tuple[Any, ...], x: Any, weight: Any) -> None:
+        end, _, _, char, *_, tensor_float = key
+        (m, k), n = x.shape[-2:], weight.shape[-1]
+        self.batch = batch = np.broadcast_shapes(x.shape[:-2], weight.shape[:-2])
+        self.shape, self.dtype = (*batch, m, n), np.dtype(char)
+        bits = -(-n // MASK_BITS) * MASK_BITS
+        self.mask_shape = m, bits // 8
+        # a matrix in row order is its transpose in column order, as cuBLASLt reads it: out' = weight' x'
+        (ordered_x, second), (ordered_weight, first) = (_with_layout(a, batch) for a in (x, weight))
+        self.copies = ordered_x.data.ptr != x.data.ptr, ordered_weight.data.ptr != weight.data.ptr
+        self.task = task = Task(library, _compute(x.dtype, tensor_float), REAL["d" if char == "d" else "f"])
+        task.set(cublaslt.TRANSA, c_int32(first.transposed))
+        task.set(cublaslt.TRANSB, c_int32(second.transposed))
+        task.set(cublaslt.EPILOGUE, c_uint32(cublaslt.EPILOGUES[end]))
+        if "AUX" in end or "DRELU" in end:
+            task.set(cublaslt.AUX_LD, c_int64(bits))
+        count = math.prod(batch)
+        task.matrices = (
+            task.matrix(REAL[weight.dtype.char], (k, n) if first.transposed else (n, k), first[1:], count),
+            task.matrix(REAL[x.dtype.char], (m, k) if second.transposed else (k, m), second[1:], count),
+            task.matrix(REAL[char], (n, m), (n, m * n), count),
+        )
+        self.choices: dict[tuple[int, ...], tuple[Choice, bool]] = {}
+        """The algorithms by alignments, each with True if it need not be timed."""
+
+    def run(self, weight: Any, x: Any, out: Any, bias: Any, mask: Any) -> None:
+        """Launch the product into ``out``, which shares no memory with the others."""
+        at = weight.data.ptr, x.data.ptr, out.data.ptr
+        if bias is not None:
+            self.task.point(cublaslt.BIAS_POINTER, bias)
+        if mask is not None:
+            self.task.point(cublaslt.AUX_POINTER, mask)
+        last = at[2] if bias is None else at[2] | bias.data.ptr  # an epilogue may load the bias as it stores D
+        alignments = tuple([(p | ALIGNED) & -(p | ALIGNED) for p in (at[0], at[1], last)])
+        choice, final = self.choices.get(alignments, (None, False))
+        timed = not final and _TIMING.wanted and not sys.modules["cupy"].cuda.get_current_stream().is_capturing()
+        if choice is None or timed:
+            self.choices[alignments] = self._choose(at, alignments, timed)
+        else:
+            self._launch(at, choice)
+
+    def _launch(self, addresses: tuple[int, ...], choice: Choice) -> None:
+        cupy, size = sys.modules["cupy"], choice.workspace
+        workspace = cupy.empty((size,), np.uint8) if size else None
+        stream = cupy.cuda.get_current_stream().ptr
+        self.task.run(choice, addresses, 0 if workspace is None else workspace.data.ptr, stream)
+
+    def _choose(self, addresses: tuple[int, ...], alignments: tuple[int, ...], timed: bool) -> tuple[Choice, bool]:
+        """Launch the product by the fastest algorithm, or by the first one that runs, and return it.
+
+        Algorithms that fail are left out. Raises an error of theirs if all fail.
+        """
+        found = self.task.candidates(alignments, WORKSPACE, CANDIDATES)
+        timed, errors = timed and len(found) > 1, []
+        best, least = None, math.inf
+        for choice in found:
+            launch = partial(self._launch, addresses, choice)
+            try:
+                took = milliseconds(launch) if timed else launch() or 0.0
+            except (CublasLtError, MemoryError) as error:
+                errors.append(error.with_traceback(None))  # it would keep the arrays of the product
+                continue
+            if took < FASTER * least:
+                best, least = choice, took
+            if not timed:
+                break
+        if best is None:
+            raise max(errors, key=_is_shortage)
+        if timed:
+            self._launch(addresses, best)  # the result is rounded as all later ones
+        return best, timed or len(found) == 1
+
+
+def _is_shortage(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or getattr(error, "status", 0) == cublaslt.ALLOC_FAILED
+
+
+# ------------------------------------------------------------------ products by cuBLASLt
+
+
 class Lt:
     """cuBLASLt on the current device."""
 
@@ -77,7 +225,10 @@ class Lt:
         """The reason why cuBLASLt is absent, or an empty string."""
         self.refused: dict[tuple[Any, ...], str] = {}
         """Errors for products that cuBLASLt refused, by ``_key``."""
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        """Products by ``_key``, the oldest first."""
         self.zeros: dict[tuple[str, str], bool] = {}
+        self._lock = threading.RLock()  # a description has the addresses of one product at a time
         try:
             self.library = cublaslt.Library()
         except (ImportError, OSError, AttributeError, CublasLtError) as error:
@@ -92,9 +243,9 @@ class Lt:
         if self.absent or key in self.refused:
             return None
         try:
-            return self.product(x, weight, bias, **settings)
+            return self.product(x, weight, bias, key=key, **settings)
         except CublasLtError as error:
-            if error.status == cublaslt.ALLOC_FAILED:
+            if _is_shortage(error):
                 raise
             self.refused[key] = str(error)
             return None
@@ -110,6 +261,7 @@ class Lt:
         sums: bool = False,
         dtype: Any = None,
         tensor_float: bool = False,
+        key: tuple[Any, ...] = (),
     ) -> tuple[Any, ...]:
         """Return ``x @ weight``, with a bias and the operations that follow, in one call.
 
@@ -119,42 +271,29 @@ class Lt:
         uint8 of shape (m, bytes of a row). mask: such bits; the result is 0 where they are 0, and with ``sums`` the
         second result is the sum over its rows (n,). sums without a mask: the sum over the rows of ``weight`` (n,).
         """
-        cupy = sys.modules["cupy"]
-        (m, k), n = x.shape[-2:], weight.shape[-1]
-        dtype = np.dtype(x.dtype if dtype is None else dtype)
-        batch = np.broadcast_shapes(x.shape[:-2], weight.shape[:-2])
-        # a matrix in row order is its transpose in column order, as cuBLASLt reads it: out' = weight' x'
-        (weight, first), (x, second) = _with_layout(weight, batch), _with_layout(x, batch)
-        bias = None if bias is None else cupy.ascontiguousarray(bias)
-        out, more = cupy.empty((*batch, m, n), dtype), None
-        end = epilogue_name(bias is not None, relu, mask, sums)
-        scale = c_double if dtype.char == "d" else c_float
-        with Task(self.library, _compute(x.dtype, tensor_float), REAL["d" if dtype.char == "d" else "f"]) as task:
-            task.set(cublaslt.TRANSA, c_int32(first.transposed))
-            task.set(cublaslt.TRANSB, c_int32(second.transposed))
-            task.set(cublaslt.EPILOGUE, c_uint32(cublaslt.EPILOGUES[end]))
+        key = key or _key(x, weight, bias, relu=relu, mask=mask, sums=sums, dtype=dtype, tensor_float=tensor_float)
+        cupy, more = sys.modules["cupy"], None
+        with self._lock:
+            plan = self.plans.get(key) or self._plan(key, x, weight)
+            if plan.copies[0]:
+                x, _ = _with_layout(x, plan.batch)
+            if plan.copies[1]:
+                weight, _ = _with_layout(weight, plan.batch)
+            out = cupy.empty(plan.shape, plan.dtype)
             if sums:
-                bias = more = cupy.empty((n,), dtype)
-            if bias is not None:
-                task.set(cublaslt.BIAS_POINTER, c_int64(bias.data.ptr))
-            if mask is not None:
-                bits = -(-n // MASK_BITS) * MASK_BITS
-                if mask is True:
-                    mask = more = cupy.empty((m, bits // 8), np.uint8)
-                task.set(cublaslt.AUX_POINTER, c_int64(mask.data.ptr))
-                task.set(cublaslt.AUX_LD, c_int64(bits))
-            count = math.prod(batch)
-            matrices = (
-                task.matrix(REAL[weight.dtype.char], (k, n) if first.transposed else (n, k), first[1:], count),
-                task.matrix(REAL[x.dtype.char], (m, k) if second.transposed else (k, m), second[1:], count),
-                task.matrix(REAL[dtype.char], (n, m), (n, m * n), count),
-            )
-            addresses = weight.data.ptr, x.data.ptr, out.data.ptr
-            choice = task.choose(matrices, addresses, WORKSPACE)
-            workspace = cupy.empty((choice.workspace,), np.uint8)
-            stream = cupy.cuda.get_current_stream().ptr
-            task.run(choice, matrices, addresses, (scale(1), scale(0)), workspace.data.ptr, stream)
+                bias = more = cupy.empty(plan.shape[-1:], plan.dtype)
+            elif bias is not None:
+                bias = cupy.ascontiguousarray(bias)
+            if mask is True:
+                mask = more = cupy.empty(plan.mask_shape, np.uint8)
+            plan.run(weight, x, out, bias, mask)
         return (out,) if more is None else (out, more)
+
+    def _plan(self, key: tuple[Any, ...], x: Any, weight: Any) -> Plan:
+        if len(self.plans) >= KEPT:
+            del self.plans[next(iter(self.plans))]
+        plan = self.plans[key] = Plan(self.library, key, x, weight)
+        return plan
 
     def masks_zero(self, dtype: np.dtype, factors: np.dtype) -> bool:
         """Return True if the mask of a ReLU is 0 at zeros, where agrad's derivative is 0.
@@ -174,9 +313,10 @@ def _key(
     x: Any, weight: Any, bias: Any, *, dtype: Any = None, tensor_float: bool = False, **end: Any
 ) -> tuple[Any, ...]:
     """Return a key. cuBLASLt accepts all products with this key, or none."""
-    chars = x.dtype.char, np.dtype(x.dtype if dtype is None else dtype).char
-    name = epilogue_name(bias is not None, **end)
-    return (name, *chars, x.shape, weight.shape, tensor_float, layout(x), layout(weight))
+    char = x.dtype.char
+    result = char if dtype is None else np.dtype(dtype).char
+    places = x.shape, x.strides, weight.shape, weight.strides
+    return (epilogue_name(bias is not None, **end), char, weight.dtype.char, result, *places, tensor_float)
 
 
 def _with_layout(a: Any, batch: tuple[int, ...] = ()) -> tuple[Any, Layout]:
@@ -243,10 +383,14 @@ def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> An
 def product_in_capture(x: Any, weight: Any) -> Any:
     """Return ``x @ weight``.
 
-    It is by cuBLASLt in a capture, where CuPy refuses its own products.
+    It is by cuBLASLt in a capture, where CuPy refuses its own products, and where ``timing`` prepares for one.
     """
     cupy = sys.modules["cupy"]
-    if cupy.cuda.get_current_stream().is_capturing() and x.dtype.char in REAL and x.dtype == weight.dtype:
+    if (
+        (_TIMING.wanted or cupy.cuda.get_current_stream().is_capturing())
+        and x.dtype.char in REAL
+        and x.dtype == weight.dtype
+    ):
         found = current_lt().attempt(x, weight, tensor_float=tensor_float_by_default())
         if found is not None:
             return found[0]

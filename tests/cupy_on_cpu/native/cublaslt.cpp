@@ -1,5 +1,6 @@
 // cuBLASLt: products of matrices by columns with the epilogues that agrad may ask for, and the rules that cuBLASLt's
-// documentation has for them. CUPY_ON_CPU_LT_REFUSES=DRELU_BGRAD,BGRADA lets it refuse epilogues.
+// documentation has for them. CUPY_ON_CPU_LT_REFUSES=DRELU_BGRAD,BGRADA lets it refuse epilogues. Each product has three
+// algorithms, which compute the same. CUPY_ON_CPU_LT_FASTEST=2 tells which one is the fastest by CUDA's events (0).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@ typedef ptrdiff_t Long;
 extern "C" int on_cpu_submit(void* stream, const char* name, const std::function<void()>* work);
 extern "C" int on_cpu_is_device_memory(const void* p);
 extern "C" void on_cpu_complain(const char* what);
+extern "C" void on_cpu_pass(double milliseconds);
 extern "C" void on_cpu_product(int ta, int tb, Long m, Long n, Long k, const void* a, int a_type, Long lda,
                                const void* b, int b_type, Long ldb, bool tf32, double* out);
 extern "C" double on_cpu_load(const void* p, int type, Long i);
@@ -41,7 +43,7 @@ enum Attribute {
     SM_COUNT = 15,
 };
 enum LayoutAttribute { TYPE = 0, ORDER = 1, ROWS = 2, COLUMNS = 3, LD = 4, BATCH_COUNT = 5, BATCH_STEP = 6 };
-enum PreferenceAttribute { ALIGNMENT_A = 5 };
+enum PreferenceAttribute { MAX_WORKSPACE = 1, ALIGNMENT_A = 5 };
 enum Epilogue {
     PLAIN = 1,
     RELU = 2,
@@ -112,8 +114,13 @@ struct Preference : Attributes {};
 struct Algorithm {
     // of A, B, C and D, in bytes: what the preference promised
     uint32_t alignments[4];
-    uint64_t rest[6];
+    uint64_t number;
+    uint64_t rest[5];
 };
+
+const int ALGORITHMS = 3;
+
+size_t workspace_of(const Algorithm& algorithm) { return algorithm.number == 1 ? 4096 : 0; }
 
 struct Heuristic {
     Algorithm algorithm;
@@ -297,6 +304,12 @@ void run(const Call& x) {
     }
 }
 
+void take_time(const Algorithm& algorithm) {
+    const char* given = getenv("CUPY_ON_CPU_LT_FASTEST");
+    int fastest = given ? atoi(given) : 0;
+    if ((int)algorithm.number != fastest) on_cpu_pass(1000);
+}
+
 bool is_aligned(const Algorithm& algorithm, const void* const operands[4]) {
     for (int k = 0; k < 4; k++) {
         if ((size_t)operands[k] % algorithm.alignments[k]) {
@@ -404,21 +417,30 @@ LT cublasLtMatmulPreferenceGetAttribute(Preference* preference, int which, void*
 // ---------------------------------------------------------------- heuristics and products
 
 LT cublasLtMatmulAlgoGetHeuristic(void*, Product* product, Layout* a, Layout* b, Layout* c, Layout* d,
-                                  Preference* preference, int, Heuristic* found, int* count) {
+                                  Preference* preference, int most, Heuristic* found, int* count) {
     *count = 0;
     if (int error = check(*product, *a, *b, *c, *d)) return error;
-    *found = {};
-    for (int k = 0; k < 4; k++) {
-        found->algorithm.alignments[k] = preference->get<uint32_t>(ALIGNMENT_A + k, 256);
+    for (int number = 0; number < ALGORITHMS && *count < most; number++) {
+        Heuristic one = {};
+        for (int k = 0; k < 4; k++) {
+            one.algorithm.alignments[k] = preference->get<uint32_t>(ALIGNMENT_A + k, 256);
+        }
+        one.algorithm.number = number;
+        one.workspace = workspace_of(one.algorithm);
+        if (one.workspace <= preference->get<uint64_t>(MAX_WORKSPACE, 0)) found[(*count)++] = one;
     }
-    *count = 1;
     return OK;
 }
 
 LT cublasLtMatmul(void*, Product* product, const void* alpha, const void* at_a, Layout* a, const void* at_b, Layout* b,
                   const void* beta, const void* at_c, Layout* c, void* at_d, Layout* d, const Algorithm* algorithm,
-                  void*, size_t, void* stream) {
+                  void* workspace, size_t workspace_size, void* stream) {
     if (int error = check(*product, *a, *b, *c, *d)) return error;
+    size_t needed = algorithm ? workspace_of(*algorithm) : 0;
+    if (needed && (workspace_size < needed || !on_cpu_is_device_memory(workspace))) {
+        on_cpu_complain("cublasLtMatmul is given less workspace than its algorithm needs");
+        return BAD_VALUE;
+    }
     const void* const operands[4] = {at_a, at_b, at_c, at_d};
     if (algorithm && !is_aligned(*algorithm, operands)) return BAD_VALUE;
     Call call = {*product, *a, *b, *c, *d, (const char*)at_a, (const char*)at_b, (const char*)at_c, (char*)at_d, 0, 0};
@@ -430,6 +452,10 @@ LT cublasLtMatmul(void*, Product* product, const void* alpha, const void* at_a, 
             return BAD_VALUE;
         }
     }
-    std::function<void()> work = [call] { run(call); };
+    const Algorithm by = algorithm ? *algorithm : Algorithm{};
+    std::function<void()> work = [call, by] {
+        run(call);
+        take_time(by);
+    };
     return on_cpu_submit(stream, title(call).c_str(), &work) ? FAILED : OK;
 }

@@ -128,6 +128,7 @@ static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 static inline void __threadfence_system() {}
 static inline void __nanosleep(unsigned) {}
+static inline long long clock64() { return __builtin_ia32_rdtsc(); }
 static inline void __trap() { on_cpu_trap(); }
 
 // ---------------------------------------------------------------- bits

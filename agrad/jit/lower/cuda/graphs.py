@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
+from agrad.backends.cupy.products import timing
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
@@ -391,10 +392,10 @@ class GraphProgram:
         return instruction not in self.reasons and (is_view(instruction) or self._can_capture(instruction))
 
     def _warm(self, values: Sequence[Any]) -> list[Any]:
-        """Run without graphs, which compiles the kernels that they will hold."""
+        """Run without graphs, to compile their kernels and choose products' algorithms."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
         number_writer(scalars)([float(values[i]) for i in self._numbers])
-        with as_part():
+        with as_part(), timing():
             return list(self.plainly([*values, *scalars]))
 
     def _run(self, values: Sequence[Any]) -> list[Any]:

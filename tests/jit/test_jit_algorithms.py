@@ -1,0 +1,343 @@
+"""The algorithms that cuBLASLt uses for products on CuPy's arrays: chosen once, by time before a capture."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.backends.cupy import cublaslt
+from agrad.backends.cupy import products as lt_products
+from agrad.backends.cupy.cublaslt import CublasLtError
+from agrad.backends.cupy.products import Lt, product_in_capture, timing
+from agrad.jit.lower.cuda import segments as cuda_segments
+
+pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
+
+Spied = dict[str, list[Any]]
+
+
+@pytest.fixture
+def lt() -> Lt:
+    """cuBLASLt that has chosen nothing yet."""
+    return Lt()
+
+
+@pytest.fixture(autouse=True)
+def of_agrad(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lt_products, "lt_of", lambda device: lt)
+    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
+
+
+@pytest.fixture
+def called(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> Spied:
+    """The arguments of all calls of cuBLASLt, by function."""
+    found: Spied = {name: [] for name in lt.library.call}
+
+    def spied(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            found[name].append(given)
+            return function(*given)
+
+        call.__name__ = function.__name__
+        return call
+
+    for name, function in dict(lt.library.call).items():
+        monkeypatch.setitem(lt.library.call, name, spied(name, function))
+    return found
+
+
+def used(called: Spied) -> list[int]:
+    """Return the numbers of the emulated algorithms of all products, and forget them."""
+    numbers = [int(given[12]._obj.algorithm[2]) for given in called["Matmul"]]
+    called["Matmul"].clear()
+    return numbers
+
+
+def failing(lt: Lt, monkeypatch: pytest.MonkeyPatch, failures: dict[int, int]) -> None:
+    """Let algorithms fail: the statuses by their numbers."""
+    call = lt.library.call["Matmul"]
+
+    def run(*given: Any) -> Any:
+        status = failures.get(int(given[12]._obj.algorithm[2]))
+        return call(*given) if status is None else lt.library.fail("cublasLtMatmul", status)
+
+    monkeypatch.setitem(lt.library.call, "Matmul", run)
+
+
+def factors(*shapes: tuple[int, ...]) -> list[Any]:
+    import cupy
+
+    rng = np.random.default_rng(0)
+    return [cupy.asarray(rng.normal(size=shape).astype(np.float32)) for shape in shapes]
+
+
+def check(found: Any, x: Any, w: Any, bias: Any = 0.0) -> None:
+    right = x.get() @ w.get() + (bias if isinstance(bias, float) else bias.get())
+    np.testing.assert_allclose(found[0].get(), right, rtol=1e-5, atol=1e-5)
+
+
+EACH_TIMED = [number for number in range(3) for _ in range(1 + lt_products.REPEATS)]
+
+
+@pytest.mark.parametrize("fastest", [0, 1, 2])
+def test_the_fastest_is_kept(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch, fastest: int) -> None:
+    """The second of the three needs workspace."""
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", str(fastest))
+    x, w, bias = factors((4, 3), (3, 5), (5,))
+    with timing():
+        check(lt.attempt(x, w, bias), x, w, bias)
+        assert used(called) == [*EACH_TIMED, fastest]
+        check(lt.attempt(x, w, bias), x, w, bias)
+    check(lt.attempt(x, w, bias), x, w, bias)
+    assert used(called) == [fastest, fastest]
+    assert len(called["MatmulAlgoGetHeuristic"]) == 1
+
+
+def test_an_algorithm_must_be_clearly_faster_than_a_better_estimate(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 0.97, 0.94])
+    monkeypatch.setattr(lt_products, "milliseconds", lambda launch: next(times))
+    with timing():
+        lt.attempt(*factors((4, 3), (3, 5)))
+    ((choice, final),) = next(iter(lt.plans.values())).choices.values()
+    assert (choice.algorithm[2], final) == (2, True)
+    times = iter([1.0, 0.97, 0.96])
+    with timing():
+        lt.attempt(*factors((2, 3), (3, 5)))
+    ((choice, final),) = list(lt.plans.values())[1].choices.values()
+    assert (choice.algorithm[2], final) == (0, True)
+
+
+def test_a_repeated_product_is_one_call_of_cublaslt(lt: Lt, called: Spied) -> None:
+    x, w, bias, other = factors((4, 3), (3, 5), (5,), (5,))
+    lt.attempt(x, w, bias)
+    for calls in called.values():
+        calls.clear()
+    check(lt.attempt(x, w, bias), x, w, bias)
+    assert {name: len(calls) for name, calls in called.items() if calls} == {"Matmul": 1}
+    check(lt.attempt(x, w, other), x, w, other)
+    assert {name: len(calls) for name, calls in called.items() if calls} == {"Matmul": 2, "MatmulDescSetAttribute": 1}
+    check(lt.attempt(x, w, bias), x, w, bias)
+
+
+def test_each_kind_of_product_and_each_alignment_has_its_own(lt: Lt, called: Spied) -> None:
+    (held,) = factors((200,))
+    x, w = factors((4, 3), (3, 5))
+    bias = held[:5]
+    given: list[tuple[Any, ...]] = [
+        (x, w),
+        (held[1:13].reshape(4, 3), w),
+        (x, held[2:17].reshape(3, 5)),
+        (x, w, bias),
+        (x, w, held[1:6]),
+        (held[:12].reshape(3, 4).T, w),
+        (held[:24].reshape(4, 6)[:, :3], w),
+    ]
+    for count, operands in enumerate(given, 1):
+        for _ in range(2):
+            check(lt.attempt(*operands), *operands)
+        assert len(called["MatmulAlgoGetHeuristic"]) == count
+    assert len(lt.plans) == 4
+    lt.attempt(x, w, tensor_float=True)
+    lt.attempt(x.astype("e"), w.astype("e"), dtype=np.dtype("float32"))
+    assert len(lt.plans) == 6
+
+
+def test_factors_without_a_layout_are_copied_at_each_call(lt: Lt) -> None:
+    x, w = factors((4, 6), (6, 10))
+    for scale in (1, 2):
+        check(lt.attempt(scale * x[:, ::2], w[::2, ::2]), scale * x[:, ::2], w[::2, ::2])
+        given = (scale * x)[:, ::2], w[::2, ::2]
+        check(lt.attempt(*given), *given)
+    batch = lt.attempt(x[:, ::2], w.reshape(2, 3, 10)[:, :, ::2])
+    assert batch is not None
+    np.testing.assert_allclose(batch[0].get(), x.get()[:, ::2] @ w.get().reshape(2, 3, 10)[:, :, ::2], rtol=1e-5)
+
+
+def test_nothing_is_timed_without_being_asked_for(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "2")
+    x, w = factors((4, 3), (3, 5))
+    lt.attempt(x, w)
+    with monkeypatch.context() as patch:
+        patch.setenv("AGRAD_TIME_PRODUCTS", "0")
+        with timing():
+            lt.attempt(x, w)
+    assert used(called) == [0, 0]
+    assert len(called["MatmulAlgoGetHeuristic"]) == 1
+    with timing():  # what was chosen without timing is chosen anew
+        lt.attempt(x, w)
+    lt.attempt(x, w)
+    assert used(called) == [*EACH_TIMED, 2, 2]
+
+
+def test_another_threads_products_are_not_timed(lt: Lt, called: Spied) -> None:
+    x, w = factors((4, 3), (3, 5))
+    with timing():
+        thread = threading.Thread(target=lt.attempt, args=(x, w))
+        thread.start()
+        thread.join()
+    assert used(called) == [0]
+
+
+def test_nothing_waits_in_a_capture(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cuda_on_cpu
+    import cupy
+
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "2")
+    x, w = factors((4, 3), (3, 5))
+    stream = cupy.cuda.Stream(non_blocking=True)
+    stream.synchronize()
+    before = cuda_on_cpu.counts().syncs
+    with stream, timing():
+        stream.begin_capture()
+        found = lt.attempt(x, w)
+        graph = stream.end_capture()
+    assert cuda_on_cpu.counts().syncs == before
+    assert used(called) == [0]
+    graph.launch(stream)
+    check(found, x, w)
+    with timing():
+        lt.attempt(x, w)
+    assert used(called) == [*EACH_TIMED, 2]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize(
+    ("failures", "kept"), [({0: 13}, 1), ({0: 15, 1: 14}, 2), ({0: cublaslt.ALLOC_FAILED}, 1), ({1: 13, 2: 13}, 0)]
+)
+def test_an_algorithm_that_fails_is_left_out(
+    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch, timed: bool, failures: dict[int, int], kept: int
+) -> None:
+    failing(lt, monkeypatch, failures)
+    monkeypatch.setattr(lt_products, "milliseconds", lambda launch: launch() or 1.0)
+    monkeypatch.setattr(lt_products._TIMING, "wanted", timed)
+    x, w = factors((4, 3), (3, 5))
+    check(lt.attempt(x, w), x, w)
+    used(called)
+    check(lt.attempt(x, w), x, w)
+    assert used(called) == [kept]
+    assert not lt.refused
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_where_all_fail_the_product_is_refused_unless_memory_is_short(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, timed: bool
+) -> None:
+    monkeypatch.setattr(lt_products._TIMING, "wanted", timed)
+    x, w = factors((4, 3), (3, 5))
+    with monkeypatch.context() as patch:
+        failing(lt, patch, {0: 13, 1: cublaslt.ALLOC_FAILED, 2: 15})
+        with pytest.raises(CublasLtError, match=r"cublasLtMatmul: .*\(3\)"):
+            lt.attempt(x, w)
+    assert not lt.refused
+    with monkeypatch.context() as patch:
+        failing(lt, patch, {0: 13, 1: 13, 2: 15})
+        assert lt.attempt(x, w) is None
+    assert list(lt.refused.values()) == ["cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED (13)"]
+
+
+def test_an_algorithm_without_memory_for_its_workspace_is_left_out(
+    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import cupy
+
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "1")
+    x, w = factors((4, 3), (3, 5))
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=2048)
+    with cupy.cuda.using_allocator(pool.malloc), timing():
+        check(lt.attempt(x, w), x, w)
+        assert set(used(called)) == {0, 2}
+        failing(lt, monkeypatch, {0: 13, 2: 13})
+        with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory"):
+            lt.attempt(x[1:], w)
+    assert not lt.refused
+
+
+def test_the_device_waits_until_all_timed_launches_are_queued(lt: Lt) -> None:
+    import cuda_on_cpu
+
+    x, w = factors((4, 3), (3, 5))
+    with timing():
+        lt.attempt(x[1:], w)  # compiles the kernel
+        lines = cuda_on_cpu.trace(lambda: lt.attempt(x, w))
+    product = "cublasLt DEFAULT m5 n4 k3"
+    each = [product, "delay <<<1, 1>>>", *[product] * lt_products.REPEATS, "eventSynchronize"]
+    assert [line for line in lines if not line.startswith("malloc")] == [*each * 3, product]
+
+
+def test_an_estimate_with_an_error_is_left_out(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose, states = lt.library.call["MatmulAlgoGetHeuristic"], [15, 0, 0]
+
+    def with_states(*given: Any) -> None:
+        choose(*given)
+        for choice, state in zip(given[8], states, strict=False):
+            choice.state = state
+
+    with_states.__name__ = choose.__name__
+    monkeypatch.setitem(lt.library.call, "MatmulAlgoGetHeuristic", with_states)
+    x, w = factors((4, 3), (3, 5))
+    check(lt.attempt(x, w), x, w)
+    assert used(called) == [1]
+    states[:] = [7, 15, 15]
+    assert lt.attempt(x[1:], w) is None
+    assert list(lt.refused.values()) == ["cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_INVALID_VALUE (7)"]
+
+
+def test_the_oldest_descriptions_are_deleted(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lt_products, "KEPT", 2)
+    for m in (1, 2, 3, 4):
+        lt.attempt(*factors((m, 3), (3, 5)))
+    assert [key[4][0] for key in lt.plans] == [3, 4]
+    gone = {name: len(calls) for name, calls in called.items() if name.endswith("Destroy")}
+    assert gone == {"MatmulDescDestroy": 2, "MatrixLayoutDestroy": 6, "MatmulPreferenceDestroy": 4}
+
+
+def test_threads_may_multiply_at_once(lt: Lt) -> None:
+    """A description has the address of one bias at a time."""
+    x, w, *biases = factors((4, 3), (3, 5), *[(5,)] * 4)
+    wrong: list[Exception | AssertionError] = []
+
+    def work(bias: Any) -> None:
+        try:
+            for _ in range(30):
+                check(lt.attempt(x, w, bias), x, w, bias)
+        except (Exception, AssertionError) as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(bias,)) for bias in biases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ------------------------------------------------------------------ programs
+
+
+@pytest.mark.parametrize("setting", [None, "0"])
+def test_a_jitted_product_is_timed_in_the_first_run(
+    called: Spied, monkeypatch: pytest.MonkeyPatch, setting: str | None
+) -> None:
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "1")
+    if setting is not None:
+        monkeypatch.setenv("AGRAD_TIME_PRODUCTS", setting)
+    x, w, bias = factors((4, 3), (3, 5), (5,))
+    f = agrad.jit(lambda x: agrad.linear(x, w, bias))
+    kept = 1 if setting is None else 0
+    for runs in ([*EACH_TIMED, kept] if setting is None else [kept], [kept], []):
+        check([f(x)], x, w, bias)
+        assert used(called) == runs
+    assert "graph:" in f.lower(x).code
+
+
+def test_products_of_convolutions_are_timed_before_a_capture(lt: Lt, called: Spied) -> None:
+    x, w = factors((4, 3), (3, 5))
+    check([product_in_capture(x, w)], x, w)
+    assert not lt.plans
+    with timing():
+        check([product_in_capture(x, w)], x, w)
+    assert used(called) == [*EACH_TIMED, 0]
