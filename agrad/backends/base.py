@@ -1,6 +1,7 @@
 """The record of a backend: one array library as agrad uses it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -20,6 +21,9 @@ Device = Any
 
 DEVICE_GUARDS: list[Any] = []
 """At most one ``DeviceGuard`` of CuPy, filed where CuPy is loaded and has several devices."""
+
+SEPARATE: AbstractContextManager[None] = nullcontext()
+"""A context in which every operation is computed when it is called."""
 
 CONTENT = 1 << 14
 """The number of bytes that take less time to compare than an operation."""
@@ -92,6 +96,9 @@ class Backend:
     donatable: Callable[[Any], bool] = lambda holder: False
     """Return True if ``holder.data`` may be overwritten: the library allows it, and no other reference exists. The
     argument is a Tensor, for example, since the array itself as an argument would be one more reference."""
+    joint: AbstractContextManager[None] = SEPARATE
+    """A context in which optimizer steps on arrays may be computed together, at its end. Their results are not read
+    before."""
     placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
     """Wrap a function to run on the device of its arrays, for a library that runs it on the current device."""
 

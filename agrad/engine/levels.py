@@ -313,7 +313,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def tensor_of(value: Any) -> Tensor:
-    """Return a raw array, or what represents one in a trace, as a constant Tensor; a Tensor as it is."""
+    """Return a raw array, or what represents one, as a constant; a Tensor as it is."""
     return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
 
 

@@ -6,9 +6,12 @@ are recorded: a step can be differentiated.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 from agrad.backends import backend_of_type
+from agrad.backends.base import SEPARATE, Backend
 from agrad.dtypes import is_complex
 from agrad.engine.levels import namespace_of
 from agrad.engine.scalars import host_call
@@ -18,17 +21,49 @@ from agrad.ops.definition import primitive
 from agrad.registry import namespace
 
 
+class _Backends(dict[type, Backend | None]):
+    """The backends by array type, None for Tensors."""
+
+    def __missing__(self, kind: type) -> Backend | None:
+        self[kind] = found = backend_of_type(kind)
+        return found
+
+
+_BACKENDS = _Backends()
+
+
 def donatable(tensor: Tensor) -> Any:
     """Return True if a Tensor's array may be overwritten.
 
     No recorded operation, view or variable can see such an array. For an array that is traced it is a traced number:
     each call of the program decides.
     """
-    backend = backend_of_type(type(tensor.data))
+    backend = _BACKENDS[type(tensor.data)]
     if backend is None:
         trace = mode().trace
         return trace is not None and trace.donation(tensor.data)
     return backend.donatable(tensor)
+
+
+Update = TypeVar("Update", bound=Callable[..., Any])
+
+_UNREAD: set[Any] = set()
+
+
+def unread(update: Update) -> Update:
+    """Mark an optimizer's method that does not read what its operation returns."""
+    _UNREAD.add(update)
+    return update
+
+
+def jointly(update: Any, tensor: Tensor) -> AbstractContextManager[None]:
+    """Return a context whose calls of a method may be computed together.
+
+    They are, at its end, if the method is marked as ``unread`` and the backend of ``tensor``, one of the parameters,
+    can do it.
+    """
+    backend = _BACKENDS[type(tensor.data)] if getattr(update, "__func__", None) in _UNREAD else None
+    return SEPARATE if backend is None else backend.joint
 
 
 @primitive(

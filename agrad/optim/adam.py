@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import agrad
-from agrad.ops.updates import adam_given, adam_update_p, correction, descent
+from agrad.ops.updates import adam_given, adam_update_p, correction, descent, unread
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 # raw arrays that are checked go straight to the operation on them
@@ -81,6 +81,7 @@ class Adam(Optimizer):
         return ("m", "v", "v_max") if options["amsgrad"] else ("m", "v")
 
     @classmethod
+    @unread
     def update(
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import agrad
 from agrad.engine.scalars import host_call, mark_state_used
 from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
-from agrad.ops.updates import by_parts, donatable, renew_p
+from agrad.ops.updates import by_parts, donatable, jointly, renew_p
 from agrad.optim.checks import leaves, number, pair, refuse_other
 from agrad.optim.counts import each, grouped, split
 from agrad.optim.functional import Transform
@@ -429,24 +429,24 @@ class Optimizer:
             where = on_device_of(self.parameters[0], np.array(True)) if where is None else where
         following, stepped = [counts[k] + 1 for k in range(len(self._members))], set()
         place = each(self._members, range(len(following))) if len(following) > 1 else [0] * len(self.parameters)
-        for i, tensor, g in ready:
-            own = donatable(tensor)  # before a variable here holds the array
-            p, part, options = tensor.data, parts[places[i]], settings[places[i]]
-            # kernels take options as constants, and no condition
-            recorded = masked or (part.names != ("lr",) and isinstance(p, agrad.Tensor))
-            if self._complex[i]:
-                g = agrad.conj(g)
-            if masked:
-                # a step that is left out is computed too, of zeros, which raise no warnings
-                g = agrad.where(where, g, agrad.zeros_like(g))
-            old = self.arrays[i] or (self.initial(p, part.slots, options) if part.slots else ())
-            new, *state = self.update(p, g, old, following[place[i]], None if recorded else own, **options)
-            if masked:
-                new, *state = [renew_p(where, *two, donate=own) for two in zip((p, *old), (new, *state), strict=True)]
-            self.arrays[i] = tuple(state)
-            stepped.add(place[i])
-            if new is not p:
-                tensor.assign(new)
+        with jointly(None if masked else self.update, self.parameters[0]):
+            for i, tensor, g in ready:
+                own = donatable(tensor)  # before a variable here holds the array
+                p, part, options = tensor.data, parts[places[i]], settings[places[i]]
+                # kernels take options as constants, and no condition
+                recorded = masked or (part.names != ("lr",) and isinstance(p, agrad.Tensor))
+                g = agrad.conj(g) if self._complex[i] else g
+                if masked:
+                    # a step that is left out is computed too, of zeros, which raise no warnings
+                    g = agrad.where(where, g, agrad.zeros_like(g))
+                old = self.arrays[i] or (self.initial(p, part.slots, options) if part.slots else ())
+                new, *state = self.update(p, g, old, following[place[i]], None if recorded else own, **options)
+                if masked:
+                    new, *state = [renew_p(where, *x, donate=own) for x in zip((p, *old), (new, *state), strict=True)]
+                self.arrays[i] = tuple(state)
+                stepped.add(place[i])
+                if new is not p:
+                    tensor.assign(new)
         for k in stepped:
             self._counts[k] += 1
         if masked:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import agrad
 from agrad.engine.scalars import host_call
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import descent, sgd_update, sgd_update_p
+from agrad.ops.updates import descent, sgd_update, sgd_update_p, unread
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 # A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
@@ -88,6 +88,7 @@ class SGD(Optimizer):
         return ("v",) if options["momentum"] else ()
 
     @classmethod
+    @unread
     def update(
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:

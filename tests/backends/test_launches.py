@@ -45,8 +45,8 @@ EAGER_BACKWARD = [
     *("gemmEx", "gemmEx", "cupy_sum", "agrad_relu_vjp"),
     *("gemmEx", "cupy_sum"),
 ]
-UPDATES = {"SGD": ["agrad_sgd_momentum"] * 6, "Adam": ["agrad_adam"] * 6}
-"""One launch a parameter in an eager step, and one for all in a graph."""
+UPDATES = {"SGD": ["agrad_sgd_momentum_parts"], "Adam": ["agrad_adam_parts"]}
+"""One launch for all parameters, as in a graph."""
 NUMBERS = {"SGD": [], "Adam": ["set_numbers"]}
 """What carries the numbers of the host that change from step to step, Adam's count of steps, to the graph."""
 COPIED_IN, COPIED_OUT = ["memcpy D2D"] * 2, ["memcpy D2D"]

@@ -20,6 +20,7 @@ from agrad.backends import special as special_words
 from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.convolution import convolution
+from agrad.backends.cupy.elementwise import JOINT
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
 from agrad.shapes import fill_index
@@ -255,6 +256,7 @@ BACKEND = Backend(
     shares_memory=cupy.may_share_memory,
     memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
+    joint=JOINT,
     **({"placed": cupy_devices.placed} if COUNT > 1 else {}),
 )
 if COUNT > 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.elementwise import on_each
+from agrad.backends.cupy.elementwise import on_each, updated
 from agrad.backends.cupy.source import THREADS, row_source
 from agrad.registry import kernel
 
@@ -142,12 +142,11 @@ def sgd_update(
 
     ``donate`` writes them into ``p`` and ``v``.
     """
-    values = (lr, -1.0 if maximize else 1.0, weight_decay)
+    values: tuple[float, ...] = (lr, -1.0 if maximize else 1.0, weight_decay)
     if momentum == 0:
-        return on_each("sgd_plain", p, g, *values, *([p] if donate else [])), v
+        return updated("sgd_plain", (p, g), values, (p,) if donate else ())[0], v
     values = (*values, momentum, 1.0 - dampening, bool(nesterov))
-    found: tuple[Raw, Raw] = on_each("sgd_momentum", p, g, v, *values, *([p, v] if donate else []))
-    return found
+    return updated("sgd_momentum", (p, g, v), values, (p, v) if donate else ())
 
 
 @kernel("cupy", "adam_update", "forward", when=_fits)
@@ -173,8 +172,7 @@ def adam_update(
     shrink, decay = (1.0 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
     rate, root2 = lr / (1.0 - beta1**step), (1.0 - beta2**step) ** 0.5
     values = (rate, shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2, root2, eps)
-    found: tuple[Raw, Raw, Raw] = on_each("adam", p, g, m, v, *values, *([p, m, v] if donate else []))
-    return found
+    return updated("adam", (p, g, m, v), values, (p, m, v) if donate else ())
 
 
 def _solvable(x1: Raw, x2: Raw) -> bool:

@@ -104,6 +104,54 @@ ELEMENTWISE = {
 THREADS = 256
 """The number of threads of a block in the kernels below, divided among as many rows as fit."""
 
+ARGUMENT_BYTES = 4096
+"""The most bytes of a kernel's arguments."""
+
+CHUNK = 4 * THREADS
+"""The most elements of a block of ``joint_source``."""
+
+
+def joint_source(name: str, real: str, arrays: int) -> tuple[str, int]:
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
+
+    The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
+    contiguous and of one size; the inputs may be overwritten. A block works on one part.
+    """
+    source = ELEMENTWISE[name]
+    inputs, outputs = source.inputs.split(", "), source.outputs.split(", ")
+    numbers = ", ".join(f"double n{k}" for k, _ in enumerate(inputs[arrays:]))
+    convert = " ".join(f"const {x} = n{k};" for k, x in enumerate(inputs[arrays:]))
+    pointers = arrays + len(outputs)
+    # of 8 bytes each: the numbers and the count, and the pointers, the size and the first block of a part
+    most = (ARGUMENT_BYTES // 8 - len(inputs[arrays:]) - 1) // (pointers + 2)
+    read = " ".join(f"const {x} = part.arrays[{k}][i];" for k, x in enumerate(inputs[:arrays]))
+    write = " ".join(f"part.arrays[{k}][i] = {y[2:]};" for k, y in enumerate(outputs, arrays))
+    text = f"""
+typedef {real} T;
+struct Part {{ T* arrays[{pointers}]; long long size, first; }};
+struct Parts {{ Part all[{most}]; }};
+
+extern "C" __global__ void agrad_{name}_parts(const Parts parts, int count, {numbers}) {{
+    {convert}
+    int k = 0;
+    for (int last = count - 1; k < last;) {{
+        int middle = (k + last + 1) / 2;
+        if (parts.all[middle].first <= blockIdx.x) k = middle;
+        else last = middle - 1;
+    }}
+    const Part& part = parts.all[k];
+    long long start = (blockIdx.x - part.first) * {CHUNK}, end = min(start + {CHUNK}, part.size);
+    for (long long i = start + threadIdx.x; i < end; i += {THREADS}) {{
+        {read}
+        {"; ".join(outputs)};
+        {source.body}
+        {write}
+    }}
+}}
+"""
+    return text, most
+
+
 _ROWS = """
 #define THREADS 256
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
+from agrad.backends.cupy.source import ARGUMENT_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
@@ -22,9 +23,6 @@ from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
-
-ARGUMENT_BYTES = 4096
-"""The most bytes of a kernel's arguments."""
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
