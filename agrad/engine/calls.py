@@ -16,7 +16,7 @@ from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import MissingRuleError
 from agrad.registry import CALLS
 
@@ -106,6 +106,16 @@ def lift_all(values: Sequence[Any]) -> list[Any]:
     An array library's operators may reject Tensors beside its own arrays.
     """
     return [lift(value) for value in values] if any(isinstance(v, Tensor) for v in values) else list(values)
+
+
+def is_tensor(value: Any) -> bool:
+    """Return True for a Tensor, and False for what represents a raw array in a trace."""
+    return isinstance(value, Tensor) and value.level.id >= 0
+
+
+def tensor_of(value: Any) -> Tensor:
+    """Return a raw array, or what represents one, as a constant; a Tensor as it is."""
+    return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
 
 
 def array_of_number(value: Any, like: Any = None) -> Any:

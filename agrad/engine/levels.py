@@ -307,16 +307,6 @@ def lift(value: Any) -> Any:
     return wrap(value, GLOBAL_TAPE) if hasattr(value, "shape") else value
 
 
-def is_tensor(value: Any) -> bool:
-    """Return True for a Tensor, and False for what represents a raw array in a trace."""
-    return isinstance(value, Tensor) and value.level.id >= 0
-
-
-def tensor_of(value: Any) -> Tensor:
-    """Return a raw array, or what represents one, as a constant; a Tensor as it is."""
-    return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
-
-
 class OutputCotangents:
     """The cotangents of an operation with several outputs, collected as they arrive."""
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from agrad.engine.backward import backward_pass
-from agrad.engine.calls import Pull, newest_level, record_call, recorded_part
+from agrad.engine.calls import Pull, is_tensor, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
-from agrad.engine.levels import Forward, is_tensor, tensor_of
+from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap

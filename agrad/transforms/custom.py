@@ -9,8 +9,8 @@ from typing import Any, Self, overload
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.engine.calls import Call, lift_all
-from agrad.engine.levels import GLOBAL_TAPE, is_tensor, lift, namespace_of, tensor_of
+from agrad.engine.calls import Call, is_tensor, lift_all, tensor_of
+from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import zeros
