@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import agrad
 from bench import mlp as bench_mlp
 from bench.common import Job, Timing
 from bench.gpu import clocks, compare, goals, mlp, probe, progress, steps, tests
@@ -42,6 +43,16 @@ def test_an_error_is_the_answer_to_its_question_alone(tmp_path: Path) -> None:
     far = RuntimeError("agrad failed:\nTraceback (most recent call last):\n  File\nKeyError: 'T'\nin agrad's matmul")
     assert probe.brief(far) == "agrad failed: KeyError: 'T'"
     assert probe.brief(ValueError("")) == "ValueError: "
+
+
+@pytest.mark.needs("cupy", "cuda_on_cpu")
+def test_the_probe_answers_all_its_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = work(tmp_path, "probe")
+    monkeypatch.setattr(agrad, "set_backend", lambda name: None)  # it would last
+    with agrad.use_backend("cupy"):
+        probe.run(given)
+    found = answered(given)
+    assert {name: found[name].text for name in probe.QUESTIONS} == dict.fromkeys(probe.QUESTIONS, "met")
 
 
 @pytest.mark.parametrize(
