@@ -128,8 +128,11 @@ def values(case: Case) -> None:
     (_, ys), _ = inside(*case.inputs)
     same("inside a gradient", ys, case.expected, case.exact)
     columns = [np.asarray(x, order="F") for x in case.inputs]
+    try:
+        by_columns = case.plain(*columns)
+    except ValueError as error:  # NumPy's own, of a write to a view that is for reading alone
+        raise Undecided("the order of axes in memory decides what can be written to") from error
     (_, ys), _ = inside(*columns)
-    by_columns = case.plain(*columns)
     try:
         same("inside a gradient, Fortran order", ys, by_columns, case.exact)
     except Wrong as error:
