@@ -148,7 +148,7 @@ def main() -> None:
     try:
         with agrad.use_backend("cupy"):
             swish = cuda_kernel()
-            on_gpu = agrad.asarray(x)
+            on_gpu = agrad.asarray(x, backend="cupy")
             print("CUDA   swish   ", swish(on_gpu), "slope", agrad.grad(lambda x: agrad.sum(swish(x)))(on_gpu))
     except (ImportError, ValueError) as error:
         print("CUDA   left out:", str(error).splitlines()[0])

@@ -239,6 +239,7 @@ _XP = vocabulary(
     max=_extreme("max"),
     min=_extreme("min"),
     special=SpecialWords(_special_functions, _in_double),
+    float16=np.float16,
 )
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)

@@ -19,7 +19,7 @@ from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
-from agrad.errors import DtypeError
+from agrad.errors import DtypeError, TracedValueError
 from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import fill_index
 
@@ -44,7 +44,12 @@ def _arrays(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, 
 def _visible(array: Any) -> np.ndarray | None:
     if isinstance(array, np.ndarray):
         return array
-    hidden = isinstance(array, jax.core.Tracer) or any(d.platform != "cpu" for d in array.devices())
+    traced = isinstance(array, jax.core.Tracer)
+    if traced and array.dtype == bool:
+        raise TracedValueError(
+            "a boolean index in a program of JAX: how much it picks depends on values; use agrad.where(mask, value, x)"
+        )
+    hidden = traced or any(d.platform != "cpu" for d in array.devices())
     return None if hidden and array.dtype != bool else np.asarray(array)
 
 

@@ -393,15 +393,15 @@ class Tensor(NumPyOperand):
         """The memory on a CUDA device, for Numba, CuPy and others.
 
         The attribute does not exist for any other memory. Raises ``HiddenMemoryError``, a ``DetachError``, for a Tensor
-        that requires a gradient: ``hasattr`` is then False, and CuPy's arrays leave their operators to the Tensor
-        instead of computing on its memory.
+        that requires a gradient or is traced: ``hasattr`` is then False, and CuPy's arrays leave their operators to the
+        Tensor instead of computing on its memory.
         """
         found = getattr(self.raw, "__cuda_array_interface__", None)
         if found is None:
             raise AttributeError(f"a Tensor on {self.backend!r} has no __cuda_array_interface__ here")
         try:
             self._check_detached("__cuda_array_interface__")
-        except DetachError as error:
+        except (DetachError, TracedValueError) as error:
             raise HiddenMemoryError(str(error)) from None
         return found
 

@@ -83,7 +83,8 @@ def tensor(value: Any, like: Tensor | None = None) -> Tensor:
         return agrad.stack(promoted(*[tensor(part, like_of(value)) for part in value]))
     if like is None or (hasattr(value, "shape") and not isinstance(value, np.generic) and value.ndim):
         return agrad.asarray(value)
-    if isinstance(value, np.ndarray) and like.backend == "numpy":
+    backend = backend_of_type(type(value))
+    if backend is not None and backend.name == like.backend and not isinstance(value, np.generic):
         return agrad.asarray(value)
     return constant(value, like)
 

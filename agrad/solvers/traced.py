@@ -75,11 +75,10 @@ def solved(a: Operator, b: Any, x: Any, method: str, tolerance: Any, limit: int)
     step = _conjugate_step if method == "cg" else _stabilized_step
     r = minus(b, a(x))
     x, r = lift_all([x, r])
-    xp = namespace_of((r,))
     rest = () if method == "cg" else (r,)
 
     def goes_on(state: Any) -> Any:
-        return xp.logical_and(state[3] > tolerance, state[4] < limit)
+        return namespace.logical_and(state[3] > tolerance, state[4] < limit)
 
     def advance(state: Any) -> Any:
         x, r, p, _, applied = state
@@ -131,7 +130,7 @@ def contracted(step: Operator, x: Any, rtol: float, atol: float, maxiter: int) -
     """Return the fixed point of a function of vectors, NaN if not reached."""
     after = step(x)
     x, after = lift_all([x, after])
-    xp = namespace_of((after,))
+    xp = namespace
 
     def tolerance(x: Any) -> Any:
         return norm(x) * rtol + atol
@@ -158,8 +157,7 @@ def newton(
     """
     r = at(x)
     x, r = lift_all([x, r])
-    xp = namespace_of((x, r))
-    size = norm(r)
+    xp, size = namespace, norm(r)
     small = precision(x) ** 0.75
     tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
 

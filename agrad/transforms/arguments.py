@@ -184,7 +184,7 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     known, key = _answers(f)
     asks = known.get(key)
     if not asks or not any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
-        watched = [(raw, _content(raw)) for raw in _raw_numbers((args, kwargs))] if asks is None else []
+        watched = [(raw, content_of(raw)) for raw in _raw_numbers((args, kwargs))] if asks is None else []
         try:
             out = call(f, *args, **kwargs)
             known.setdefault(key, False)
@@ -193,7 +193,7 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
             if not _is_mixture(error) or not _raw_numbers((args, kwargs)):
                 raise
             for raw, content in watched:
-                if _content(raw) != content:
+                if content_of(raw) != content:
                     raise OperandError(
                         f"{getattr(f, '__name__', type(f).__name__)} wrote into an argument of shape "
                         f"{tuple(raw.shape)} before it asked for the namespace of arrays and Tensors, for which it is "
@@ -240,8 +240,8 @@ def _code_in(cell: Any) -> Any:
     return value.__code__ if isinstance(value, FunctionType | MethodType) else None
 
 
-def _content(raw: Any) -> Any:
-    """Return what changes if an array is written into: its library's own mark, or a checksum."""
+def content_of(raw: Any) -> Any:
+    """Return what a write to an array changes: its library's mark, or a checksum."""
     backend = backend_of(raw)
     look = backend.content(raw)
     return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()

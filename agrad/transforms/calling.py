@@ -13,7 +13,7 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import is_floating
 from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
-from agrad.engine.calls import fitted, lift_all, newest_level, record_call, recorded_part
+from agrad.engine.calls import fitted, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, namespace_of
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -50,9 +50,16 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
     Array results are Tensors if an operand is one.
     """
     outs = _call(rules, leaves)
-    if not any(isinstance(leaf, Tensor) for leaf in leaves):
+    if not any(map(is_tensor, leaves)):
         return outs
     return [wrap(o, GLOBAL_TAPE) if backend_of_type(type(o)) is not None else o for o in outs]
+
+
+def tensors_where_given(outs: Values, leaves: Values) -> list[Any]:
+    """Return results, of a trace too, as Tensors if a leaf is one."""
+    if not any(map(is_tensor, leaves)):
+        return list(outs)
+    return [tensor_of(out) if isinstance(out, Tensor) else out for out in outs]
 
 
 def _call(rules: Rules, leaves: Values) -> list[Any]:

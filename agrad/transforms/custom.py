@@ -8,13 +8,13 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from agrad.backends import backend_of
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.calls import Call, is_tensor, lift_all, tensor_of
 from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
-from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.arguments import content_of, zeros
+from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
@@ -96,6 +96,8 @@ class _Custom:
         self.rule: Any = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.batch = batch
+        self.seen: list[Function] = []
+        """The functions that have written into none of their raw arguments."""
 
     @property
     def title(self) -> str:
@@ -116,9 +118,7 @@ class _Custom:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rules = self.rules(self, self._positional(args, kwargs))
-        out = call(rules, rules.leaves)
-        if any(map(is_tensor, rules.leaves)):
-            out = [tensor_of(value) if isinstance(value, Tensor) else value for value in out]
+        out = tensors_where_given(call(rules, rules.leaves), rules.leaves)
         return unflatten(rules.out_spec, out)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -164,7 +164,32 @@ class CustomRules:
         return leaves
 
     def primal(self, leaves: Values) -> list[Any]:
-        return self.flat(self.custom.f(*self.arguments(leaves)))
+        return self.flat(self.called(self.custom.f, leaves))
+
+    def called(self, f: Function, leaves: Values) -> Any:
+        """Return ``f`` of the arguments. Raise ``OperandError`` if it writes into one.
+
+        Raw arrays are compared at the first call of ``f`` alone.
+        """
+        first = all(f is not known for known in self.custom.seen)
+        before = [_standing(leaf, first) for leaf in leaves]
+        out = f(*self.arguments(leaves))
+        for leaf, kept in zip(leaves, before, strict=True):
+            if _standing(leaf, first) != kept:
+                raise OperandError(
+                    f"{self.name} writes into an argument of shape {tuple(leaf.shape)}; a function with rules of its "
+                    "own must not: write into a copy, y = x + 0, and return it"
+                )
+        if first and not any(isinstance(leaf, Tensor) for leaf in leaves):
+            self.custom.seen.append(f)
+        return out
+
+
+def _standing(leaf: Any, whole: bool) -> Any:
+    """Return what changes if a leaf is written into. ``whole``: also of a raw array."""
+    if isinstance(leaf, Tensor):
+        return id(leaf.data), id(leaf.node)
+    return content_of(leaf) if whole and backend_of_type(type(leaf)) is not None else None
 
 
 class _VjpRules(CustomRules):
@@ -174,7 +199,7 @@ class _VjpRules(CustomRules):
         fwd, bwd = self.custom.fwd, self.custom.bwd
         if fwd is None or bwd is None:
             raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defvjp(fwd, bwd)")
-        out = fwd(*self.arguments(leaves))
+        out = self.called(fwd, leaves)
         if not isinstance(out, tuple) or len(out) != 2:
             raise OperandError(f"{self.name}: fwd gives a pair (result, residuals), not {type(out).__name__}")
         outs = self.flat(out[0])

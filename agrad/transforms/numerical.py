@@ -14,7 +14,7 @@ from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
 from agrad.transforms.arguments import paired
-from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
 from agrad.transforms.trees import flatten_all, unflatten
 
 
@@ -66,7 +66,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     def black_box(*args: Any) -> Any:
         leaves, spec = flatten_all(args)
         rules = _Differences(f, spec, step)
-        out = call(rules, leaves)
+        out = tensors_where_given(call(rules, leaves), leaves)
         return unflatten(rules.out_spec, out)
 
     return black_box

@@ -463,3 +463,20 @@ def test_results_are_tensors_where_an_operand_is_one() -> None:
 def test_a_jitted_function_that_closes_over_a_value_of_a_transform() -> None:
     f = lambda x: agrad.sum(agrad.jit(lambda q: q * x)(np.ones(3)))  # noqa: E731
     assert agrad.grad(f)(X).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_mask_in_a_loop(backend: str) -> None:
+    """A write through a mask is right, or refused where the library's programs have no such shapes."""
+    x = agrad.asarray([1.0, 2.0], dtype=agrad.float64).data
+
+    def body(c: Any, row: Any) -> Any:
+        y = c * 1.0
+        y[y > 1.5] = 9.0
+        return y, row
+
+    run = agrad.jit(lambda x: agrad.scan(body, x, x)[0])
+    if backend == "jax":
+        with pytest.raises(TracedValueError, match=r"boolean index .* agrad\.where"):
+            run(x)
+    else:
+        assert_close(run(x), [1.0, 9.0], "loop")

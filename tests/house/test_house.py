@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 1010,
-    "backends": 3805,
+    "backends": 3810,
     "control": 1635,
     "cli": 1900,
     "data": 2450,
@@ -36,7 +36,7 @@ BUDGETS = {
     "solvers": 1410,
     "testing": 880,
     "train": 1800,
-    "transforms": 1930,
+    "transforms": 1945,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

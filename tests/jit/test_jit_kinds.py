@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checker import assert_close, host
 
 import agrad
 from agrad import nn
@@ -89,3 +90,15 @@ def test_the_cut_of_pinv_is_no_constant_of_a_program() -> None:
     for cut in (np.asarray(1e-2), agrad.asarray(1e-2)):
         with pytest.raises(agrad.errors.TracedValueError, match="pinv's rtol"):
             jitted(a, cut)
+
+
+def test_float16_beside_wider_dtypes(backend: str) -> None:
+    """The cast of a cotangent back to float16 is there in a program too."""
+    if backend == "array_api_strict":
+        pytest.skip("array_api_strict has no float16")
+    x = agrad.asarray(np.ones(3, np.float16), backend=backend).data
+    i = agrad.asarray([0, 1, 2], dtype=agrad.int32).data
+    for f in (lambda x: agrad.sum(x * i), lambda x: agrad.sum(agrad.where(i > 1, i, x))):
+        slope, expected = agrad.jit(agrad.grad(f))(x), agrad.grad(f)(x)
+        assert slope.dtype == x.dtype
+        assert_close(slope, host(expected), "gradient")

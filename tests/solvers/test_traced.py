@@ -164,3 +164,19 @@ def test_an_equation_without_a_solution_is_nan() -> None:
     found = agrad.jit(lambda y: agrad.odeint(lambda y, t: y * y, y, np.asarray([0.0, 0.5, 2.0])))(np.asarray([1.0]))
     assert_close(found[:2, 0], [1.0, 2.0], "before", 1e-6)
     assert np.isnan(found[2, 0])
+
+
+@pytest.mark.parametrize("name", ["root", "fixed_point", "linear_solve"])
+def test_constants_alone_in_a_traced_function(name: str, place: Any) -> None:
+    """No operand of the solver is traced, only what is done with the solution."""
+    x = place(np.asarray([1.0, 2.0]))
+    solve = {
+        "root": lambda: agrad.root(lambda y: y * y - 2.0, x),
+        "fixed_point": lambda: agrad.fixed_point(lambda y: (y + 2.0 / y) / 2.0, x),
+        "linear_solve": lambda: agrad.linear_solve(lambda y: y * 2.0, x) * 0 + 2.0**0.5,
+    }[name]
+    scaled = agrad.jit(agrad.grad(lambda a: agrad.sum(a * solve())))
+    assert_close(scaled(x), [2.0**0.5] * 2, "gradient")
+    assert_close(agrad.jit(solve)(), [2.0**0.5] * 2, "solution")
+    chosen = agrad.jit(lambda a: agrad.cond(agrad.sum(a) > 0, lambda: a * solve(), lambda: a))
+    assert_close(chosen(x), host(x) * 2.0**0.5, "in a branch")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from crossing import cupy_runs
 
 import agrad
 from agrad.errors import (
@@ -378,10 +377,10 @@ def test_a_numba_function() -> None:
         agrad.jvp(lambda x: f(0.5, x), (X,), (X,))
 
 
-@pytest.mark.skipif(not cupy_runs(), reason="there is no CUDA GPU")
+@pytest.mark.needs("cupy")
 def test_a_cuda_kernel() -> None:
     with agrad.use_backend("cupy"):
-        x, rows = agrad.asarray(X).raw, agrad.asarray(ROWS).raw
+        x, rows = (agrad.asarray(a, backend="cupy").raw for a in (X, ROWS))
         check_kernel(kernels.cuda_kernel(), lambda x: x * agrad.sigmoid(x), x, rows)
 
 
@@ -465,3 +464,37 @@ def test_what_is_refused() -> None:
         agrad.linear_transpose(lambda x: x**2, X)
     with pytest.raises(NotDifferentiableError, match="checkpoint"):
         agrad.linear_transpose(agrad.checkpoint(lambda x: agrad.sin(x)), X)
+
+
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp", "fwd"])
+def test_a_function_with_rules_that_writes_into_an_argument_is_refused(kind: str) -> None:
+    def written(a: Any) -> Any:
+        a[0] = 9.0
+        return a * a
+
+    plain = lambda a: a * a  # noqa: E731
+
+    def made() -> Any:
+        if kind == "custom_jvp":
+            f = agrad.custom_jvp(written)
+            f.defjvp(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0]))
+            return f
+        f = agrad.custom_vjp(plain if kind == "fwd" else written)
+        f.defvjp(lambda a: ((written if kind == "fwd" else plain)(a), a), lambda a, g: (2 * a * g,))
+        return f
+
+    def loss(f: Any) -> Any:
+        return lambda t: agrad.sum(f(t * 2) * (t * 2))
+
+    if kind == "fwd":
+        ways = [lambda f: agrad.grad(loss(f))(X), lambda f: agrad.jit(agrad.grad(loss(f)))(X)]
+    else:  # a derivative calls the rule in the place of the function
+        ways = [
+            lambda f: f(agrad.asarray(X.tolist())),
+            lambda f: f(X.copy()),
+            lambda f: agrad.jit(f)(agrad.asarray(X)),
+            lambda f: agrad.vmap(loss(f))(ROWS),
+        ]
+    for way in ways:
+        with pytest.raises(OperandError, match=r"writes into an argument of shape \(3,\).*y = x \+ 0"):
+            way(made())

@@ -319,3 +319,30 @@ def test_answers_go_with_their_code_when_the_modules_names_are_gone(monkeypatch:
     assert code() is None
     assert place not in table
     assert seen == []
+
+
+LEFT: dict[str, Callable[[Any, Any], Any]] = {
+    "r * w": lambda r, w: r * w,
+    "r @ w": lambda r, w: (r * r)[None, :] @ w,
+    "r > w": lambda r, w: agrad.where(r > w, w, 2.0 * w),
+    "element * w": lambda r, w: r[1, ...] * w,
+    "element - w": lambda r, w: r[1, ...] - agrad.sum(w),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_raw_array_on_the_left_of_an_argument(name: str, backend: str) -> None:
+    """In every transform the operator of the library leaves the operation to agrad."""
+    if backend == "array_api_strict":
+        pytest.skip("array_api_strict's operators refuse all other types")
+    r, x = (agrad.asarray(values, dtype=agrad.float64).data for values in ([1.5, 2.0, 3.0], [2.0, 1.0, 4.0]))
+    f = lambda w: LEFT[name](r, w)  # noqa: E731
+    total = lambda w: agrad.sum(f(w))  # noqa: E731
+    expected = LEFT[name](np.asarray([1.5, 2.0, 3.0]), np.asarray([2.0, 1.0, 4.0]))
+    assert_close(agrad.jit(f)(x), expected, "jit")
+    rows = agrad.stack([agrad.asarray(x), agrad.asarray(x)]).data
+    assert_close(agrad.vmap(f)(rows)[0, ...], expected, "vmap")
+    slope = agrad.grad(total)(x)
+    assert_close(agrad.jit(agrad.grad(total))(x), slope, "jit of grad")
+    assert_close(agrad.vmap(agrad.grad(total))(rows)[1, ...], slope, "vmap of grad")
+    assert_close(agrad.jvp(total, (x,), (x,))[1], host(agrad.sum(agrad.asarray(slope) * agrad.asarray(x))), "jvp")
