@@ -17,14 +17,15 @@ from agrad.transforms.trees import flatten_all, unflatten
 def own(results: Any, operands: Any) -> Any:
     """Return results, copied if they are not row-major or share memory.
 
-    They must share none with operands, nor with one another. Arrays that a function has from elsewhere are not known.
+    They must share none with operands, nor with one another, and be no object twice. Arrays that a function has from
+    elsewhere are not known.
     """
     leaves, spec = flatten_all(results)
-    known = [_raw(x) for x in flatten_all(operands)[0] if is_array(x)]
+    known = [x for x in flatten_all(operands)[0] if is_array(x)]
     for i, x in enumerate(leaves):
         if is_array(x):
             leaves[i] = _own(x, known)
-            known.append(_raw(leaves[i]))
+            known.append(leaves[i])
     return unflatten(spec, leaves)
 
 
@@ -34,10 +35,10 @@ def _raw(x: Any) -> Any:
 
 def _own(x: Any, known: Sequence[Any]) -> Any:
     raw = _raw(x)
-    if not SHARING[type(raw)]:
-        return x
+    if not SHARING[type(raw)]:  # a write to a Tensor changes that object alone
+        return namespace_of((x,)).astype(x, x.dtype, copy=True) if any(x is other for other in known) else x
     row_major = backend_of(raw).row_major
-    if row_major(raw) and not shares_any(raw, known):
+    if row_major(raw) and not shares_any(raw, map(_raw, known)):
         return x
     x = namespace_of((x,)).astype(x, x.dtype, copy=True)
     return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))

@@ -109,12 +109,12 @@ def lift_all(values: Sequence[Any]) -> list[Any]:
 
 
 def is_tensor(value: Any) -> bool:
-    """Return True for a Tensor, and False for what represents a raw array in a trace."""
+    """Return True for a Tensor that is no stand-in of a raw array in a trace."""
     return isinstance(value, Tensor) and value.level.id >= 0
 
 
 def tensor_of(value: Any) -> Tensor:
-    """Return a raw array, or what represents one, as a constant; a Tensor as it is."""
+    """Return a raw array, or the stand-in of one, as a constant Tensor."""
     return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
 
 

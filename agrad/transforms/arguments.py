@@ -241,7 +241,7 @@ def _code_in(cell: Any) -> Any:
 
 
 def content_of(raw: Any) -> Any:
-    """Return what a write to an array changes: its library's mark, or a checksum."""
+    """Return a value that a write to an array changes: a mark or a checksum."""
     backend = backend_of(raw)
     look = backend.content(raw)
     return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()

@@ -172,6 +172,7 @@ class CustomRules:
         Raw arrays are compared at the first call of ``f`` alone.
         """
         first = all(f is not known for known in self.custom.seen)
+        held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # for their ids to stay theirs
         before = [_standing(leaf, first) for leaf in leaves]
         out = f(*self.arguments(leaves))
         for leaf, kept in zip(leaves, before, strict=True):
@@ -180,13 +181,13 @@ class CustomRules:
                     f"{self.name} writes into an argument of shape {tuple(leaf.shape)}; a function with rules of its "
                     "own must not: write into a copy, y = x + 0, and return it"
                 )
-        if first and not any(isinstance(leaf, Tensor) for leaf in leaves):
+        if first and not held:
             self.custom.seen.append(f)
         return out
 
 
 def _standing(leaf: Any, whole: bool) -> Any:
-    """Return what changes if a leaf is written into. ``whole``: also of a raw array."""
+    """Return a value that a write to a leaf changes; ``whole``: of a raw array too."""
     if isinstance(leaf, Tensor):
         return id(leaf.data), id(leaf.node)
     return content_of(leaf) if whole and backend_of_type(type(leaf)) is not None else None

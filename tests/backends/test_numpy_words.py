@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.backends.numpy.words import WORDS
+from agrad.backends.numpy.words import WORDS, reduced
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
 SHAPES = ((), (3,), (2, 3), (4, 1, 3), (0, 3), (2, 0), (520, 2), (2, 200, 3), (300, 5), (300, 6))
@@ -68,6 +68,10 @@ def test_short_rows_are_reduced_to_the_same_bits(dtype):
             expected = ufunc.reduce(x, axis=-1)
             for axis in (-1, (1,)):
                 assert WORDS[name](x, axis=axis).tobytes() == expected.tobytes(), (name, length)
+            columns = np.empty((1200, 2), dtype)  # of memory that lies apart
+            for keepdims, out in ((False, columns[::2, 0]), (True, columns[::2, 1:])):
+                assert reduced(ufunc, x, (1,), keepdims, out) is out
+                assert out.reshape(-1).tobytes() == expected.tobytes(), (name, length, keepdims)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

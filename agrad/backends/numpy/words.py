@@ -20,25 +20,25 @@ Axis = int | tuple[int, ...] | None
 _LONG, _SHORT = 1024, 5
 
 
-def _reduced(ufunc: np.ufunc, x: Any, axis: Axis, keepdims: bool) -> Any:
-    """Return ``ufunc.reduce(x, axis=axis)``, with the same bits.
+def reduced(ufunc: np.ufunc, x: Any, axis: Axis, keepdims: bool, out: Any = None) -> Any:
+    """Return ``ufunc.reduce(x, axis=axis)``, with the same bits, in ``out`` if given.
 
-    A sum of nothing but negative zeros is an exception: it is negative here.
+    A sum of nothing but negative zeros is an exception: it is negative here. ``out`` shares no memory with ``x``.
     """
     if x.size >= _LONG and 1 < x.shape[-1] <= _SHORT and x.ndim > 1 and x.dtype.char in "fd" and x.flags.c_contiguous:
         last = x.ndim - 1
         if axis in (last, (last,), -1, (-1,)):
-            out = ufunc(x[..., 0], x[..., 1])
+            made = ufunc(x[..., 0], x[..., 1], out=out[..., 0] if keepdims and out is not None else out)
             for i in range(2, x.shape[-1]):
-                ufunc(out, x[..., i], out=out)
-            return out[..., None] if keepdims else out
-    return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+                ufunc(made, x[..., i], out=made)
+            return out if out is not None else made[..., None] if keepdims else made
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims, out=out)
 
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if dtype is not None:
         return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
-    return _reduced(np.add, x, axis, keepdims)
+    return reduced(np.add, x, axis, keepdims)
 
 
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -46,17 +46,17 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    return _reduced(np.maximum, x, axis, keepdims)
+    return reduced(np.maximum, x, axis, keepdims)
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    return _reduced(np.minimum, x, axis, keepdims)
+    return reduced(np.minimum, x, axis, keepdims)
 
 
 def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.char not in "fdFD" or not x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
-    total = _reduced(np.add, x, axis, keepdims)
+    total = reduced(np.add, x, axis, keepdims)
     return total / (x.size // total.size)
 
 

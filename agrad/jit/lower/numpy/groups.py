@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy.fused import zeros_beside
+from agrad.backends.numpy.words import reduced
 from agrad.backends.threads import BLOCK_BYTES, run_blocks
 from agrad.jit.lower.plain import Scope, call_text, define, evaluation
 from agrad.jit.passes.fusion import Group
@@ -93,8 +94,8 @@ def _masked(instruction: Instruction) -> np.dtype | None:
     return np.dtype(f"i{np.dtype(out.dtype).itemsize}") if y.dtype == known else None
 
 
-def _reduce(reduction: Reduction) -> str:
-    return f"np.{_HOW.get(reduction.name, 'add')}.reduce"
+def _ufunc_name(reduction: Reduction) -> str:
+    return f"np.{_HOW.get(reduction.name, 'add')}"
 
 
 def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -172,7 +173,7 @@ class _Text:
             lines.append(f"    p_{names[v]} = {self._empty((self.blocks, *self._kept(v)), v.dtype)}")
         lines += self._loop(body)
         for v, reduction in totals.items():
-            lines.append(f"    p_{names[v]} = {_reduce(reduction)}(p_{names[v]}, axis=0)")
+            lines.append(f"    p_{names[v]} = {_ufunc_name(reduction)}.reduce(p_{names[v]}, axis=0)")
             if reduction.name == "mean":
                 lines.append(f"    p_{names[v]} = p_{names[v]} / {self._averaged(v)}")
             if reduction.keepdims:
@@ -281,14 +282,15 @@ class _Text:
         return lines
 
     def _reduction(self, at: int, reduction: Reduction, out: Variable, x: str) -> list[str]:
-        how, name = _reduce(reduction), self.names[out]
+        ufunc, name = _ufunc_name(reduction), self.names[out]
         axis = reduction.of_block(self.split)
         if out in self.totals:
             if self._kept(out):
-                return [f"{how}({x}, axis={axis}, out=p_{name}[k])"]
-            return [f"p_{name}[k] = {how}({x}.reshape(-1))"]
+                return [f"{ufunc}.reduce({x}, axis={axis}, out=p_{name}[k])"]
+            return [f"p_{name}[k] = {ufunc}.reduce({x}.reshape(-1))"]
         lines = self._target(out, at)
-        lines.append(f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})")
+        function = self.scope.hold(reduced, "reduced")
+        lines.append(f"{function}({ufunc}, {x}, {axis}, {reduction.keepdims}, {name})")
         if reduction.name == "mean":
             lines.append(f"np.divide({name}, {self._averaged(out)}, {name})")
         return lines
