@@ -64,6 +64,25 @@ row("leg_share", ex("matrices", off_zero(2, 3), off_zero(2, 3)), ex("0-d", off_z
     call=lambda x1, x2: _bound("leg_share")(x1, x2, agrad.hypot(x1, x2)),
     reference=lambda xp, x1, x2: x1 / np.hypot(x1, x2))
 
+# ---------------------------------------------------------------- slopes with their digits
+
+def _expit(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+for _name, _call, _reference in (
+    ("one_minus_square", _bound("one_minus_square"), lambda xp, x: 1 - x * x),
+    ("gated", lambda x: _bound("gated")(x, agrad.sigmoid(x)), lambda xp, x: x * _expit(x)),
+    ("gated_slope", lambda x: _bound("gated_slope")(x, agrad.sigmoid(x)),
+     lambda xp, x: _expit(x) * (1 + x * _expit(-x))),
+):
+    row(_name, ex("matrix", normal(2, 3)), ex("0-d", normal()), ex("empty", normal(0, 2)), ex("batch", normal(2, 1, 3)),
+        call=_call, reference=_reference)
+row("summand_share", ex("matrices", normal(2, 3), normal(2, 3)), ex("0-d", normal(), normal()),
+    ex("empty broadcast", normal(0, 3), normal(3)), ex("broadcast both", normal(2, 1, 3), normal(4, 1)),
+    call=lambda x1, x2: _bound("summand_share")(x1, x2, agrad.logaddexp(x1, x2)),
+    reference=lambda xp, x1, x2: np.exp(x1 - np.logaddexp(x1, x2)))
+
 row("weight_total", ex("matrix", constant([[1.0, 0.5], [0.0, np.inf]])), constant=True,
     call=_bound("weight_total"), reference=lambda xp, x: np.where(np.isfinite(x) & (x != 0), x, 1.0))
 

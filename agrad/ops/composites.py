@@ -17,7 +17,7 @@ from agrad.ops.definition import elementwise, primitive, public_of_array, public
 from agrad.ops.elementwise import multiply
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
-from agrad.ops.special.normal import erf
+from agrad.ops.special.normal import erfc
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
@@ -63,6 +63,34 @@ sigmoid = elementwise(
     no_alias=True,
 )
 
+
+def _gated_curve(xp: Any, g: Any, x: Any) -> Any:
+    below, above = sigmoid(x), sigmoid(-x)
+    return g * (below * above * (2 + x * (above - below)))
+
+
+gated_slope = elementwise(
+    "gated_slope",
+    _gated_curve,  # 1 - gate would have no digits left at 37
+    None,
+    forward=lambda xp, x, gate, /: gate * (1 + x * (1 - gate)),
+    doc="Return the derivative of ``gated``; ``gate`` is a constant to the rules here too.",
+    decompose=True,
+    public=False,
+)
+gated = elementwise(
+    "gated",
+    lambda g, x, gate: g * gated_slope(x, gate),
+    None,
+    forward=lambda xp, x, gate, /: x * gate,
+    doc="""Return x times ``gate``, which is sigmoid(x).
+
+    ``gate`` is a constant to the rules, which have its derivative with that of ``x``.
+    """,
+    decompose=True,
+    public=False,
+)
+
 _TANH_SCALE = math.sqrt(2 / math.pi)
 
 
@@ -100,16 +128,17 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     _check_real("gelu", x)
     if approximate:
         return 0.5 * x * (1 + xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+    return 0.5 * x * erfc(x * -math.sqrt(0.5))  # 1 + erf has no digits left at -9
 
 
 def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
     if approximate:
+        x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite slope
         u = xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x))
         slope = _TANH_SCALE * (1 + 3 * 0.044715 * x * x)
         return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * slope)
     density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
-    return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * density)
+    return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
 
 
 gelu = elementwise("gelu", _gelu_rule, forward=_gelu, decompose=True)

@@ -14,6 +14,15 @@ from agrad.ops.definition import elementwise, primitive, public_of_array, public
 from agrad.ops.shared import array_arguments, no_view
 from agrad.registry import CALLS, namespace
 
+one_minus_square = elementwise(
+    "one_minus_square",
+    lambda g, x: -2 * g * x,
+    forward=lambda xp, x, /: (1 - x) * (1 + x),
+    doc="Return 1 - x**2 of each element, accurate near 1 and -1, with a derivative that is accurate near 0.",
+    decompose=True,
+    public=False,
+)
+
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
 add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True, commutative=True,
@@ -32,7 +41,7 @@ reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y))
 
 # ------------------------------------------------------------------ exponentials and logarithms
 exp      = elementwise("exp",      lambda g, y: g * y)
-expm1    = elementwise("expm1",    lambda g, y: g * (y + 1))
+expm1    = elementwise("expm1",    lambda xp, g, x: g * xp.exp(x))  # y + 1 has no digits left at -37
 log      = elementwise("log",      lambda g, x: g / x)
 log1p    = elementwise("log1p",    lambda g, x: g / (1 + x))
 log2     = elementwise("log2",     lambda g, x: g / (x * math.log(2)))
@@ -42,15 +51,15 @@ log10    = elementwise("log10",    lambda g, x: g / (x * math.log(10)))
 sin      = elementwise("sin",      lambda xp, g, x: g * xp.cos(x))
 cos      = elementwise("cos",      lambda xp, g, x: -(g * xp.sin(x)))
 tan      = elementwise("tan",      lambda g, y: g * (1 + y * y))
-asin     = elementwise("asin",     lambda xp, g, x: g / xp.sqrt(1 - x * x))
-acos     = elementwise("acos",     lambda xp, g, x: -(g / xp.sqrt(1 - x * x)))
+asin     = elementwise("asin",     lambda xp, g, x: g / xp.sqrt(one_minus_square(x)))
+acos     = elementwise("acos",     lambda xp, g, x: -(g / xp.sqrt(one_minus_square(x))))
 atan     = elementwise("atan",     lambda g, x: g / (1 + x * x))
 sinh     = elementwise("sinh",     lambda xp, g, x: g * xp.cosh(x))
 cosh     = elementwise("cosh",     lambda xp, g, x: g * xp.sinh(x))
 tanh     = elementwise("tanh",     lambda g, y: g * (1 - y * y))
-asinh    = elementwise("asinh",    lambda xp, g, x: g / xp.sqrt(x * x + 1))
+asinh    = elementwise("asinh",    lambda xp, g, x: g / _over_one(xp, x))
 acosh    = elementwise("acosh",    lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
-atanh    = elementwise("atanh",    lambda g, x: g / (1 - x * x))
+atanh    = elementwise("atanh",    lambda g, x: g / one_minus_square(x))
 
 # ------------------------------------------------------------------ complex parts; real results of complex arguments
 real     = elementwise("real",     lambda g: g,                     keeps_type=False, is_view=True)
@@ -155,6 +164,11 @@ def imag_put(xp: Any, x: Any, value: Any) -> Any:
 real.primitive.splits = imag.primitive.splits = True
 
 
+def _over_one(xp: Any, x: Any) -> Any:
+    # the square root of 1 + x**2; the square of a large number overflows
+    return xp.sqrt(x * x + 1) if is_complex(x.dtype) else xp.hypot(x, xp.ones_like(x))
+
+
 def _over_size(xp: Any, value: Any, x: Any) -> Any:
     """Return ``value / abs(x)``, and 0 where ``x`` is 0."""
     size = xp.abs(x)
@@ -251,18 +265,32 @@ atan2 = elementwise(
 )
 
 
-def _summand_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
-    # exp(mine - y) never overflows; where y is infinite, the infinite summands share the derivative
-    zero, one = xp.zeros_like(y), xp.ones_like(y)
-    infinite = xp.isinf(y)
-    edge = xp.where(mine == other, one / 2, xp.where(mine == y, one, zero))
-    return g * xp.where(infinite, edge, xp.exp(xp.where(infinite, zero, mine - xp.where(infinite, zero, y))))
+def _summand_share(xp: Any, x1: Any, x2: Any, total: Any, /) -> Any:
+    # exp(x1 - total) never overflows; where the total is infinite, the infinite summands share the derivative
+    zero, one = xp.zeros_like(total), xp.ones_like(total)
+    infinite = xp.isinf(total)
+    edge = xp.where(x1 == x2, one / 2, xp.where(x1 == total, one, zero))
+    return xp.where(infinite, edge, xp.exp(xp.where(infinite, zero, x1 - xp.where(infinite, zero, total))))
 
 
+summand_share = elementwise(
+    "summand_share",
+    # the product of both shares: 1 minus a share near 1 would have no digits left
+    lambda g, x1, x2, total, y: g * (y * summand_share(x2, x1, total)),
+    lambda g, x1, x2, total, y: -(g * (y * summand_share(x2, x1, total))),
+    None,
+    forward=_summand_share,
+    doc="""Return the derivative of logaddexp(x1, x2) = ``total`` by ``x1``.
+
+    ``total`` is a constant to the rules, which have its derivative with those of the summands.
+    """,
+    decompose=True,
+    public=False,
+)
 logaddexp = elementwise(
     "logaddexp",
-    lambda xp, g, x1, x2, y: _summand_rule(xp, g, x1, x2, y),
-    lambda xp, g, x1, x2, y: _summand_rule(xp, g, x2, x1, y),
+    lambda g, x1, x2, y: g * summand_share(x1, x2, y),
+    lambda g, x1, x2, y: g * summand_share(x2, x1, y),
 )
 
 

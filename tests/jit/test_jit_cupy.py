@@ -20,6 +20,7 @@ from agrad.jit.lower.cuda.streams import setter_text
 from agrad.jit.lower.numpy.groups import group_function as numpy_group_function
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, interpret
+from agrad.ops.elementwise import one_minus_square
 from agrad.registry import PRIMITIVES
 
 NVCC = shutil.which("nvcc")
@@ -81,7 +82,9 @@ def every_word(x: Any) -> Any:
 
 
 def slopes(x: Any) -> Any:
-    return agrad.sum(agrad.relu(x * 2.0) + agrad.tanh(x) * 3.0 - agrad.sigmoid(x * 0.5))
+    y = agrad.relu(x * 2.0) + agrad.tanh(x) * 3.0 - agrad.sigmoid(x * 0.5)
+    shares = agrad.logaddexp(one_minus_square(x), x * x)
+    return agrad.sum(y * agrad.nn.functional.silu(x) + shares)
 
 
 CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = {

@@ -83,7 +83,7 @@ LIMITS: dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]
     "sinh": ((-INF, INF, -INF), (INF, INF, INF)),
     "cosh": ((INF, -INF, INF), (INF, INF, INF)),
     "tanh": ((-1, 0, 0), (1, 0, 0)),
-    "asinh": ((-INF, 0, NAN), (INF, 0, NAN)),
+    "asinh": ((-INF, 0, 0), (INF, 0, 0)),
     "acosh": ((NAN, NAN, NAN), (INF, 0, NAN)),
     "sqrt": ((NAN, NAN, NAN), (INF, 0, 0)),
     "reciprocal": ((0, 0, 0), (0, 0, 0)),

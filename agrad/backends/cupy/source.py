@@ -70,6 +70,7 @@ ELEMENTWISE = {
         "T g, T x",
         "T out",
         """
+        x = fmax(fmin(x, T(30)), T(-30));  // beyond, 0 times an infinite slope
         T t = tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
         T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
         out = g * T(0.5) * ((T(1) + t) + x * (T(1) - t * t) * slope);

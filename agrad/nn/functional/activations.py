@@ -5,6 +5,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.real import of_array, real_only
+from agrad.ops.composites import gated
 
 
 @of_array
@@ -303,7 +304,7 @@ def silu(x: Any, /) -> Any:
     >>> agrad.grad(lambda x: agrad.nn.functional.silu(x).sum())(x).round(4)
     array([0.5   , 0.9277])
     """
-    return x * agrad.sigmoid(x)
+    return gated(x, agrad.sigmoid(x))
 
 
 @real_only

@@ -53,8 +53,10 @@ def _log_ndtr_rule(xp: Any, g: Any, x: Any) -> Any:
     zero = xp.zeros_like(x)
     above, below = xp.where(x > 0, x, zero), xp.where(x > 0, zero, x)
     upper = bell(above, n=0, half=True) / (_ROOT_TWO_PI * ndtr(above))
-    lower = math.sqrt(2 / math.pi) / erfcx(below * -math.sqrt(0.5))
-    return g * xp.where(x > 0, upper, lower)
+    # far out it is -x: the square of 1 / erfcx would overflow
+    far = below < -1e9
+    lower = math.sqrt(2 / math.pi) / erfcx(xp.where(far, zero, below) * -math.sqrt(0.5))
+    return g * xp.where(x > 0, upper, xp.where(far, -below, lower))
 
 
 log_ndtr = function(forms.log_ndtr, _log_ndtr_rule)

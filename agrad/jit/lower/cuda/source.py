@@ -47,6 +47,10 @@ _OF_FLOATS = {
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
     "pow": "pow({0}, {1})", "atan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})", "copysign": "copysign({0}, {1})",
     "maximum": "larger({0}, {1})", "minimum": "smaller({0}, {1})",
+    "one_minus_square": "(T(1) - {0}) * (T(1) + {0})",
+    "gated": "{0} * {1}", "gated_slope": "{1} * (T(1) + {0} * (T(1) - {1}))",
+    "summand_share":
+        "({2} * T(0) == T(0) || {2} != {2} ? exp({0} - {2}) : {0} == {1} ? T(0.5) : {0} == {2} ? T(1) : T(0))",
     "relu.vjp:x": "relu_vjp({0}, {1})",
     "tanh.vjp:x": "tanh_vjp({0}, {1})",
     "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
@@ -148,7 +152,7 @@ def has_words(instruction: Instruction) -> bool:
     if isinstance(instruction.operation, RulePrimitive) and name not in _OF_FLOATS:
         return False
     if name in _OF_FLOATS:
-        count = 2 if "{1}" in _OF_FLOATS[name] else 1
+        count = sum(f"{{{k}}}" in _OF_FLOATS[name] for k in range(3))
         plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
         if np.dtype(out.dtype).kind == "i":
             numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
