@@ -1,7 +1,8 @@
 """Make coefficients and reference values of special functions with mpmath.
 
-``python tests/make_special_tables.py coefficients > agrad/ops/special/coefficients.py`` and
-``python tests/make_special_tables.py references > tests/special_references.json``. Nothing else needs mpmath.
+``python tests/make_special_tables.py coefficients > agrad/ops/special/coefficients.py``,
+``python tests/make_special_tables.py references > tests/special_references.json`` and
+``python tests/make_special_tables.py digits > tests/digit_references.json``. Nothing else needs mpmath.
 """
 
 import json
@@ -9,7 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import digit_points
 import mpmath as mp
+import numpy as np
 from special_points import REFERENCES
 
 mp.mp.dps = 40
@@ -119,5 +122,17 @@ def references() -> None:
     print("{\n" + ",\n".join(lines) + "\n}")
 
 
+def digits() -> None:
+    out = []
+    for name in digit_points.FORMULAS:
+        print(name, file=sys.stderr)
+        rows = []
+        for x in digit_points.points(name, lambda x: float(np.float32(x))):
+            found = [f"{slope:.15g}" for slope in digit_points.derivatives(mp, name, x)]
+            rows.append(f"[{', '.join([repr(x), *found])}]".replace("inf", "Infinity"))
+        out.append(f"{json.dumps(name)}: [\n" + ",\n".join(rows) + "\n]")
+    print("{\n" + ",\n".join(out) + "\n}")
+
+
 if __name__ == "__main__":
-    {"coefficients": coefficients, "references": references}[sys.argv[1]]()
+    {"coefficients": coefficients, "references": references, "digits": digits}[sys.argv[1]]()

@@ -18,6 +18,7 @@ from agrad.ops import (  # noqa: F401
     elementwise,
     fourier,
     frequencies,
+    gates,
     indexing,
     inspection,
     lengths,

@@ -64,6 +64,7 @@ EXCEPTIONS = {
     ("agrad.nn", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.typed"),
     ("agrad.nn", "agrad.ops.convolution"),
+    ("agrad.nn", "agrad.ops.gates"),
     ("agrad.nn", "agrad.ops.pooling"),
     ("agrad.nn", "agrad.ops.indexing"),
     ("agrad.random", "agrad.engine.scalars"),

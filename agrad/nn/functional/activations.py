@@ -5,7 +5,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.real import of_array, real_only
-from agrad.ops.composites import gated
+from agrad.ops.gates import gated
 
 
 @of_array

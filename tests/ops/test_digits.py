@@ -1,0 +1,51 @@
+"""First and second derivatives of functions of one argument, over the whole range, against mpmath's."""
+
+from typing import Any
+
+import digits
+import numpy as np
+import pytest
+from digits import BOUND, LESS, REFERENCES, errors, functions, known
+
+import agrad
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("name", REFERENCES)
+def test_against_mpmath(name: str, dtype: str) -> None:
+    x, found = errors(name, "numpy", dtype)
+    for order, off in enumerate(found, 1):
+        off = np.where(known(name, order, x), 0.0, off)
+        worst = int(np.argmax(off))
+        assert off[worst] <= BOUND[dtype], f"derivative {order} of {name} at {x[worst]}: off by {off[worst]:.1e}"
+
+
+@pytest.mark.parametrize("name", ["asinh", "expm1", "asin", "gelu", "nn.functional.logsigmoid", "nn.functional.silu"])
+def test_on_a_backend(name: str, backend: str) -> None:
+    """Rules alike on all; the libraries' own functions may be less accurate than NumPy's."""
+    x, found = errors(name, backend, "float64")
+    for order, off in enumerate(found, 1):
+        worst = int(np.argmax(off))
+        assert off[worst] <= 1e-11, f"derivative {order} of {name} at {x[worst]}: off by {off[worst]:.1e}"
+
+
+def test_every_function_has_references() -> None:
+    """A new elementwise operation, or activation, needs a formula in ``digit_points.py``."""
+    missing = functions().keys() - REFERENCES.keys()
+    assert not missing, f"file formulas of {sorted(missing)}, and write digit_references.json anew"
+
+
+@pytest.mark.parametrize("row", LESS, ids=str)
+def test_what_is_less_accurate_is_so(row: tuple[str, int]) -> None:
+    """A row of the page whose function has become accurate goes."""
+    name, order = row
+    assert any(errors(name, "numpy", dtype)[1][order - 1].max() > BOUND[dtype] for dtype in BOUND)
+
+
+def test_the_measure_sees_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong: Any = agrad.elementwise("wrong", lambda g, y: g * (y + 1), forward=lambda xp, x, /: xp.expm1(x))
+    monkeypatch.setattr(digits, "function", lambda name: wrong)
+    _, (first, second) = errors("expm1", "numpy", "float64")
+    assert first.max() == second.max() == 1
