@@ -70,10 +70,10 @@ ELEMENTWISE = {
         "T g, T x",
         "T out",
         """
-        x = fmax(fmin(x, T(30)), T(-30));  // beyond, 0 times an infinite slope
-        T t = tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
-        T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
-        out = g * T(0.5) * ((T(1) + t) + x * (T(1) - t * t) * slope);
+        T z = x > T(30) ? T(30) : x < T(-30) ? T(-30) : x;  // beyond, 0 times an infinite slope
+        T t = tanh(T(0.79788456080286535588) * (z + T(0.044715) * z * z * z));
+        T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * z * z);
+        out = g * T(0.5) * ((T(1) + t) + z * (T(1) - t * t) * slope);
         """,
     ),
     "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
