@@ -12,14 +12,15 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.shared import ratio
+from agrad.scipy.shared import power, ratio
 
 
 def root(s: Any, p: float = 2.0) -> Tensor:
-    """Return ``s ** (1 / p)``, with the derivative 0 where ``s`` is 0."""
+    """Return ``s ** (1 / p)``; where ``s`` is 0 the first derivative is 0 and the second NaN, as those of norms."""
     zero = s == 0
-    safe = agrad.where(zero, agrad.ones_like(s), s)
-    return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
+    one = agrad.ones_like(s)
+    safe = agrad.where(zero, one, s)
+    return agrad.where(zero, agrad.where(zero, s, one) ** 1.5, agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
 
 
 def _total(x: Tensor, w: Tensor | None) -> Tensor:
@@ -39,7 +40,8 @@ def _minkowski(u: Tensor, v: Tensor, *, p: float = 2, w: Tensor | None = None) -
         return agrad.linalg.vector_norm(u - v, axis=-1, ord=p)
     if p == math.inf:
         return _chebyshev(u, v, w=w)
-    return root(_total(agrad.abs(u - v) ** p, w), p) if p != 1 else _cityblock(u, v, w=w)
+    off = u - v
+    return root(_total(power(off, agrad.full_like(off, p)), w), p) if p != 1 else _cityblock(u, v, w=w)
 
 
 def _euclidean(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
@@ -62,7 +64,7 @@ def _chebyshev(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
     off = agrad.abs(u - v)
     if w is not None:
         off = agrad.where(w > 0, off, agrad.zeros_like(off))
-    return agrad.max(off, axis=-1)
+    return agrad.max(off, axis=-1) if off.shape[-1] else agrad.sum(off, axis=-1)
 
 
 def _canberra(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
@@ -70,19 +72,27 @@ def _canberra(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
 
 
 def _braycurtis(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
-    return _total(agrad.abs(u - v), w) / _total(agrad.abs(u + v), w)
+    above, below = _total(agrad.abs(u - v), w), _total(agrad.abs(u + v), w)
+    beyond = agrad.where(above > 0, agrad.full_like(above, math.inf), agrad.full_like(above, math.nan))
+    return agrad.where(below == 0, beyond, ratio(above, below))
 
 
-def _unit(u: Tensor, w: Tensor | None) -> Tensor:
-    size = agrad.sqrt(agrad.sum(u * u if w is None else w * u * u, axis=-1, keepdims=True))
-    return u / agrad.where(size == 0, agrad.full_like(size, math.nan), size)
+def _unit(u: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the unit vector, 0 of a zero vector, and where there is a unit vector.
+
+    NaN would reach the derivative of every row of a table, also from pairs that have no part in the result.
+    """
+    square = _total(u * u, w)
+    good = square != 0
+    return ratio(u, agrad.expand_dims(root(square), axis=-1)), good
 
 
 def _cosine(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
     _real(u, v)
     # half the squared distance of the unit vectors: 1 less the cosine would lose the digits of small angles
-    off = _unit(u, w) - _unit(v, w)
-    return 0.5 * _total(off * off, w)
+    (x, some), (y, more) = _unit(u, w), _unit(v, w)
+    found = 0.5 * _total((x - y) * (x - y), w)
+    return agrad.where(some & more, found, agrad.full_like(found, math.nan))
 
 
 def _correlation(u: Tensor, v: Tensor, *, w: Tensor | None = None, centered: bool = True) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 import agrad
 from agrad import Tensor, special
+from agrad.scipy.shared import power
 from agrad.scipy.stats.base import chosen, nowhere
 from agrad.scipy.stats.kinds import Continuous, Symmetric
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile, solution
@@ -264,18 +265,39 @@ class GenNorm(Symmetric):
     shapes = ("beta",)
 
     def _logpdf(self, z: Tensor, beta: Tensor) -> Tensor:
-        return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - agrad.abs(z) ** beta
+        return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - power(z, beta)
+
+    def _mass(self, z: Any, beta: Any) -> Tensor:
+        """Return the probability up to ``z``, whose derivative by ``z`` is found apart."""
+        z, beta = agrad.asarray(z), agrad.asarray(beta)
+        y, a = power(z, beta), 1 / beta
+        small = y < 0.1
+        near = chosen(small, y, 0.0)
+        # z times the power series of gammainc(a, y) / y**a, which has derivatives at 0; DLMF 8.7.1
+        term = total = agrad.exp(-near - special.gammaln(a + 1))
+        for k in range(1, 12):
+            term = term * near / (a + k)
+            total = total + term
+        tail = 0.5 * special.gammaincc(a, chosen(small, agrad.ones_like(y), y))
+        return agrad.where(small, 0.5 + 0.5 * z * total, agrad.where(z < 0, tail, 1 - tail))
 
     def _cdf(self, z: Tensor, beta: Tensor) -> Tensor:
-        tail = 0.5 * special.gammaincc(1 / beta, agrad.abs(z) ** beta)
-        return agrad.where(z < 0, tail, 1 - tail)
+        return _gennorm_mass(z, beta)
 
     def _ppf(self, q: Tensor, beta: Tensor) -> Tensor:
-        left = q < 0.5
-        tail = 2 * agrad.where(left, q, 1 - q)
-        middle = tail >= 1
-        size = gamma._isf(agrad.where(middle, agrad.full_like(tail, 0.5), tail), 1 / beta) ** (1 / beta)
-        return agrad.where(middle, agrad.zeros_like(size), agrad.where(left, -size, size))
+        right = q > 0.5
+        x = _gennorm_solution(agrad.where(right, 1 - q, q), beta)
+        return agrad.where(right, -x, x)
+
+    def _solve(self, p: Any, beta: Any) -> Tensor:
+        p, beta = agrad.asarray(p), agrad.asarray(beta)
+        middle = p >= 0.5
+        size = gamma._isf(2 * chosen(middle, agrad.full_like(p, 0.25), p), 1 / beta) ** (1 / beta)
+        return chosen(middle, agrad.zeros_like(size), -size)
+
+    def _step(self, x: Tensor, p: Tensor, beta: Tensor) -> Tensor:
+        """Return Newton's step to the quantile of p."""
+        return (p - self._cdf(x, beta)) * agrad.exp(-self._logpdf(x, beta))
 
     def _mean(self, beta: Tensor) -> float:
         return 0.0
@@ -325,10 +347,10 @@ class T(Symmetric):
 
     def _growth(self, z: Tensor, df: Tensor) -> Tensor:
         """Return log(1 + z**2 / df), also where the square overflows."""
-        ratio = agrad.abs(z) / agrad.sqrt(df)
-        large = ratio > 1e8
+        ratio = z / agrad.sqrt(df)
+        large = agrad.abs(ratio) > 1e8
         near = agrad.log1p(chosen(large, agrad.zeros_like(z), ratio) ** 2)
-        return agrad.where(large, 2 * agrad.log(chosen(large, ratio, 1.0)), near)
+        return agrad.where(large, 2 * agrad.log(agrad.abs(chosen(large, ratio, 1.0))), near)
 
     def _top(self, df: Tensor) -> Tensor:
         """Return the logarithm of the density at 0."""
@@ -461,4 +483,13 @@ invgamma = InvGamma()
 beta = Beta()
 gennorm = GenNorm()
 t = T()
+_gennorm_mass = agrad.custom_jvp(gennorm._mass)
+_gennorm_solution = solution(gennorm._solve, gennorm._step)
 _t_solution = solution(t._solve, t._step)
+
+
+@_gennorm_mass.defjvp
+def _gennorm_tangent(at: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    z, beta = map(agrad.asarray, at)
+    value, by_beta = agrad.jvp(lambda b: gennorm._mass(z, b), (beta,), (tangents[1],))
+    return value, gennorm._pdf(z, beta) * tangents[0] + by_beta
