@@ -5,6 +5,7 @@ operations of the array API standard. The libraries' modules are imported at the
 """
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import ModuleType
@@ -17,7 +18,7 @@ Function = Callable[..., Any]
 ELEMENTWISE = (
     "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
     "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
-    "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1", "zeta",
+    "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1",
 )  # fmt: skip
 """The names of the functions that a backend may have. Arguments stand in SciPy's order."""
 
@@ -64,7 +65,26 @@ def _scipy() -> Mapping[str, Function]:
     own["iv"] = partial(_iv, module)
     own["gammaln"] = partial(_gammaln, module)
     own["betainc"] = partial(_betainc, module)
-    return own
+    return own | _incomplete_gamma(np, module)
+
+
+def _incomplete_gamma(xp: Any, module: ModuleType) -> dict[str, Function]:
+    """Return the incomplete gamma functions, by the generic form in the tails of large parameters.
+
+    There the library's own series, of at most 2,000 terms, ends too early.
+    """
+
+    def evaluated(name: str, a: Any, x: Any) -> Any:
+        out = getattr(module, name)(a, x)
+        with np.errstate(all="ignore"):
+            far = (a > 1e5) & (a < math.inf) & (abs(x - a) > 4 * xp.sqrt(abs(a)))
+            if far.any():
+                form = getattr(importlib.import_module("agrad.ops.special.incomplete_forms"), name)
+                out = xp.array(out)
+                out[far] = form(xp, *(xp.broadcast_to(v, out.shape)[far].astype(xp.float64) for v in (a, x)))
+        return out
+
+    return {name: partial(evaluated, name) for name in ("gammainc", "gammaincc")}
 
 
 def _betainc(module: ModuleType, *arrays: np.ndarray) -> Any:
@@ -102,7 +122,8 @@ def _cupyx() -> Mapping[str, Function]:
     module = importlib.import_module("cupyx.scipy.special")
     # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
     # number that overflows
-    return _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
+    own = _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
+    return own | _incomplete_gamma(importlib.import_module("cupy"), module)
 
 
 def _torch() -> Mapping[str, Function]:

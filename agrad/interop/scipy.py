@@ -225,6 +225,18 @@ def _binom(n: Any, k: Any) -> Any:
 
 @word("poch")
 def _poch(z: Any, m: Any) -> Any:
+    # of whole numbers up to 0 by reflection: (-1)**m times that of 1 - z - m. By m the derivative is NaN, as the
+    # gamma function has poles on both sides of the quotient
+    whole = (z <= 0) & (z + m <= 0) & (z == agrad.floor(z)) & (m == agrad.floor(m))
+    one = agrad.ones_like(whole, dtype=z.dtype)
+    still = agrad.stop_gradient(m)
+    jump = agrad.sqrt(agrad.abs(agrad.where(whole, m - still, one)))
+    sign = agrad.where(whole, 1 - 2 * agrad.remainder(still, 2.0) + jump, one)
+    return sign * _quotient(agrad.where(whole, 1 - z - still, z), agrad.where(whole, still, m))
+
+
+def _quotient(z: Any, m: Any) -> Any:
+    """Return gamma(z + m) / gamma(z), not of two poles."""
     plain = (z > 0) & (z + m > 0)
     one = agrad.ones_like(plain, dtype=z.dtype)
     low, high = agrad.where(plain, z, one), agrad.where(plain, z + m, one)
@@ -240,16 +252,26 @@ def _poch(z: Any, m: Any) -> Any:
 
 @word("boxcox")
 def _boxcox(x: Any, lmbda: Any) -> Any:
-    edge = (x == 0) & (lmbda > 0)
-    one = agrad.ones_like(x + lmbda)
-    base, power = agrad.where(edge, x, one), agrad.where(edge, lmbda, one)
-    log = agrad.log(agrad.where(edge, one, x))
-    return agrad.where(edge, (base**power - 1) / power, log * _exp_minus_1_over(lmbda * log))
+    return _boxcoxed(x, lmbda, agrad.log, 0.0)
 
 
 @word("boxcox1p")
 def _boxcox1p(x: Any, lmbda: Any) -> Any:
-    return agrad.log1p(x) * _exp_minus_1_over(lmbda * agrad.log1p(x))
+    return _boxcoxed(x, lmbda, agrad.log1p, -1.0)
+
+
+def _boxcoxed(x: Any, lmbda: Any, log: Function, start: float) -> Any:
+    """Return ((x - start)**lmbda - 1) / lmbda, given the logarithm of the base."""
+    # the ends at which the power is 0, and those where the result is infinite
+    flat = ((x == start) & (lmbda > 0)) | ((x == math.inf) & (lmbda < 0))
+    one = agrad.ones_like(x + lmbda)
+    base = agrad.where(flat, agrad.where(x == math.inf, 0 * one, x - start), one)
+    power = agrad.where(flat, lmbda, one)
+    found = log(agrad.where(flat, one, x))
+    far = agrad.isinf(found)
+    inside = agrad.where(far, agrad.zeros_like(found), found)
+    found = agrad.where(far, found, inside * _exp_minus_1_over(lmbda * inside))
+    return agrad.where(flat, (base ** agrad.abs(power) - 1) / power, found)
 
 
 @word("inv_boxcox")

@@ -47,6 +47,7 @@ _zeta = function(
     forms.zeta,
     lambda g, x, q: g * zeta_derivative(x, q, n=1),
     lambda g, x, q: _zeta_slope(g, x, q, n=0),
+    native=False,
     public=False,
 )
 

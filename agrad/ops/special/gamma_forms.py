@@ -198,7 +198,7 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
     inside = (x > 1) & (q > 0)
     x1 = xp.where(inside, x, xp.full_like(x, 2.0))
     q1 = xp.where(inside, q, xp.ones_like(q))
-    total = x1 * 0 + q1 * 0
+    total = xp.zeros_like(x1 + q1)
     for k in range(_HEAD):
         base = q1 + k
         term = base**-x1
@@ -220,7 +220,9 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
     scale = c**-x1
     for i in range(n + 1):
         part = math.factorial(n) / math.factorial(n - i)
-        total = total + scale * part * jet[i] * ((-log_c) ** (n - i) if n > i else 1.0)
+        rest = scale * part * jet[i] * ((-log_c) ** (n - i) if n > i else 1.0)
+        # of a large x the power underflows and the factorial overflows
+        total = total + xp.where(scale == 0, xp.zeros_like(rest), rest)
     # beyond the domain as in SciPy: the pole at 1, the poles at whole q <= 0, NaN at x < 1
     edge = (x == 1) | ((q <= 0) & (q == xp.floor(q)) & (x > 1))
     infinite = math.inf if n % 2 == 0 else -math.inf

@@ -39,6 +39,26 @@ gamma_density = function(
 )
 
 
+log_digamma_gap = function(
+    forms.log_digamma_gap, lambda g, z: g * (1 / z - polygamma(1.0, z)), native=False, public=False
+)
+
+
+def _log_quotient(xp: Any, u: Any, exactly: Any) -> Any:
+    """Return log(1 + u), which is ``exactly`` for u far from 0."""
+    small = xp.abs(u) < 0.5
+    return xp.where(small, xp.log1p(xp.where(small, u, xp.zeros_like(u))), exactly)
+
+
+log_gamma_density = function(
+    forms.log_gamma_density,
+    lambda xp, g, a, x: g * (_log_quotient(xp, (x - a) / a, xp.log(x) - xp.log(a)) + log_digamma_gap(a)),
+    lambda g, a, x: g * ((a - 1 - x) / x),
+    native=False,
+    public=False,
+)
+
+
 def _gammainc_by_a_by_x(xp: Any, g: Any, a: Any, x: Any, *, n: int) -> Any:
     log_x, inside = _masked_log(xp, x)
     density = gamma_density(a, xp.where(inside, x, xp.ones_like(x)))
@@ -72,6 +92,22 @@ beta_density = function(
     lambda xp, g, a, b, x, y: _times_log(xp, g, y, x, digamma(a + b) - digamma(a)),
     lambda xp, g, a, b, x, y: _times_log(xp, g, y, 1 - x, digamma(a + b) - digamma(b)),
     lambda xp, g, a, b, x, y: g * y * (_over(xp, a - 1, x) - _over(xp, b - 1, 1 - x)),
+    native=False,
+    public=False,
+)
+
+
+def _log_beta_by(xp: Any, g: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Return g times the derivative by a; that by b has the arguments exchanged."""
+    quotient = _log_quotient(xp, (x * b - y * a) / a, xp.log(x) + xp.log(a + b) - xp.log(a))
+    return g * (quotient + (log_digamma_gap(a) - log_digamma_gap(a + b)))
+
+
+log_beta_density = function(
+    forms.log_beta_density,
+    lambda xp, g, a, b, x: _log_beta_by(xp, g, a, b, x, 1 - x),
+    lambda xp, g, a, b, x: _log_beta_by(xp, g, b, a, 1 - x, x),
+    lambda g, a, b, x: g * (((a - 1) * (1 - x) - (b - 1) * x) / (x * (1 - x))),
     native=False,
     public=False,
 )

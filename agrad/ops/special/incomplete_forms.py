@@ -52,7 +52,7 @@ def _expm1_minus(xp: Any, s: Any) -> Any:
     return xp.where(small, series, xp.expm1(s) - s)
 
 
-def _log_digamma_gap(xp: Any, z: Any) -> Any:
+def log_digamma_gap(xp: Any, z: Any) -> Any:
     """Return log(z) - digamma(z) for z > 0, accurate where z is large."""
     large = z >= 10
     far = xp.where(large, z, xp.full_like(z, 10.0))
@@ -76,8 +76,18 @@ def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
 
 def _gamma_front(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     """Return x**a exp(-x) / gamma(a), and log(x / a), for a, x > 0."""
+    exponent, quotient = _gamma_exponent(xp, a, x)
+    return xp.sqrt(a / (2 * math.pi)) * xp.exp(exponent), quotient
+
+
+def _gamma_exponent(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     less, quotient = _log_quotient(xp, (x - a) / a, xp.log(x) - xp.log(a))
-    return xp.sqrt(a / (2 * math.pi)) * xp.exp(a * less - stirling_rest(xp, a)), quotient
+    return a * less - stirling_rest(xp, a), quotient
+
+
+def log_gamma_density(xp: Any, a: Any, x: Any) -> Any:
+    """Return log(x**(a - 1) exp(-x) / gamma(a)), for a, x > 0; no large numbers cancel."""
+    return 0.5 * xp.log(a / (2 * math.pi)) + _gamma_exponent(xp, a, x)[0] - xp.log(x)
 
 
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
@@ -141,7 +151,7 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
     end = xp.where(lower, below, above)
     for _ in range(8):
         end = end - (fall(end) - FALL) / (slope + x * side * xp.expm1(side * end))
-    gap = _log_digamma_gap(xp, a) if n else None
+    gap = log_digamma_gap(xp, a) if n else None
     higher = [-polygamma(xp, xp.full_like(a, float(k)), a) for k in range(1, n)]
     total = xp.zeros_like(x)
     for node, weight in legendre_nodes(NODES):
@@ -225,13 +235,25 @@ def _beta_front(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]
 
     They are the logarithms of x (a + b) / a and of y (a + b) / b.
     """
+    exponent, *quotients = _beta_exponent(xp, a, b, x, y)
+    scale = xp.sqrt(a / (2 * math.pi)) * xp.sqrt(b / (a + b))
+    return scale * xp.exp(exponent), *quotients
+
+
+def _beta_exponent(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
     off = x * b - y * a
     log_sum = xp.log(a + b)
     less_a, quotient_a = _log_quotient(xp, off / a, xp.log(x) + log_sum - xp.log(a))
     less_b, quotient_b = _log_quotient(xp, -off / b, xp.log(y) + log_sum - xp.log(b))
     rest = stirling_rest(xp, a + b) - stirling_rest(xp, a) - stirling_rest(xp, b)
-    scale = xp.sqrt(a / (2 * math.pi)) * xp.sqrt(b / (a + b))
-    return scale * xp.exp(a * less_a + b * less_b + rest), quotient_a, quotient_b
+    return a * less_a + b * less_b + rest, quotient_a, quotient_b
+
+
+def log_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)), for a, b > 0, 0 < x < 1; no large numbers cancel."""
+    y = 1 - x
+    scale = 0.5 * xp.log(a / (2 * math.pi)) + 0.5 * xp.log(b / (a + b))
+    return scale + _beta_exponent(xp, a, b, x, y)[0] - xp.log(x) - xp.log(y)
 
 
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -264,9 +286,9 @@ def _log_slopes(
     The term is x**at y**b gamma(at + b) / (gamma(top) gamma(b)); the parameters are those before the exchange.
     ``quotients``: the logarithms that ``_beta_front`` gives. ``orders``: the highest order that is asked for.
     """
-    gap_sum = _log_digamma_gap(xp, at + b)
-    by_a = quotients[0] + _log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
-    by_b = quotients[1] + _log_digamma_gap(xp, b) - gap_sum
+    gap_sum = log_digamma_gap(xp, at + b)
+    by_a = quotients[0] + log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
+    by_b = quotients[1] + log_digamma_gap(xp, b) - gap_sum
     count = range(1, orders)
     whole = {k: xp.full_like(b, float(k)) for k in count}
     of_sum = {k: polygamma(xp, whole[k], at + b) for k in count}

@@ -219,7 +219,7 @@ class Distribution:
         """Return ``f(loc, scale, *shapes)``, NaN where the parameters are not valid."""
         values = agrad.broadcast_arrays(*arrays(*self._bound(args, kwds)))
         shapes, loc, scale, bad = self._parameters(values)
-        return chosen(bad, agrad.full_like(loc, agrad.nan), f(loc, scale, *shapes) + loc * 0)
+        return chosen(bad, agrad.full_like(loc, agrad.nan), f(loc, scale, *shapes) + agrad.zeros_like(loc))
 
     # ---- what a distribution defines, for the standard form
 
@@ -309,7 +309,7 @@ class Distribution:
     median = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
     mean = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
     var = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
-    std = moment("std", "the standard deviation", lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + scale * 0))
+    std = moment("std", "the standard deviation", lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + agrad.zeros_like(scale)))
 
 
 class Frozen:

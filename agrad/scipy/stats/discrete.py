@@ -4,7 +4,7 @@ import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, log1mexp, moment
 from agrad.scipy.stats.kinds import Discrete
-from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
+from agrad.scipy.stats.tails import log_beta_density, log_betainc, log_gamma_density, log_gammainc, log_gammaincc
 
 
 class Poisson(Discrete):
@@ -29,7 +29,7 @@ class Poisson(Discrete):
         return (shapes[0] >= 0) & agrad.isfinite(shapes[0])
 
     def _logpmf(self, k: Tensor, mu: Tensor) -> Tensor:
-        return special.xlogy(k, mu) - special.gammaln(k + 1) - mu
+        return log_gamma_density(k + 1, mu)
 
     def _cdf(self, k: Tensor, mu: Tensor) -> Tensor:
         return special.gammaincc(k + 1, mu)
@@ -82,8 +82,7 @@ class Binom(Discrete):
 
     def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         n = agrad.stop_gradient(n)
-        ways = -agrad.log1p(n) - special.betaln(n - k + 1, k + 1)
-        return ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
+        return log_beta_density(k + 1, n - k + 1, p) - agrad.log1p(n)
 
     def _tails(self, k: Tensor, n: Tensor, p: Tensor) -> tuple[Tensor, ...]:
         """Return where k is n, the parameters, and the two probabilities elsewhere."""
@@ -222,8 +221,7 @@ class NBinom(Discrete):
         return (n > 0) & (p > 0) & (p <= 1)
 
     def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
-        ways = -agrad.log(n + k) - special.betaln(n, k + 1)
-        return ways + n * agrad.log(p) + special.xlog1py(k, -p)
+        return log_beta_density(n, k + 1, p) + agrad.log(p) - agrad.log(n + k)
 
     def _cdf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         return special.betainc(n, k + 1, p)

@@ -10,7 +10,7 @@ from agrad.scipy.shared import power
 from agrad.scipy.stats.base import chosen, nowhere
 from agrad.scipy.stats.kinds import Continuous, Symmetric
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile, solution
-from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
+from agrad.scipy.stats.tails import log_beta_density, log_betainc, log_gamma_density, log_gammainc, log_gammaincc
 
 _EDGE = 8.0
 """Shape parameters above which a density and its derivatives are 0 at the support's end."""
@@ -36,7 +36,7 @@ class Gamma(Continuous):
     low = 0.0
 
     def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
-        return special.xlogy(a - 1, z) - z - special.gammaln(a)
+        return log_gamma_density(a, z)
 
     def _pdf(self, z: Tensor, a: Tensor) -> Tensor:
         # at 0 as a product, which has derivatives there
@@ -151,7 +151,7 @@ class InvGamma(Continuous):
         return (z > 0) & agrad.isfinite(z)
 
     def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
-        return -(a + 1) * agrad.log(z) - special.gammaln(a) - 1 / z
+        return log_gamma_density(a, 1 / z) - 2 * agrad.log(z)
 
     def _cdf(self, z: Tensor, a: Tensor) -> Tensor:
         return gamma._sf(1 / z, a)
@@ -204,7 +204,7 @@ class Beta(Continuous):
     low, high = 0.0, 1.0
 
     def _logpdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
+        return log_beta_density(a, b, z)
 
     def _pdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         # at the ends as a product, which has derivatives there

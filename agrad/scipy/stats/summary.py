@@ -168,11 +168,14 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     """
     if base is not None and not base > 0:
         raise OperandError(f"entropy: base is above 0, not {base}")
+    # totals stand beside the logarithm, not below the classes: a class without probability keeps its own infinite
+    # derivative, and the others theirs
     if qk is None:
         p = array(pk)
-        out = agrad.sum(agrad.special.entr(p / agrad.sum(p, axis=axis, keepdims=True)), axis=axis)
+        total = agrad.sum(p, axis=axis, keepdims=True)
+        out = -agrad.sum(agrad.special.rel_entr(p, total) / total, axis=axis)
     else:
         p, q = agrad.broadcast_arrays(*arrays(pk, qk))
-        p, q = (v / agrad.sum(v, axis=axis, keepdims=True) for v in (p, q))
-        out = agrad.sum(agrad.special.rel_entr(p, q), axis=axis)
+        total, other = (agrad.sum(v, axis=axis, keepdims=True) for v in (p, q))
+        out = agrad.sum(agrad.special.rel_entr(p, total * (q / other)) / total, axis=axis)
     return out if base is None else out / agrad.log(agrad.full_like(out, base))
