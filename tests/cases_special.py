@@ -167,6 +167,9 @@ _helper("decay_moment", (values([-40.0, -2.0, 0.3, 5.5, 31.0]),), {"k": 0}, {"k"
 _helper("zeta_derivative", (between(1.5, 4.0)(2, 3), positive(3)), {"n": 0}, {"n": 1}, {"n": 2})
 _helper("polygamma_rise", (positive(2, 3), positive(3)), {"n": 0}, {"n": 1}, {"n": 3})
 _helper("gamma_density", (positive(2, 3), positive(3)), {})
+_helper("log_gamma_density", (positive(2, 3), positive(3)), {})
+_helper("log_digamma_gap", (values([0.3, 2.0, 30.0]),), {})
+_helper("log_beta_density", (positive(2, 3), positive(3), _inside(2, 1)), {})
 _helper("beta_density", (positive(2, 3), positive(3), _inside(2, 1)), {})
 _helper("gammainc_by_a", (positive(2, 3), positive(2, 1)), {"n": 1}, {"n": 2}, {"n": 3})
 _helper(

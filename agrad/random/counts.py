@@ -87,24 +87,49 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     rate = agrad.stop_gradient(positive_like(lam, "lam", key, u, "poisson"))
     bad = ~((rate >= 0) & (rate < 2.0**62))
     rate = agrad.where(bad, agrad.ones_like(rate), rate)
-    spread = 12 * agrad.sqrt(rate)
-    low = agrad.maximum(agrad.floor(rate - spread), 0.0 * rate) - 1
-    high = agrad.ceil(rate + spread + 60)
-    out = _least(lambda k: agrad.special.gammaincc(k + 1, rate) >= u, low, high)
+    deviation = agrad.sqrt(rate)
+    low = agrad.maximum(agrad.floor(rate - 12 * deviation), 0.0 * rate) - 1
+    high = agrad.ceil(rate + 12 * deviation + 60)
+    near = _near(u, rate, deviation, 1.0)
+    out = _least(lambda k: agrad.special.gammaincc(k + 1, rate) >= u, low, high, *near)
     return agrad.where(bad, -agrad.ones_like(out), out)
 
 
-def _least(enough: Callable[[Any], Any], low: Any, high: Any) -> Any:
-    """Return the least integer above ``low``, not above ``high``, that is enough; ``high`` is."""
+def _near(u: Any, mean: Any, deviation: Any, slant: Any) -> tuple[Any, Any]:
+    """Return bounds between which the quantile of ``u`` is likely; ``slant`` is the skewness times the deviation.
 
-    def halved(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = ends
-        middle = agrad.floor((low + high) / 2)
+    By the first terms of the expansion of Cornish and Fisher about the normal distribution.
+    """
+    z = agrad.clip(agrad.special.ndtri(u), -9.0, 9.0)
+    middle = mean + deviation * z + slant * (z * z - 1) / 6
+    off = 2 + z * z * agrad.abs(z) / (deviation + 1)
+    return agrad.floor(middle - off), agrad.ceil(middle + off)
+
+
+def _least(enough: Callable[[Any], Any], low: Any, high: Any, *near: Any) -> Any:
+    """Return the least integer above ``low``, not above ``high``, that is enough; ``high`` is.
+
+    ``near``: places between the ends to begin with.
+    """
+
+    def halved(low: Any, high: Any, middle: Any) -> tuple[Any, Any]:
         found = enough(agrad.maximum(middle, 0.0 * middle))
         inside = (middle > low) & (middle < high)
         return agrad.where(inside & ~found, middle, low), agrad.where(inside & found, middle, high)
 
-    return agrad.astype(agrad.fori_loop(0, _STEPS, halved, (low, high))[1], agrad.int64)
+    for place in near:
+        low, high = halved(low, high, place)
+
+    def going(state: tuple[Any, Any, Any]) -> Any:
+        k, low, high = state
+        return (k < _STEPS) & agrad.any(high - low > 1)
+
+    def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        k, low, high = state
+        return (k + 1, *halved(low, high, agrad.floor((low + high) / 2)))
+
+    steps = agrad.zeros_like(agrad.sum(low))
+    return agrad.astype(agrad.while_loop(going, step, (steps, low, high))[2], agrad.int64)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
@@ -149,7 +174,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
     u = uniform_like(key, shape, "float64", "binomial", n, p)
     trials = agrad.stop_gradient(parameter(n, "binomial", "n", key, tuple(u.shape), "float64"))
     chance = _probability(p, "binomial", key, u)
-    mean, spread = trials * chance, 12 * agrad.sqrt(trials * chance * (1 - chance)) + 60
+    mean, deviation = trials * chance, agrad.sqrt(trials * chance * (1 - chance))
+    spread = 12 * deviation + 60
     low = agrad.maximum(agrad.floor(mean - spread), 0.0 * mean) - 1
     high = agrad.minimum(agrad.ceil(mean + spread), trials)
 
@@ -157,7 +183,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
         failures = agrad.maximum(trials - k, 0.0 * k + 0.5)  # below 1 only for no trials, where nothing is searched
         return agrad.special.betainc(failures, k + 1, 1 - chance) >= u
 
-    return _least(enough, low, high)
+    return _least(enough, low, high, *_near(u, mean, deviation, 1 - 2 * chance))
 
 
 def geometric(key: Any, p: Any, shape: Any = None) -> Any:
@@ -175,8 +201,8 @@ def geometric(key: Any, p: Any, shape: Any = None) -> Any:
     Returns
     -------
     array
-        Array of int64, from 1 on. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of int64, from 1 to 2**63 - 1. A Tensor if the key is one, else a raw array of its library, on the device
+        of the key.
 
     Raises
     ------
@@ -200,7 +226,9 @@ def geometric(key: Any, p: Any, shape: Any = None) -> Any:
     sure = chance >= 1
     failing = agrad.log1p(-agrad.where(sure, 0.0 * chance + 0.5, chance))
     trials = agrad.floor(agrad.where(sure, 0.0 * u, agrad.log(u) / failing)) + 1
-    return agrad.astype(trials, agrad.int64)
+    beyond = ~(trials < 2.0**63)
+    counts = agrad.astype(agrad.where(beyond, 1.0 + 0.0 * u, trials), agrad.int64)
+    return agrad.where(beyond, agrad.full_like(counts, 2**63 - 1), counts)
 
 
 def _probability(p: Any, name: str, key: Any, like: Any) -> Any:

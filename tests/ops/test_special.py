@@ -122,9 +122,9 @@ FORMS: list[tuple[Any, int, dict[str, int]]] = [
     (bessel_forms.iv, 2, {}),
     (bessel_forms.jn, 1, {"n": 3}),
     (bessel_forms.decay_moment, 1, {"k": 1}),
-    *[(getattr(incomplete_forms, n), 2, {}) for n in ("gammainc", "gammaincc", "gamma_density")],
+    *[(getattr(incomplete_forms, n), 2, {}) for n in ("gammainc", "gammaincc", "gamma_density", "log_gamma_density")],
     (incomplete_forms.gammainc_by_a, 2, {"n": 2}),
-    *[(getattr(incomplete_forms, n), 3, {}) for n in ("betainc", "beta_density")],
+    *[(getattr(incomplete_forms, n), 3, {}) for n in ("betainc", "beta_density", "log_beta_density")],
     (incomplete_forms.betainc_by_parameters, 3, {"n": 1, "m": 1}),
 ]
 

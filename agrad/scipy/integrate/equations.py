@@ -7,7 +7,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import RefusedFunctionError, ShapeError
-from agrad.interop.arguments import constant
+from agrad.interop.arguments import constant, is_concrete, values_of
 from agrad.scipy.shared import array, arrays, function
 
 
@@ -143,6 +143,16 @@ def solve_ivp(
     return function(solution)(y0, *(args or ()))
 
 
+def _moved(slope: Any, y: Any, start: Any, end: Any, args: Any) -> Any:
+    """Return y moved from one time to an equal one: y itself, with the derivatives by both times up to the fourth."""
+    h = end - start
+    k1 = slope(y, start, *args)
+    k2 = slope(y + 0.5 * h * k1, start + 0.5 * h, *args)
+    k3 = slope(y + 0.5 * h * k2, start + 0.5 * h, *args)
+    k4 = slope(y + h * k3, end, *args)
+    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -176,7 +186,7 @@ def odeint(
     y0 : array
         The value at the first time, of one axis or a number. It is differentiated.
     t : array
-        Times that increase or decrease. They are differentiated.
+        Times that increase or decrease, or are equal to the one before. They are differentiated.
     args : tuple, optional
         Further arguments of ``func``. They are differentiated.
     Dfun, col_deriv, full_output, ml, mu, tcrit, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
@@ -232,8 +242,8 @@ def odeint(
         if y0.ndim > 1 or t.ndim != 1 or not t.size:
             raise ShapeError("odeint: y0 and t have one axis, and t one time or more")
         y0 = agrad.reshape(y0, (-1,))
-        if t.size == 1:
-            return agrad.expand_dims(y0, axis=0)
+        places = values_of(t) if is_concrete(t) else np.arange(t.size)
+        begins = [i for i in range(t.size) if i == 0 or places[i] != places[i - 1]]
 
         def slope(y: Any, s: Any, *more: Any) -> Any:
             out = func(s, y, *more) if tfirst else func(y, s, *more)
@@ -241,7 +251,17 @@ def odeint(
 
         tolerances = {"rtol": rtol, "atol": atol}
         found: dict[str, Any] = {name: 1.49012e-8 if value is None else value for name, value in tolerances.items()}
-        found |= {"first_step": h0 or None, "max_step": hmax or None}
-        return agrad.odeint(slope, y0, t, args=args, **found, maxsteps=mxstep or 10_000)
+        found |= {"first_step": h0 or None, "max_step": hmax or None, "maxsteps": mxstep or 10_000}
+        if len(begins) == t.size > 1:
+            return agrad.odeint(slope, y0, t, args=args, **found)
+        apart = agrad.take(t, constant(np.asarray(begins), t), axis=0)
+        rows = agrad.expand_dims(y0, axis=0) if len(begins) == 1 else agrad.odeint(slope, y0, apart, args=args, **found)
+        runs = zip(begins, [*begins[1:], t.size], strict=True)
+        out = [
+            rows[k] if i == begin else _moved(slope, rows[k], t[begin], t[i], args)
+            for k, (begin, end) in enumerate(runs)
+            for i in range(begin, end)
+        ]
+        return agrad.stack(out)
 
     return function(solution)(y0, t, *(args if isinstance(args, tuple) else (args,)))

@@ -243,7 +243,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     Returns
     -------
     array
-        Real.
+        Real; 0 if there are no elements.
 
     Raises
     ------
@@ -265,6 +265,8 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     if axis is None and ord is None:
         return agrad.linalg.vector_norm(a, keepdims=keepdims)
     axes = axes_of(axis, a.ndim)
+    if len(axes) <= 2 and not all(a.shape[i] for i in axes):
+        return agrad.sum(agrad.abs(a), axis=axes, keepdims=keepdims)
     if len(axes) == 1:
         return agrad.linalg.vector_norm(a, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
