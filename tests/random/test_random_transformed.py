@@ -162,6 +162,7 @@ def test_binomial(n: int, p: float) -> None:
 
 @pytest.mark.parametrize("p", [1.0, 0.9, 0.3, 0.02])
 def test_geometric(p: float) -> None:
+    assert np.all(random.geometric(KEY, 1e-20, 3).numpy() == 2**63 - 1)
     found = random.geometric(KEY, p, (4000,)).numpy()
     assert found.dtype == np.int64
     assert found.min() >= 1

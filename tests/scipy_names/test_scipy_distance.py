@@ -49,6 +49,21 @@ def test_zero_vectors_and_negative_weights_are_nan() -> None:
     assert np.array_equal(agrad.grad(lambda v: distance.canberra(zero, v))(np.asarray([0.0, 2.0])), [0, 0])
 
 
+@pytest.mark.parametrize("metric", ["cosine", "correlation", "braycurtis"])
+def test_rows_without_a_distance_leave_the_derivatives_of_other_pairs(metric: str, place: Any) -> None:
+    x = np.asarray([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0], [3.0, 1.0, 0.5]])
+    found = np.asarray(agrad.asarray(agrad.grad(lambda x: distance.pdist(x, metric)[5])(place(x))).numpy())
+    assert np.all(found[:2] == 0)
+    np.testing.assert_allclose(found[2:], agrad.grad(lambda x: distance.pdist(x, metric)[0])(x[2:]), rtol=1e-12)
+    assert np.isnan(float(distance.pdist(place(x), metric)[0]))
+
+
+def test_vectors_without_elements_have_the_distance_zero() -> None:
+    none = np.zeros((2, 0))
+    for metric in ("chebyshev", "cityblock", "euclidean"):
+        assert np.array_equal(distance.cdist(none, none, metric), np.zeros((2, 2)))
+
+
 def test_a_weight_of_zero_has_a_derivative() -> None:
     u, v, w = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0]), np.asarray([1.0, 0.0])
     assert np.allclose(agrad.grad(lambda w: distance.euclidean(u, v, w))(w), [1.0, 9 / 4])

@@ -76,6 +76,19 @@ def test_one_time() -> None:
     assert integrate.odeint(lambda y, t: -y, np.float32(1.0), [0.0, 1.0]).shape == (2, 1)
 
 
+@pytest.mark.parametrize("times", [[0.0, 0.0, 1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 0.2]])
+def test_equal_times(times: list[float]) -> None:
+    y, t = np.asarray([2.0]), np.asarray(times)
+    found = integrate.odeint(lambda y, t: -y, y, t)[:, 0]
+    np.testing.assert_allclose(found, 2 * np.exp(t[0] - t), rtol=1e-6)
+    # each time has its own derivative, the first one all of them
+    slopes = agrad.jacobian(lambda t: integrate.odeint(lambda y, t: -y, y, t)[:, 0])(t)
+    expected = np.diag(-found)
+    expected[:, 0] += found
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(integrate.odeint(lambda y, t: -y, y, t[:1])[:, 0], y)
+
+
 def test_sizes_of_steps() -> None:
     """The settings that ``agrad.odeint`` has too: a step of at most a size, and a size to begin with."""
     for settings, wanted in ((("h0", "hmax"), integrate.odeint), (("first_step", "max_step"), integrate.solve_ivp)):

@@ -138,6 +138,12 @@ def test_a_mixed_sylvester_equation() -> None:
     assert_close(a @ x + x @ b, q, "the equation")
 
 
+def test_norms_without_elements_are_zero() -> None:
+    for shape, order in (((0, 0), 1), ((0, 2), "fro"), ((0,), np.inf), ((2, 0), np.inf)):
+        assert linalg.norm(np.zeros(shape), order) == 0
+    assert linalg.norm(np.zeros((2, 0)), 1, axis=1).shape == (2,)
+
+
 def test_ranks() -> None:
     flat = np.asarray([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
     x, residuals, rank, s = linalg.lstsq(flat, V)

@@ -39,6 +39,30 @@ def test_elementwise_functions_take_numbers_and_lists(name: str) -> None:
     np.testing.assert_allclose(np.asarray(function(*first, values[0])), expected[0], rtol=1e-10)
 
 
+INF = np.inf
+EDGES: list[tuple[str, tuple[Any, ...], list[float]]] = [
+    ("zetac", ([1e16, INF],), [0.0, 0.0]),
+    ("zeta", ([1e16, INF, 3.0], [2.0, 1.0, INF]), [0.0, 1.0, 0.0]),
+    ("boxcox", (0.0, [-1.0, 0.0, 0.5, 1.0]), [-INF, -INF, -2.0, -1.0]),
+    ("boxcox", (INF, [-0.5, 0.0, 1.0]), [2.0, INF, INF]),
+    ("boxcox1p", (-1.0, [-1.0, 0.0, 0.5, 1.0]), [-INF, -INF, -2.0, -1.0]),
+    ("poch", ([-3.0, 0.0, -3.0, -2.0, -2.0], [2.0, 0.0, -2.0, 3.0, 1.5]), [6.0, 1.0, 0.05, 0.0, 0.0]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("case", EDGES, ids=lambda case: case[0])
+def test_edges(case: tuple[str, tuple[Any, ...], list[float]], place: Any) -> None:
+    name, values, expected = case
+    found = getattr(special, name)(*(place(np.asarray(v) + np.zeros(len(expected))) for v in values))
+    np.testing.assert_allclose(agrad.asarray(found).numpy(), expected, rtol=1e-13, atol=1e-300)
+
+
+def test_poch_of_two_poles_has_no_derivative_by_the_second_argument() -> None:
+    by_z, by_m = agrad.grad(special.poch, argnums=(0, 1))(np.asarray(-3.0), np.asarray(2.0))
+    assert abs(by_z + 5) < 1e-12 and np.isnan(by_m)
+
+
 def test_domains() -> None:
     assert special.exprel(np.asarray(np.inf)) == np.inf
     assert np.isnan(special.multigammaln(np.asarray([1.0, 0.5]), 3)).tolist() == [True, True]

@@ -154,6 +154,24 @@ def test_kinds_and_shapes(name: str, place: Any) -> None:
     assert tuple(getattr(d, method)(single, *shapes, loc).shape) == (3, 2)
 
 
+def test_an_infinite_scale_has_an_infinite_deviation() -> None:
+    for name in NAMES[:4]:
+        if name != "cauchy":
+            assert (
+                getattr(stats, name).std(0.0, np.asarray(INF)) == getattr(stats, name).var(0.0, np.asarray(INF)) == INF
+            )
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero encountered in log")
+def test_entropy_at_a_class_without_probability(place: Any) -> None:
+    p, q = np.asarray([0.0, 1.0, 3.0]), np.asarray([0.25, 0.75])
+    found = agrad.asarray(agrad.grad(stats.entropy)(place(p))).numpy()
+    np.testing.assert_allclose(found, [INF, *(-np.log(q) - stats.entropy(q)) / 4], rtol=1e-12)
+    even = place(np.ones(3))
+    found = agrad.asarray(agrad.grad(lambda p: stats.entropy(p, even))(place(p))).numpy()
+    np.testing.assert_allclose(found, [-INF, *(np.log(q) + stats.entropy(q)) / 4], rtol=1e-12)
+
+
 def test_scale_and_nan() -> None:
     assert np.all(np.isnan(stats.norm.pdf(0.3, 0.0, np.asarray([0.0, -1.0, np.nan]))))
     assert np.all(np.isnan(stats.norm.mean(0.0, np.asarray([0.0, -1.0]))))

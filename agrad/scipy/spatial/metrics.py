@@ -16,11 +16,10 @@ from agrad.scipy.shared import power, ratio
 
 
 def root(s: Any, p: float = 2.0) -> Tensor:
-    """Return ``s ** (1 / p)``; where ``s`` is 0 the first derivative is 0 and the second NaN, as those of norms."""
+    """Return ``s ** (1 / p)``, with the derivative 0 where ``s`` is 0."""
     zero = s == 0
-    one = agrad.ones_like(s)
-    safe = agrad.where(zero, one, s)
-    return agrad.where(zero, agrad.where(zero, s, one) ** 1.5, agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
+    safe = agrad.where(zero, agrad.ones_like(s), s)
+    return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
 
 
 def _total(x: Tensor, w: Tensor | None) -> Tensor:

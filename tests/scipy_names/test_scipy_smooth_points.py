@@ -1,0 +1,140 @@
+"""Formulas with ``abs``, ``where`` or ``sqrt`` at points where the function is smooth, to the second order."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.scipy import special, stats
+from agrad.scipy.spatial import distance
+
+_V, _W = np.asarray([2.0, 0.3, 5.0]), np.asarray([1.0, 2.0, 0.5])
+_VI = np.asarray([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
+_EULER = 0.5772156649015329
+
+
+def _from(metric: str, **options: Any) -> Any:
+    """Return the distance from a point that has one coordinate in common with another."""
+
+    def f(x: Any) -> Any:
+        near = agrad.stack([x - x + 1.0, x, x - x + 3.0])
+        (v, *more) = (agrad.astype(x * 0, x.dtype) + agrad.asarray(a, backend=near.backend) for a in (_V,))
+        given = {k: agrad.asarray(a, backend=near.backend) if hasattr(a, "shape") else a for k, a in options.items()}
+        return getattr(distance, metric)(near, v, *more, **given)
+
+    return f
+
+
+def _top(df: float) -> float:
+    return math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+
+
+def _crest(beta: float) -> float:
+    return beta / (2 * math.gamma(1 / beta))
+
+
+_LOG = math.log(2)
+_E = math.exp(0.3)
+_PDF = 4.5 * math.exp(-3)
+# name: function, point, first and second derivative
+POINTS: dict[str, tuple[Any, float, float, float]] = {
+    "t.logpdf": (lambda x: stats.t.logpdf(x, 5.0), 0.0, 0.0, -1.2),
+    "t.logpdf by loc": (lambda m: stats.t.logpdf(m * 0 + 2.0, 5.0, m), 2.0, 0.0, -1.2),
+    "t.pdf": (lambda x: stats.t.pdf(x, 3.3), 0.0, 0.0, -4.3 / 3.3 * _top(3.3)),
+    "t.pdf, many degrees": (lambda x: stats.t.pdf(x, 1e3), 0.0, 0.0, -1.001 * _top(1e3)),
+    "t.cdf": (lambda x: stats.t.cdf(x, 3.3), 0.0, _top(3.3), 0.0),
+    "t.logcdf": (lambda x: stats.t.logcdf(x, 3.3), 0.0, 2 * _top(3.3), -((2 * _top(3.3)) ** 2)),
+    "t.ppf": (lambda q: stats.t.ppf(q, 5.0), 0.5, 1 / _top(5.0), 0.0),
+    "gennorm.logpdf, 2": (lambda x: stats.gennorm.logpdf(x, 2.0), 0.0, 0.0, -2.0),
+    "gennorm.logpdf, 4": (lambda x: stats.gennorm.logpdf(x, 4.0), 0.0, 0.0, 0.0),
+    "gennorm.logpdf by scale": (lambda s: stats.gennorm.logpdf(s * 0, 3.0, 0.0, s), 1.0, -1.0, 1.0),
+    "gennorm.pdf, 2": (lambda x: stats.gennorm.pdf(x, 2.0), 0.0, 0.0, -2 * _crest(2.0)),
+    "gennorm.cdf, 0.5": (lambda x: stats.gennorm.cdf(x, 0.5), 0.0, _crest(0.5), 0.0),
+    "gennorm.cdf, 1": (lambda x: stats.gennorm.cdf(x, 1.0), 0.0, _crest(1.0), 0.0),
+    "gennorm.cdf, 1.5": (lambda x: stats.gennorm.cdf(x, 1.5), 0.0, _crest(1.5), 0.0),
+    "gennorm.sf, 2": (lambda x: stats.gennorm.sf(x, 2.0), 0.0, -_crest(2.0), 0.0),
+    "gennorm.cdf, 2, off the center": (
+        lambda x: stats.gennorm.cdf(x, 2.0),
+        0.1**0.5,
+        *(_crest(2.0) * math.exp(-0.1) * f for f in (1, -2 * 0.1**0.5)),
+    ),
+    "gennorm.logcdf, 2": (lambda x: stats.gennorm.logcdf(x, 2.0), 0.0, 2 * _crest(2.0), -((2 * _crest(2.0)) ** 2)),
+    "gennorm.ppf, 0.5": (lambda q: stats.gennorm.ppf(q, 0.5), 0.5, 4.0, 0.0),
+    "gennorm.isf, 2": (lambda q: stats.gennorm.isf(q, 2.0), 0.5, -1 / _crest(2.0), 0.0),
+    "cauchy.logpdf": (stats.cauchy.logpdf, 0.0, 0.0, -2.0),
+    "cauchy.ppf": (stats.cauchy.ppf, 0.25, 2 * math.pi, -4 * math.pi**2),
+    "norm.logsf": (stats.norm.logsf, 0.0, -((2 / math.pi) ** 0.5), -2 / math.pi),
+    "laplace.cdf by loc": (
+        lambda m: stats.laplace.cdf(m * 0 + 1.0, m),
+        0.0,
+        *(f * 0.5 * math.exp(-1) for f in (-1, -1)),
+    ),
+    "gamma.cdf at its mean": (lambda x: stats.gamma.cdf(x, 3.0), 3.0, _PDF, -_PDF / 3),
+    "multivariate_t": (
+        lambda x: stats.multivariate_t.logpdf(agrad.stack([x, x * 0]), [0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], 3.0),
+        0.0,
+        0.0,
+        -5 / 3,
+    ),
+    "pseudo_huber": (lambda r: special.pseudo_huber(1.0, r), 0.0, 0.0, 1.0),
+    "stdtr": (lambda t: special.stdtr(3.0, t), 0.0, _top(3.0), 0.0),
+    "exprel": (special.exprel, 0.0, 1 / 2, 1 / 3),
+    "rgamma": (special.rgamma, 0.0, 1.0, 2 * _EULER),
+    "zetac": (special.zetac, 0.0, -0.5 * math.log(2 * math.pi), -2.0063564559085849),
+    "boxcox by lmbda": (lambda p: special.boxcox(2.0, p), 0.0, _LOG**2 / 2, _LOG**3 / 3),
+    "inv_boxcox by lmbda": (
+        lambda p: special.inv_boxcox(0.3, p),
+        0.0,
+        -_E * 0.3**2 / 2,
+        _E * (0.3**4 / 4 + 2 * 0.3**3 / 3),
+    ),
+    "poch, of poles": (lambda z: special.poch(z, 2.0), -3.0, -5.0, 2.0),
+    "poch, from 0": (lambda z: special.poch(z, 2.0), 0.0, 1.0, 2.0),
+    "euclidean": (_from("euclidean"), 0.3, 0.0, 1 / 5**0.5),
+    "euclidean, weighted": (_from("euclidean", w=_W), 0.3, 0.0, 2 / 3**0.5),
+    "seuclidean": (_from("seuclidean", V=_W), 0.3, 0.0, 0.5 / 9**0.5),
+    "minkowski, 2": (_from("minkowski", p=2, w=_W), 0.3, 0.0, 2 / 3**0.5),
+    "minkowski, 4": (_from("minkowski", p=4, w=_W), 0.3, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_derivatives_where_the_formula_has_a_corner_and_the_function_none(name: str, place: Any) -> None:
+    f, x, first, second = POINTS[name]
+    at, one = place(np.asarray(x)), place(np.asarray(1.0))
+
+    def forward(g: Any) -> Any:
+        return lambda x: agrad.jvp(g, (x,), (one,))[1]
+
+    found = [agrad.grad(f)(at), forward(f)(at)]
+    np.testing.assert_allclose([float(v) for v in found], first, rtol=1e-9, atol=1e-12)
+    found = [agrad.grad(agrad.grad(f))(at), forward(forward(f))(at), forward(agrad.grad(f))(at)]
+    np.testing.assert_allclose([float(v) for v in found], second, rtol=1e-9, atol=1e-12)
+
+
+# values of parameters at which the terms of a formula cancel, to 40 digits by mpmath
+LARGE: dict[str, tuple[Any, tuple[float, ...], float]] = {
+    "beta.logpdf": (stats.beta.logpdf, (0.5, 1e8, 1e8), 9.3311226083614285),
+    "gamma.logpdf": (stats.gamma.logpdf, (1e8 + 2e4, 1e8), -12.129212259343789),
+    "gamma.cdf": (stats.gamma.cdf, (99920000.0, 1e8), 6.11569983219279e-16),
+    "gamma.ppf": (stats.gamma.ppf, (1e-10, 1e8), 99936399.745937109),
+    "binom.logpmf": (stats.binom.logpmf, (5e7, 1e8, 0.5), -9.436131727120910),
+    "poisson.logpmf": (stats.poisson.logpmf, (1e8, 1e8), -10.129278906014188),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_parameters_keep_their_digits(name: str, place: Any) -> None:
+    f, values, expected = LARGE[name]
+    np.testing.assert_allclose(float(f(*(place(np.asarray(v)) for v in values))), expected, rtol=1e-11)
+
+
+def test_derivatives_by_large_parameters_keep_their_digits(place: Any) -> None:
+    a = place(np.asarray(1e8))
+    # log(x) - digamma(a) and (a - 1) / x - 1 at x = a, and of the beta distribution at its mean
+    by_x, by_a = agrad.grad(stats.gamma.logpdf, argnums=(0, 1))(a, a)
+    np.testing.assert_allclose([float(by_x), float(by_a)], [-1e-8, 5.0000000083333333e-9], rtol=1e-13)
+    by_a = agrad.grad(lambda a: stats.beta.logpdf(0.5, a, a * 0 + 1e8))(a)
+    np.testing.assert_allclose(float(by_a), 2.5e-9, rtol=1e-7)
