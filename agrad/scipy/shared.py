@@ -62,7 +62,7 @@ power = agrad.elementwise(
     lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * _signed_power(x, p - 1)),
     lambda xp, g, x, p, y: _log_size(xp, g, x, y),
     forward=lambda xp, x, p, /: xp.abs(x) ** p,
-    doc="Return ``abs(x)**p``, with the derivatives of every order at 0: abs by itself would lose those of even powers.",
+    doc="Return ``abs(x)**p``, with its derivatives at 0: those of abs by itself would lose even powers.",
 )
 
 

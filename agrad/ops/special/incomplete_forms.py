@@ -94,7 +94,9 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Return x**(a - 1) exp(-x) / gamma(a), for a > 0 and x >= 0."""
     valid = (a > 0) & (x > 0) & (x < math.inf)
     a1, x1 = xp.where(valid, a, xp.ones_like(a)), xp.where(valid, x, xp.ones_like(x))
-    inside = _gamma_front(xp, a1, x1)[0] / x1
+    front, log = _gamma_front(xp, a1, x1)[0], log_gamma_density(xp, a1, x1)
+    # where the front underflows the density may not
+    inside = xp.where(front > 1e-290, front / x1, xp.exp(log))
     zero = xp.zeros_like(inside)
     at_zero = xp.where(a < 1, math.inf, xp.where(a == 1, zero + 1, zero))
     edge = xp.where(x == 0, at_zero, zero)
@@ -265,7 +267,8 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     valid = (a > 0) & (b > 0) & (x > 0) & (x < 1)
     one = xp.ones_like(a)
     a1, b1, x1 = xp.where(valid, a, one), xp.where(valid, b, one), xp.where(valid, x, 0.5 * one)
-    inside = _beta_front(xp, a1, b1, x1, 1 - x1)[0] / (x1 * (1 - x1))
+    front, log = _beta_front(xp, a1, b1, x1, 1 - x1)[0], log_beta_density(xp, a1, b1, x1)
+    inside = xp.where(front > 1e-290, front / (x1 * (1 - x1)), xp.exp(log))
     zero = xp.zeros_like(inside)
     first = xp.where(a < 1, math.inf, xp.where(a == 1, b, zero))
     last = xp.where(b < 1, math.inf, xp.where(b == 1, a, zero))

@@ -309,7 +309,11 @@ class Distribution:
     median = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
     mean = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
     var = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
-    std = moment("std", "the standard deviation", lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + agrad.zeros_like(scale)))
+    std = moment(
+        "std",
+        "the standard deviation",
+        lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + agrad.zeros_like(scale)),
+    )
 
 
 class Frozen:

@@ -396,6 +396,8 @@ class T(Symmetric):
     def _far(self, z: Tensor, df: Tensor, small: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return a and b of the incomplete beta function, and its argument."""
         root = agrad.abs(chosen(small, agrad.ones_like(z), z)) / agrad.sqrt(df)
+        # beyond it the argument of the incomplete beta function would be 0, and its density infinite
+        root = agrad.minimum(root, agrad.full_like(root, 1e153 if root.dtype == agrad.float64 else 1e18))
         return 0.5 * df, agrad.full_like(df, 0.5), agrad.hypot(agrad.ones_like(z), root) ** -2.0
 
     def _cdf(self, z: Tensor, df: Tensor) -> Tensor:

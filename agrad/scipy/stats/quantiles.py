@@ -11,7 +11,15 @@ from typing import Any
 import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, nowhere
-from agrad.scipy.stats.tails import DEPTH, log_betainc, log_gammainc, log_gammaincc
+from agrad.scipy.stats.tails import (
+    DEPTH,
+    LARGE,
+    log_beta_density,
+    log_betainc,
+    log_gamma_density,
+    log_gammainc,
+    log_gammaincc,
+)
 
 Step = Callable[..., Tensor]
 
@@ -84,9 +92,29 @@ def _cubed(a: Tensor, z: Tensor) -> Tensor:
 def _gamma_step(u: Tensor, a: Tensor, target: Tensor, side: Tensor, depth: int = DEPTH) -> Tensor:
     x, upper = agrad.exp(u), side < 0
     log = agrad.where(upper, log_gammaincc(a, x, depth, small=True), log_gammainc(a, x, depth, small=True))
-    change = side * (target - log) * agrad.exp(log - (a * u - x - special.gammaln(a)))
+    change = side * (target - log) * agrad.exp(log - _gamma_front(a, x, u))
     # the upper tail falls as exp(-exp(u)), and a long step would end far beyond
     return agrad.where(upper & (change > 1), agrad.ones_like(change), change)
+
+
+def _gamma_front(a: Tensor, x: Tensor, u: Tensor) -> Tensor:
+    """Return the logarithm of the density of u = log(x)."""
+    large = (a > LARGE) & (x > 0)
+    plain = a * u - x - special.gammaln(a)
+    if nowhere(large):
+        return plain
+    return agrad.where(large, log_gamma_density(chosen(large, a, LARGE), chosen(large, x, LARGE)) + u, plain)
+
+
+def _beta_front(a: Tensor, b: Tensor, u: Tensor) -> Tensor:
+    """Return the logarithm of the density of u = logit(x)."""
+    x, log, rest = special.expit(u), special.log_expit(u), special.log_expit(-u)
+    large = (a + b > LARGE) & (x > 0) & (x < 1)
+    plain = a * log + b * rest - special.betaln(a, b)
+    if nowhere(large):
+        return plain
+    a, b, x = (chosen(large, v, inner) for v, inner in ((a, LARGE), (b, LARGE), (x, 0.5)))
+    return agrad.where(large, log_beta_density(a, b, x) + log + rest, plain)
 
 
 def _gamma_solve(a: Any, target: Any, side: Any) -> Tensor:
@@ -96,7 +124,7 @@ def _gamma_solve(a: Any, target: Any, side: Any) -> Tensor:
 
 
 def _beta_step(u: Tensor, a: Tensor, b: Tensor, target: Tensor, depth: int = DEPTH) -> Tensor:
-    front = a * special.log_expit(u) + b * special.log_expit(-u) - special.betaln(a, b)
+    front = _beta_front(a, b, u)
     # by the other tail where x is nearer to 1 than the tail to 0
     other = u > -target
     a, b = agrad.where(other, b, a), agrad.where(other, a, b)

@@ -14,23 +14,23 @@ DEPTH = 40
 """The depth of the continued fractions."""
 
 
-_LARGE = 100.0
+LARGE = 100.0
 """Parameters above which the terms of a density's logarithm cancel."""
 
 
 def log_gamma_density(a: Tensor, x: Tensor) -> Tensor:
     """Return log(x**(a - 1) exp(-x) / gamma(a)) for a > 0 and x >= 0."""
-    large = (a > _LARGE) & (x > 0) & agrad.isfinite(x) & agrad.isfinite(a)
+    large = (a > LARGE) & (x > 0) & agrad.isfinite(x) & agrad.isfinite(a)
     if nowhere(large):
         return special.xlogy(a - 1, x) - x - special.gammaln(a)
-    far = incomplete.log_gamma_density(chosen(large, a, _LARGE), chosen(large, x, _LARGE))
+    far = incomplete.log_gamma_density(chosen(large, a, LARGE), chosen(large, x, LARGE))
     a, x = chosen(large, agrad.ones_like(a), a), chosen(large, agrad.ones_like(x), x)
     return agrad.where(large, far, special.xlogy(a - 1, x) - x - special.gammaln(a))
 
 
 def log_beta_density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     """Return log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)) for a, b > 0 and 0 <= x <= 1."""
-    large = (a + b > _LARGE) & (x > 0) & (x < 1) & agrad.isfinite(a + b)
+    large = (a + b > LARGE) & (x > 0) & (x < 1) & agrad.isfinite(a + b)
     if nowhere(large):
         return special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - special.betaln(a, b)
     far = incomplete.log_beta_density(*(chosen(large, v, inner) for v, inner in ((a, 1.0), (b, 1.0), (x, 0.5))))
