@@ -131,6 +131,31 @@ def test_large_parameters_keep_their_digits(name: str, place: Any) -> None:
     np.testing.assert_allclose(float(f(*(place(np.asarray(v)) for v in values))), expected, rtol=1e-11)
 
 
+# derivatives at the ends of supports, far out where the density underflows, and of large parameters
+SLOPES: dict[str, tuple[Any, float, float]] = {
+    "gumbel_r.cdf": (stats.gumbel_r.cdf, -1e10, 0.0),
+    "gumbel_r.pdf": (stats.gumbel_r.pdf, -1e10, 0.0),
+    "gumbel_l.sf": (stats.gumbel_l.sf, 1e10, 0.0),
+    "gennorm.pdf": (lambda x: stats.gennorm.pdf(x, 200.0), 50.0, 0.0),
+    "t.cdf": (lambda x: stats.t.cdf(x, 1.0), 1e300, 0.0),
+    "truncnorm.cdf": (lambda x: stats.truncnorm.cdf(x, -1.0, 1.0), -1.0, 0.35443745261360351),
+    "truncnorm.sf": (lambda x: stats.truncnorm.sf(x, -1.0, 1.0), -1.0, -0.35443745261360351),
+    "truncnorm.logcdf": (lambda x: stats.truncnorm.logcdf(x, -1.0, 1.0), 1.0, 0.35443745261360351),
+    "chi2.cdf": (lambda x: stats.chi2.cdf(x, 3.0), 1e-300, 3.9894228040143268e-151),
+    "gamma.ppf": (lambda q: stats.gamma.ppf(q, 1e8), 0.5, 25066.282697570),
+    "beta.ppf": (lambda q: stats.beta.ppf(q, 1e8, 1e8), 0.5, 8.8622692656054242e-05),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives_at_edges(name: str, place: Any) -> None:
+    f, x, expected = SLOPES[name]
+    at = place(np.asarray(x))
+    found = [agrad.grad(f)(at), agrad.jvp(f, (at,), (place(np.asarray(1.0)),))[1]]
+    np.testing.assert_allclose([float(v) for v in found], expected, rtol=1e-9)
+
+
 def test_derivatives_by_large_parameters_keep_their_digits(place: Any) -> None:
     a = place(np.asarray(1e8))
     # log(x) - digamma(a) and (a - 1) / x - 1 at x = a, and of the beta distribution at its mean

@@ -6,7 +6,7 @@ from typing import Any
 import agrad
 from agrad.interop.arguments import is_concrete
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, moment, nowhere
+from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, everywhere, moment, nowhere
 
 
 class Continuous(Distribution):
@@ -19,7 +19,10 @@ class Continuous(Distribution):
         raise NotImplementedError
 
     def _pdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
-        return agrad.exp(self._logpdf(z, *shapes))
+        log = self._logpdf(z, *shapes)
+        # below it the density is 0 to any precision, and its logarithm may have an infinite derivative
+        low = log < -800
+        return agrad.exp(log if everywhere(~low) else chosen(low, agrad.full_like(log, -800.0), log))
 
     logpdf = at_places(
         "logpdf",

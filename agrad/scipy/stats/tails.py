@@ -63,7 +63,7 @@ def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH, small: bool = False) 
     v: Any = a1 + depth
     for k in range(depth - 1, 0, -1):
         v = a1 + k + (x1 * ((k + 1) // 2) if k % 2 else -(a1 + k // 2) * x1) / v
-    log = a1 * agrad.log(x1) - x1 - special.gammaln(a1 + 1) - agrad.log1p(-x1 / v)
+    log = log_gamma_density(a1, x1) + agrad.log(x1) - agrad.log(a1) - agrad.log1p(-x1 / v)
     return _joined(far, log, p, rest)
 
 
@@ -80,7 +80,7 @@ def log_gammaincc(a: Tensor, x: Tensor, depth: int = DEPTH, small: bool = False)
     v: Any = x1 - a1 + (2 * depth + 1)
     for k in range(depth, 0, -1):
         v = x1 - a1 + (2 * k - 1) - k * (k - a1) / v
-    log = a1 * agrad.log(x1) - x1 - special.gammaln(a1) - agrad.log(v)
+    log = log_gamma_density(a1, x1) + agrad.log(x1) - agrad.log(v)
     return _joined(far, log, q, rest)
 
 

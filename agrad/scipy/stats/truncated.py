@@ -92,17 +92,27 @@ class TruncNorm(Continuous):
         return norm._logpdf(z) - _log_mass(a, b)
 
     def _cdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return agrad.exp(self._logcdf(z, a, b))
+        # at the ends by the density: the logarithm of nothing has no derivative
+        (low, first), (high, last) = self._first(z, a, b), self._first(-z, -b, -a)
+        return agrad.where(low, first, agrad.where(high, 1 - last, agrad.exp(self._logcdf(z, a, b))))
+
+    def _first(self, z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where z is near to ``a``, and the probability between them."""
+        off = z - a
+        near = off < (1e-7 if z.dtype == agrad.float64 else 1e-3)
+        off = chosen(near, off, 0.0)
+        return near, off * agrad.exp(self._logpdf(z - 0.5 * off, a, b))
 
     def _sf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return agrad.exp(self._logsf(z, a, b))
+        return self._cdf(-z, -b, -a)
 
     def _logcdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         # near 1 from the other side, where nothing cancels
         log = self._below(z, a, b)
         near = log > -0.5
         other = self._below(-z, -b, -a)
-        return agrad.where(near, log1mexp(-chosen(near, other, -1.0)), log)
+        high, last = self._first(-z, -b, -a)
+        return agrad.where(high, agrad.log1p(-last), agrad.where(near, log1mexp(-chosen(near, other, -1.0)), log))
 
     def _below(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         zero = z <= a
