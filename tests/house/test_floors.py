@@ -70,6 +70,7 @@ EXCEPTIONS = {
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),
+    ("agrad.scipy", "agrad.ops.special.incomplete"),
     ("agrad.interop", "agrad.backends"),
     ("agrad.interop", "agrad.registry"),
     ("agrad.testing", "agrad.backends"),

@@ -86,7 +86,7 @@ def _gamma_exponent(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def log_gamma_density(xp: Any, a: Any, x: Any) -> Any:
-    """Return log(x**(a - 1) exp(-x) / gamma(a)), for a, x > 0; no large numbers cancel."""
+    """Return the logarithm of ``gamma_density``, for a, x > 0; nothing cancels."""
     return 0.5 * xp.log(a / (2 * math.pi)) + _gamma_exponent(xp, a, x)[0] - xp.log(x)
 
 
@@ -252,7 +252,7 @@ def _beta_exponent(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, A
 
 
 def log_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """Return log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)), for a, b > 0, 0 < x < 1; no large numbers cancel."""
+    """Return the logarithm of ``beta_density``, for 0 < x < 1; nothing cancels."""
     y = 1 - x
     scale = 0.5 * xp.log(a / (2 * math.pi)) + 0.5 * xp.log(b / (a + b))
     return scale + _beta_exponent(xp, a, b, x, y)[0] - xp.log(x) - xp.log(y)

@@ -191,15 +191,11 @@ class Gumbel_R(Continuous):
     def _logpdf(self, z: Tensor) -> Tensor:
         return -z - agrad.exp(-z)
 
-    def _rate(self, z: Tensor) -> Tensor:
-        # larger ones have a probability of 0, and would overflow
-        return agrad.exp(agrad.minimum(-z, agrad.full_like(z, 80.0)))
-
     def _cdf(self, z: Tensor) -> Tensor:
-        return agrad.exp(-self._rate(z))
+        return agrad.exp(-agrad.exp(-agrad.clip(z, -80.0, None)))
 
     def _sf(self, z: Tensor) -> Tensor:
-        return -agrad.expm1(-self._rate(z))
+        return -agrad.expm1(-agrad.exp(-agrad.clip(z, -80.0, None)))
 
     def _logcdf(self, z: Tensor) -> Tensor:
         return -agrad.exp(-z)

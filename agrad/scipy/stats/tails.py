@@ -29,7 +29,7 @@ def log_gamma_density(a: Tensor, x: Tensor) -> Tensor:
 
 
 def log_beta_density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """Return log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)) for a, b > 0 and 0 <= x <= 1."""
+    """Return the logarithm of the beta density for a, b > 0 and 0 <= x <= 1."""
     large = (a + b > LARGE) & (x > 0) & (x < 1) & agrad.isfinite(a + b)
     if nowhere(large):
         return special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - special.betaln(a, b)
