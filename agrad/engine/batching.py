@@ -23,6 +23,7 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import NAMESPACES, NUMBERS, Level, lift, namespace_of
 from agrad.engine.observing import OBSERVED
 from agrad.engine.scalars import TracedNumber
+from agrad.engine.tape import mode
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
@@ -90,6 +91,9 @@ class Batch(Level):
         return tensor
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        trace = mode().trace
+        if trace is not None:
+            trace.check_known(args)
         for name, value in settings.items():
             if isinstance(value, Batched):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")

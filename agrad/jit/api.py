@@ -134,10 +134,11 @@ class Jitted(Generic[P, R]):
             if key is None or inside:
                 return self.__wrapped__(*args, **kwargs)
             entry, inputs = self._find(key, leaves) or self._trace(key, leaves)
-        if entry.inline:
+        run = entry.run
+        if run is None:
             return self.__wrapped__(*args, **kwargs)
         try:
-            values = entry.run(inputs)
+            values = run(inputs)
         except Exception as error:
             error.add_note(f"in the program that agrad.jit made of {self._name}")
             raise
@@ -152,7 +153,7 @@ class Jitted(Generic[P, R]):
                 if inputs is not None:
                     self._hits += 1
                     self._entries.move_to_end(key)
-                    if entry.matches is not None and not entry.inline:
+                    if entry.matches is not None and entry.run is not None:
                         self._latest = [(entry.matches, entry, selected(), key), *self._latest[:1]]
                     return entry, inputs
         return None
@@ -334,6 +335,8 @@ class Jitted(Generic[P, R]):
         if key is None or mode().trace is not None:
             raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
         entry, _ = self._find(key, leaves) or self._trace(key, leaves)
+        if entry.run is None:
+            raise OperandError(f"jit({self._name}).lower takes functions of no values of transforms around the call")
         return Lowered(self._name, entry)
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
-from agrad.jit.trace import Trace, is_foreign, is_raw, traced_value
+from agrad.jit.trace import NoProgram, Trace, is_foreign, is_raw, traced_value
 from agrad.transforms.trees import flatten, tree_map, unflatten
 
 _ACTIVE: list["Tracing"] = []
@@ -99,8 +99,16 @@ class Tracing:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> Entry:
-        """Trace the function, and compile its program."""
-        return Entry(**self._traced_by(self._finish))
+        """Trace the function, and compile its program.
+
+        If no program can record the call, the entry runs the function itself.
+        """
+        self.trace.may_end = True
+        try:
+            return Entry(**self._traced_by(self._finish))
+        except NoProgram:
+            none, spec = [("", Program([], {}, [], []))], flatten(None)[1]
+            return Entry(None, none, self.state, [], [], [], {}, [], None, None, spec, [], None)
 
     def results(self, describe: Callable[[Any], Any]) -> Any:
         """Trace the function, and return its result with ``describe`` of each leaf."""
@@ -199,14 +207,21 @@ class Tracing:
         return tensor
 
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
-        """Replace the arrays of a leaf Tensor, captured or a stand-in, by traced ones."""
+        """Replace the arrays of a Tensor, captured or a stand-in, by traced ones.
+
+        A Tensor that is no leaf is one during the trace, so that derivatives of the program end there.
+        """
         data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
         slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
         tensor.__class__ = Lifted
         installed = Installed(slot, tensor, traced.node)
         self.installed.append(installed)
-        if leaf < 0:
+        if not tensor.is_leaf:
+            self.trace.installed.add(node)
+            self.trace.no_leaves.append((tensor, traced.node))
+            tensor.node = leaf_node(tensor)
+        elif leaf < 0:
             self.trace.donations[traced.node] = None
 
         def read() -> Any:
@@ -241,13 +256,17 @@ class Tracing:
         """Compile the program that was traced; return the fields of the entry."""
         trace = self.trace
         leaves, spec = flatten(out)
+        if any(is_foreign(leaf, trace) for leaf in leaves):
+            raise NoProgram
         outputs: list[Any] = []
 
         def place(variable: Any) -> int:
             outputs.append(variable)
             return len(outputs) - 1
 
-        self._check_gradients()
+        for i, tensor in self.recorded.items():
+            if tensor.grad is not None:
+                self._refuse_gradient(f"the argument's leaf {i}")
         recorded = self._recorded_outputs(leaves)
         shown = [self._shown(leaf, place) for leaf in leaves]
         for installed in self.installed:
@@ -287,21 +306,15 @@ class Tracing:
             "out_spec": spec,
             "out_leaves": shown,
             "derivative": derivative,
-            "inline": self._inline(derivative, leaves),
         }
 
-    def _check_gradients(self) -> None:
-        """Raise ``NotDifferentiableError`` if a backward pass ended at an argument.
-
-        The gradient of an argument that is not a leaf would be lost.
-        """
-        for i, tensor in self.recorded.items():
-            if tensor.grad is not None:
-                raise NotDifferentiableError(
-                    f"backward() in jit({self.trace.named}) reached the argument's leaf {i}, a Tensor that other "
-                    "operations made, and would stop there; call backward() outside of the jitted function, pass the "
-                    "Tensor that they were computed from, or pass a leaf: tensor.detach()"
-                )
+    def _refuse_gradient(self, what: str) -> None:
+        """Raise the error of a backward pass that ended at a Tensor that is not a leaf: its gradient would be lost."""
+        raise NotDifferentiableError(
+            f"backward() in jit({self.trace.named}) reached {what}, a Tensor that other operations made, and would "
+            "stop there; call backward() outside of the jitted function, use the Tensor that they were computed from, "
+            "or use a leaf: tensor.detach()"
+        )
 
     def _shown(self, leaf: Any, place: Callable[[Any], int]) -> Any:
         """Return the output for a leaf of the result, or the value as it is."""
@@ -360,6 +373,8 @@ class Tracing:
         elif tensor._grad is not installed.read:
             value = traced_value(tensor._grad, self.trace)
             if value is not installed.grad:
+                if any(tensor is no_leaf for no_leaf, _ in self.trace.no_leaves):
+                    self._refuse_gradient(self.state.places[id(tensor)])
                 slot.grad = place(value)
 
     def _write_attribute(self, attribute: Attribute, before: list[Any], place: Callable[[Any], int]) -> None:
@@ -444,6 +459,9 @@ class Tracing:
         sources = [source for source in self._sources() if source.tensor.node in found]
         if not sources:
             return None
+        own = {id(tensor) for tensor in self.recorded.values()}
+        if self.level is not GLOBAL_TAPE and not own.issuperset(id(source.tensor) for source in sources):
+            raise NoProgram  # the results depend on two recording levels
         backward = trace.instructions[mark:]
         results = [traced_value(found[source.tensor.node], trace) for source in sources]
         made = {v for instruction in backward for v in instruction.results} | set(cotangents)
@@ -464,18 +482,6 @@ class Tracing:
             places=[shown[i].place for i in recorded],
             results=[traced_value(leaves[i], trace) for i in recorded],
         )
-
-    def _inline(self, derivative: Derivative | None, results: Sequence[Any]) -> bool:
-        """Return True if results depend on two recording levels, or on a transform around the call.
-
-        Calls then run the function itself.
-        """
-        if any(is_foreign(leaf, self.trace) for leaf in results):
-            return True
-        if self.level is GLOBAL_TAPE or derivative is None:
-            return False
-        leaves = list(self.inputs)
-        return not {leaves.index(i) for i in self.recorded}.issuperset(derivative.inputs)
 
 
 def _is_alive(leaf: Tensor) -> bool:

@@ -28,7 +28,8 @@ During a trace, state Tensors hold traced values. A forked process has another l
 class Entry:
     """The program of one signature, with all that a call of it needs."""
 
-    run: Compiled
+    run: Compiled | None
+    """None if a call runs the function itself, because a program cannot record it."""
     stages: list[tuple[str, Program]]
     """The program before and after each pass."""
     state: CapturedState
@@ -49,8 +50,6 @@ class Entry:
     """For each leaf of the result an ``Out``, or its value."""
     derivative: Derivative | None
     """The derivative with which results are recorded on the tape, or None."""
-    inline: bool
-    """True if a call runs the function itself, because a program cannot record it."""
     signature: Any = None
     """The signature of its calls if they may be recognized by ``matches``, else None."""
     plan: Plan | None = field(init=False)

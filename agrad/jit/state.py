@@ -3,7 +3,7 @@
 The search begins at the function's closure, the globals it names, its defaults, its ``self`` and its arguments, and
 follows attributes that code names, and containers. It finds
 
-- leaf Tensors, whose values and gradients may change from call to call;
+- Tensors, whose values and gradients may change from call to call, and to which derivatives flow;
 - objects that declare ``traced_attributes`` (an optimizer: its step count, its moments), which may change too;
 - arrays of more than a few elements, which are read at each call;
 - all other values on the way, which must be unchanged for a program to be valid.
@@ -83,7 +83,7 @@ class CapturedState(Guards):
     # ------------------------------------------------------------------ state
 
     def add(self, value: Any, place: str | None = None) -> None:
-        """Add a leaf Tensor, or an object with ``traced_attributes``."""
+        """Add a Tensor, or an object with ``traced_attributes``."""
         if id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -115,7 +115,7 @@ class CapturedState(Guards):
         if isinstance(value, PLAIN) or id(value) in self._seen:
             return
         if isinstance(value, Tensor):
-            if value.level is GLOBAL_TAPE and value.is_leaf and not isinstance(value.data, Tensor):
+            if value.level is GLOBAL_TAPE and not isinstance(value.data, Tensor):
                 self.add(value, place)
             return
         self._seen[id(value)] = value

@@ -11,7 +11,6 @@ from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.backward import topological_order
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
@@ -23,15 +22,19 @@ TRACE_ID = -1
 """The number of every trace, below that of the global tape and of all other levels."""
 
 
-class UnknownState(Exception):
+class UnknownState(BaseException):
     """Raised for Tensors or objects that the trace does not know.
 
-    The trace begins again with them.
+    The trace begins again with them. It is no ``Exception``: a function that catches its own errors does not catch it.
     """
 
     def __init__(self, found: list[Any]) -> None:
         super().__init__("state that the trace does not know")
         self.found = found
+
+
+class NoProgram(BaseException):
+    """Raised where no program can record what a function computes: a call then runs the function itself."""
 
 
 class Trace(Level):
@@ -47,7 +50,9 @@ class Trace(Level):
         "given_back",
         "guards",
         "holders",
+        "installed",
         "instructions",
+        "may_end",
         "named",
         "namespaces",
         "no_leaves",
@@ -80,7 +85,11 @@ class Trace(Level):
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
         self.no_leaves: list[tuple[Tensor, Variable]] = []
-        """Stand-ins of arguments that are not leaves, with their variables."""
+        """Stand-ins of Tensors that are not leaves, with their variables."""
+        self.installed: set[Any] = set()
+        """The nodes that captured Tensors have outside of the trace, if they are not leaves."""
+        self.may_end = False
+        """True if ``NoProgram`` may end the trace."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""
         self.namespaces: dict[str, Any] = {}
@@ -252,32 +261,41 @@ class Trace(Level):
         return wrap(out, GLOBAL_TAPE)
 
     def check_writable(self, tensor: Tensor) -> None:
-        """Raise ``TracedValueError`` for the stand-in of an argument that is not a leaf."""
+        """Raise ``TracedValueError`` for the stand-in of a Tensor that is not a leaf."""
         if any(tensor is stand_in for stand_in, _ in self.no_leaves):
             raise TracedValueError(
-                f"{self.named} writes into an argument of shape {tensor.shape} that is no leaf; a program does "
-                "not. Write into a copy, y = x + 0, and return it"
+                f"{self.named} writes into an argument or a captured Tensor of shape {tensor.shape} that is no leaf; a "
+                "program does not. Write into a copy, y = x + 0, and return it"
             )
 
     # ------------------------------------------------------------------ unknown state
 
     def check_known(self, args: Iterable[Any]) -> None:
-        """Raise ``UnknownState`` if a gradient would flow to a leaf older than the trace.
+        """Raise ``UnknownState`` if a gradient would flow to a Tensor that is older than the trace.
 
-        The leaf is not an input, and its values would become constants of the program. ``args`` are the operands of an
-        operation of a newer level.
+        The Tensor is not an input, and its values would become constants of the program. Raise ``NoProgram`` for a
+        value of a transform around the call. ``args`` are the operands of an operation of a newer level.
         """
         unknown: list[Tensor] = []
         for arg in args:
-            if not isinstance(arg, Tensor) or arg.level is not GLOBAL_TAPE or isinstance(arg.data, Tensor):
+            if not isinstance(arg, Tensor) or arg.level.is_trace:
                 continue
-            if arg.node is None or (arg.node.id > self.born and arg.node.plan is LEAF):
+            if arg.level is not GLOBAL_TAPE:
+                if self.may_end and arg.level.id < self.born:
+                    raise NoProgram
                 continue
-            for node in topological_order([arg.node]):
-                if node.plan is LEAF and node.id < self.born:
-                    owner = node.owner() if getattr(node, "owner", None) is not None else None
-                    if owner is not None and not isinstance(owner.data, Tensor):
-                        unknown.append(owner)
+            node = arg.node
+            if node is None or node.id > self.born or isinstance(arg.data, Tensor):
+                continue
+            if node.plan is not LEAF:
+                if node not in self.installed:
+                    unknown.append(arg)
+                elif self.may_end:  # another Tensor of the same operation
+                    raise NoProgram
+                continue
+            owner = node.owner() if node.owner is not None else None
+            if owner is not None and not isinstance(owner.data, Tensor):
+                unknown.append(owner)
         if unknown:
             raise UnknownState(unknown)
 
