@@ -1,6 +1,9 @@
 """A table of places from which a jitted function reads captured values."""
 
+import abc
 import contextlib
+import dataclasses
+import enum
 import functools
 import types
 from collections.abc import Callable, Iterator
@@ -378,3 +381,97 @@ def a_dict_of_a_module() -> Case:
 def an_attribute_of_a_layer() -> Case:
     layer = Layer()
     return Case(lambda x: layer(x), lambda: setattr(layer, "rate", 5.0), lambda x: setattr(layer, "rate", x))
+
+
+# ------------------------------------------------------------------ classes made at run time, and what is new later
+
+
+def attribute_of(made: Any) -> Callable[[], Case]:
+    """Return the case of the attribute ``rate`` of an object or a class."""
+    return lambda: Case(lambda x: x * made().rate, lambda: setattr(made(), "rate", made().rate + 1.0))
+
+
+class Direction(enum.Enum):
+    UP = 1
+
+
+class Count(int):
+    """A number with an attribute."""
+
+
+class Older:
+    rate = 2.0
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.rate
+
+
+class Newer(Older):
+    def scaled(self, x: Any) -> Any:
+        return x * 5.0
+
+
+MADE: dict[str, Any] = {
+    "types.new_class": types.new_class("Made", (), {}, lambda space: space.update(rate=2.0))(),
+    "a class of types.new_class": types.new_class("Made", (), {}, lambda space: space.update(rate=2.0)),
+    "abc.ABCMeta": abc.ABCMeta("Made", (), {"rate": 2.0})(),
+    "make_dataclass": dataclasses.make_dataclass("Made", [("rate", float)])(2.0),
+    "an enum's member": Direction.UP,
+    "a number": Count(3),
+}
+Direction.UP.rate = MADE["a number"].rate = 2.0  # type: ignore[attr-defined]
+CASES.update({f"attribute of {name}": attribute_of(functools.partial(MADE.get, name)) for name in MADE})
+
+
+@case
+def a_global_that_is_defined_later() -> Case:
+    globals().pop("LATER", None)
+
+    def read(x: Any) -> Any:
+        try:
+            return x * LATER  # type: ignore[name-defined]
+        except NameError:
+            return x
+
+    return Case(read, lambda: globals().update(LATER=7.0))
+
+
+@case
+def a_builtin_that_a_global_hides_later() -> Case:
+    globals().pop("pow", None)
+    return Case(lambda x: x * pow(2.0, 1.0), lambda: globals().update(pow=lambda a, b: 7.0))
+
+
+@case
+def an_attribute_of_a_module_that_is_defined_later() -> Case:
+    module = types.ModuleType("settings_of_another_user")
+    return Case(lambda x: x * getattr(module, "rate", 1.0), lambda: setattr(module, "rate", 3.0))
+
+
+@case
+def an_attribute_of_a_function_that_is_defined_later() -> Case:
+    def helper() -> Any:
+        return getattr(helper, "rate", 1.0)
+
+    return Case(lambda x: x * helper(), lambda: setattr(helper, "rate", 3.0))
+
+
+@case
+def an_attribute_of_a_class_that_is_defined_later() -> Case:
+    kind = type("Made", (Older,), {})
+    made = kind()
+    return Case(lambda x: x * getattr(made, "factor", 1.0), lambda: setattr(kind, "factor", 3.0))
+
+
+@case
+def a_property_that_hides_another_later() -> Case:
+    first = type("First", (), {"rate": property(lambda self: 2.0)})
+    second = type("Second", (first,), {})
+    made: Any = second()
+    return Case(lambda x: x * made.rate, lambda: setattr(second, "rate", property(lambda self: 3.0)))
+
+
+@case
+def a_class_that_is_replaced() -> Case:
+    made = Older()
+    return Case(lambda x: made.scaled(x), lambda: setattr(made, "__class__", Newer))

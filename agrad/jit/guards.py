@@ -8,6 +8,7 @@ and by type and value if that fails.
 
 import functools
 import operator
+import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
@@ -21,6 +22,41 @@ from agrad.engine.tensor import Tensor
 NUMBERS = (bool, int, float, complex, np.generic)
 PLAIN = (*NUMBERS, str, bytes, type(None), range, slice, type(...), np.dtype, Enum)
 """Types of immutable values."""
+
+
+def is_value(value: Any) -> bool:
+    """Return True for an immutable value whose class is no user's, and has no attributes that change."""
+    return isinstance(value, PLAIN) and is_library(type(value))
+
+
+def is_library(kind: type) -> bool:
+    """Return True for classes of the array libraries and of the standard library.
+
+    A class that ``types.new_class`` or ``ABCMeta`` makes for a user has their module's name, but is not in the module.
+    """
+    if not is_library_module(kind.__module__):
+        return False
+    found = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind or "<locals>" in kind.__qualname__ or not kind.__flags__ & _HEAP
+
+
+def is_library_module(module: str | None) -> bool:
+    """Return True for modules of the array libraries and of the standard library."""
+    root = root_of(module)
+    return root in _LIBRARIES or root in sys.stdlib_module_names
+
+
+def root_of(module: str | None) -> str:
+    """Return the name of the package of a module."""
+    return (module or "").partition(".")[0]
+
+
+_LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
+
+_HEAP = 1 << 9
+"""The flag of classes that are made at run time, as all written in Python are."""
 
 _END = (object(),)
 """Follows the members of each container, because one may grow by what the next one loses."""
@@ -100,6 +136,11 @@ class Guards:
             self._looked.append(look())
         else:
             self._strict.append(look)
+
+    def guard_each(self, look: Look, what: Sequence[str]) -> None:
+        """Guard the objects of an iterator, by identity."""
+        self._named_look(look, what)
+        self._strict.append(look)
 
     def guard_cell(self, cell: types.CellType, what: str) -> None:
         """Guard the variable of a closure."""
@@ -187,4 +228,4 @@ def alike(a: Any, b: Any) -> bool:
         return False
     if type(a) in (tuple, frozenset):
         return _all_alike(tuple(a), tuple(b))
-    return isinstance(a, PLAIN) and not isinstance(a, Enum) and repr(a) == repr(b)  # -0.0 is not 0.0, and NaN is NaN
+    return is_value(a) and not isinstance(a, Enum) and repr(a) == repr(b)  # -0.0 is not 0.0, and NaN is NaN

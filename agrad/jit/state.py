@@ -18,7 +18,7 @@ import zlib
 from argparse import Namespace
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -28,12 +28,11 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.jit.guards import PLAIN, Contents, Guards, Items, Keys
+from agrad.jit.guards import PLAIN, Contents, Guards, Items, Keys, is_library, is_library_module, is_value, root_of
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
 
-_LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
 _SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
 """Classes of the standard library whose attributes are followed like members of a container."""
 
@@ -57,22 +56,26 @@ class CapturedState(Guards):
         self.arrays: list[Any] = []
         """Arrays that programs read at each call."""
         self._title = title
-        self._home = _root(getattr(function, "__module__", None))
+        self._home = root_of(getattr(function, "__module__", None))
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()
+        self.sized: list[tuple[Any, str]] = []
+        """Spaces whose number of attributes is guarded, with their titles."""
         self._queue: deque[tuple[Any, str]] = deque([(function, "the function")])
         self._queue.extend((value, "an argument") for value in arguments)
         self._objects: list[_Space] = []
         self._classes: dict[type, _Class] = {}
-        self._absent: list[tuple[dict[str, Any], set[str]]] = []
+        self._typed: list[Any] = []
+        """Objects whose class is guarded."""
+        self._absent: dict[int, tuple[Any, dict[str, None]]] = {}
+        """Globals, and attributes of modules, that are named and not there."""
         self._written: list[tuple[Any, int, str]] = []
         self._count = 0
         self._follow()
 
     def changed(self) -> list[str]:
         """Return the names of what the function has changed."""
-        found = [f"the global {name}" for space, names in self._absent for name in names if name in space]
-        return super().changed() + found + [what for raw, kept, what in self._written if _checksum(raw) != kept]
+        return super().changed() + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
     def is_read_anew(self, raw: Any) -> bool:
         """Return True if an array is one of ``arrays``, or a view of one."""
@@ -108,11 +111,33 @@ class CapturedState(Guards):
                 self._queue.extend(space.take(self._names))
         for found in [*self._objects, *self._classes.values()]:
             found.guard(self)  # type: ignore[attr-defined]
+        self._guard_kinds()
         self.close()
+
+    def _guard_kinds(self) -> None:
+        """Guard the classes of objects, how many attributes things have, and which names are not there."""
+        kinds = functools.partial(map, type, self._typed)
+        self.guard_each(kinds, [f"the class of a {type(value).__name__}" for value in self._typed])
+        for kind in self._classes:
+            self.sized += [
+                (vars(base), f"an attribute of {base.__name__}") for base in kind.__mro__ if not is_library(base)
+            ]
+        spaces, titles = [space for space, _ in self.sized], [f"{title} (which it has)" for _, title in self.sized]
+        self.guard_values(lambda: (*map(len, spaces),), titles, numbers=True)
+        for found in self._objects:
+            if isinstance(found.value, types.ModuleType):
+                self._is_absent(found.space, self._names)
+        for space, names in self._absent.values():
+            absent = functools.partial(map, space.__contains__, [*names])
+            self.guard_each(absent, [f"the global {name}" for name in names])
+
+    def _is_absent(self, space: dict[str, Any], names: Iterable[str]) -> None:
+        known = self._absent.setdefault(id(space), (space, {}))[1]
+        known.update(dict.fromkeys(name for name in names if name not in space))
 
     def _visit(self, value: Any, place: str) -> None:
         kind = type(value)
-        if isinstance(value, PLAIN) or id(value) in self._seen:
+        if is_value(value) or id(value) in self._seen:
             return
         if isinstance(value, Tensor):
             if value.level is GLOBAL_TAPE and not isinstance(value.data, Tensor):
@@ -122,7 +147,7 @@ class CapturedState(Guards):
         if isinstance(value, type):
             self._class(value, is_made=True)
         elif isinstance(value, types.ModuleType):
-            if _root(value.__name__) != "agrad" and not _is_library(value.__name__):
+            if root_of(value.__name__) != "agrad" and not is_library_module(value.__name__):
                 self._objects.append(_Space(value, vars(value), place))
         elif isinstance(value, types.FunctionType):
             self._function(value, place)
@@ -149,10 +174,10 @@ class CapturedState(Guards):
             self._visit(vars(value), place)
         space = getattr(value, "__dict__", {})
         self._queue.append((space.get("__wrapped__"), place))
-        if _root(kind.__module__) == "agrad" and not hasattr(kind, "traced_attributes"):
+        if root_of(kind.__module__) == "agrad" and not hasattr(kind, "traced_attributes"):
             # the functions that a custom derivative is made of
             self._queue += [(v, place) for v in space.values() if isinstance(v, types.FunctionType)]
-        elif not _is_library(kind.__module__):
+        elif not is_library(kind):
             self._object(value, kind, place)
 
     def _counted(self, count: int, place: str) -> None:
@@ -181,7 +206,7 @@ class CapturedState(Guards):
             members = [(member, f"{place}[{key!r}]") for key, member in value.items()]
         else:
             members = [(member, f"{place}[{i}]") for i, member in enumerate(value)]
-        rest = [pair for pair in members if not isinstance(pair[0], PLAIN)]
+        rest = [pair for pair in members if not is_value(pair[0])]
         if not isinstance(value, (tuple, frozenset)):
             self._counted(len(members) - len(rest), place)
             ordered = Keys if isinstance(value, (dict, types.MappingProxyType)) else Items
@@ -213,30 +238,33 @@ class CapturedState(Guards):
         (names, attributes), space = _names_in(code), function.__globals__
         self._names.update(attributes)
         named = [name for name in names if name in space]
-        self._absent.append((space, {name for name in names if name not in space}))
+        self._is_absent(space, names)
         if named:
             self.guard_values(functools.partial(_chosen(named), space), [f"the global {name}" for name in named])
         self._queue += [(space[name], name) for name in named]
-        self._objects.append(_Space(function, vars(function), place))
+        self._objects.append(_Space(function, vars(function), place, whole=True))
 
     def _is_trusted(self, module: str | None) -> bool:
         """Return True for code of agrad or of a library, which does not change."""
-        root = _root(module)
+        root = root_of(module)
         if root == "agrad":
             return not str(module).startswith(("agrad.cli", "agrad.data"))
-        return _is_library(module) or (root != self._home and _is_installed(root))
+        return is_library_module(module) or (root != self._home and _is_installed(root))
+
+    def _is_trusted_class(self, kind: type) -> bool:
+        return is_library(kind) or (not is_library_module(kind.__module__) and self._is_trusted(kind.__module__))
 
     def _class(self, kind: type, is_made: bool = False) -> None:
-        if not _is_library(kind.__module__):
+        if not is_library(kind):
             found = self._classes.setdefault(kind, _Class(kind))
             found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
         """Visit the named attributes and the special methods of a class."""
         for base in kind.__mro__:
-            if _is_library(base.__module__) or base.__module__.startswith("agrad.engine"):
+            if is_library(base) or base.__module__.startswith("agrad.engine"):
                 continue
-            trusted = self._is_trusted(base.__module__)
+            trusted = self._is_trusted_class(base)
             for name, member in list(vars(base).items()):
                 functions = _functions_of(member)
                 known = name in self._names or name in ("__call__", "forward")
@@ -250,7 +278,8 @@ class CapturedState(Guards):
                     self._queue += [(part, f"{kind.__name__}.{name}") for part in functions or [member]]
 
     def _object(self, value: Any, kind: type, place: str) -> None:
-        declared, trusted = hasattr(kind, "traced_attributes"), self._is_trusted(kind.__module__)
+        self._typed.append(value)
+        declared, trusted = hasattr(kind, "traced_attributes"), self._is_trusted_class(kind)
         if not (declared and trusted):
             self._class(kind)
         state = _state_of(value) if declared else ()
@@ -283,7 +312,7 @@ class _Space:
     ) -> None:
         has_name = isinstance(value, (types.ModuleType, types.FunctionType))
         self.title = f"an attribute of {value.__name__ if has_name else type(value).__name__}"
-        self.space, self.place, self.state = space, place, state
+        self.value, self.space, self.place, self.state = value, space, place, state
         self.whole, self.trusted = whole, trusted
         self.follows = follows or _named
         self.taken: list[str] = []
@@ -295,13 +324,13 @@ class _Space:
         self.taken += new
         return [(self.space[name], f"{self.place}.{name}") for name in new]
 
-    def guard(self, guards: Guards) -> None:
+    def guard(self, guards: CapturedState) -> None:
         """Guard the attributes that were followed."""
         if self.trusted and self.whole and len(self.taken) == len(self.space):
             guards.guard_members(self.space, f"{self.title} ({', '.join(self.taken)})", self.trusted)
             return
         if self.whole:
-            guards.guard_content(functools.partial(len, self.space), f"{self.title} (which it has)")
+            guards.sized.append((self.space, self.title))
         if self.taken:
             look = functools.partial(_chosen(self.taken), self.space)
             guards.guard_values(look, [f"{self.title} ({name})" for name in self.taken], self.trusted)
@@ -424,15 +453,6 @@ def _slots_of(kind: type) -> tuple[str, ...]:
         slots = vars(base).get("__slots__", ())
         found += (slots,) if isinstance(slots, str) else slots
     return tuple([name for name in found if name not in ("__dict__", "__weakref__")])
-
-
-def _root(module: str | None) -> str:
-    return (module or "").partition(".")[0]
-
-
-def _is_library(module: str | None) -> bool:
-    """Return True for modules of the array libraries and of the standard library."""
-    return _root(module) in _LIBRARIES or _root(module) in sys.stdlib_module_names
 
 
 @functools.lru_cache(maxsize=256)
