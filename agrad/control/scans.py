@@ -31,14 +31,15 @@ from agrad.transforms.calling import Back, Values, call
 
 def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
     counts, program, length = operation.counts, operation.program, operation.length
-    order = range(length - 1, -1, -1) if operation.reverse else range(length)
+    reverse, results = operation.reverse, operation.results[counts.carried :]
+    order = range(length - 1, -1, -1) if reverse else range(length)
     step, carried = operation.step(kind), counts.carried
     make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.apart(operands)
         fixed, carry = list(step.first(fixed)), step.start(carry)
-        run, rows = step.run, make_rows(operation)
+        run, rows = step.run, make_rows(results, reverse)
         run_into = getattr(run, "run_into", None) if in_graph else None
         for i in order:
             given = [*fixed, *carry, *[x[i, ...] for x in slices]]
@@ -58,8 +59,7 @@ class _Filled:
     The memory of a row's temporaries is then free for the next step.
     """
 
-    def __init__(self, scan: "Scan") -> None:
-        results = scan.results[scan.counts.carried :]
+    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
         self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
 
     def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
@@ -75,15 +75,15 @@ class _Filled:
 class _Listed:
     """The stacked results of a scan, whose rows are kept until the end."""
 
-    def __init__(self, scan: "Scan") -> None:
-        self.scan = scan
+    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
+        self.reverse = reverse
         self.rows: list[Sequence[Any]] = []
 
     def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
         self.rows.append(row)
 
     def stacked(self) -> list[Any]:
-        if self.scan.reverse:
+        if self.reverse:
             self.rows.reverse()
         return [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*self.rows, strict=True)]
 

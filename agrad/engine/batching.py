@@ -188,7 +188,8 @@ class Batch(Level):
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         raise TracedValueError(
             f"{what} of a value that vmap maps over: each of the {self.members} members has its own, so Python cannot "
-            "branch, loop or index by it; choose between values with agrad.where(condition, x, y)"
+            "branch, loop or index by it; choose between values with agrad.where(condition, x, y), and loop with "
+            "agrad.while_loop"
         )
 
 

@@ -245,21 +245,22 @@ def _nested(spec: Any, leaves: Sequence[str], scope: Scope | None = None) -> str
 
     With a scope also of dictionaries.
     """
-
-    def text(value: Any) -> str:
-        if type(value) is _Text:
-            return value
-        if type(value) is dict and scope is not None:
-            return f"{{{''.join([f'{scope.hold(key)}: {text(part)}, ' for key, part in value.items()])}}}"
-        if type(value) not in (list, tuple):
-            raise TypeError
-        parts = "".join([f"{text(part)}, " for part in value])
-        return f"[{parts}]" if type(value) is list else f"({parts})"
-
     try:
-        return text(unflatten(spec, list(map(_Text, leaves))))
+        return _container_text(unflatten(spec, list(map(_Text, leaves))), scope)
     except TypeError:
         return None
+
+
+def _container_text(value: Any, scope: Scope | None) -> str:
+    if type(value) is _Text:
+        return value
+    if type(value) is dict and scope is not None:
+        parts = [f"{scope.hold(key)}: {_container_text(part, scope)}, " for key, part in value.items()]
+        return f"{{{''.join(parts)}}}"
+    if type(value) not in (list, tuple):
+        raise TypeError
+    text = "".join([f"{_container_text(part, scope)}, " for part in value])
+    return f"[{text}]" if type(value) is list else f"({text})"
 
 
 def stride_guard() -> Callable[[Sequence[Any]], bool]:

@@ -146,6 +146,7 @@ class Tracing:
             CAPTURED.remove(self.trace)
         for undo in reversed(self._undo):
             undo()
+        self.trace.no_leaves, self.trace.donations = [], {}  # their values hold the trace
 
     def _install(self) -> list[Any]:
         """Replace state by traced values; return the arguments' leaves."""

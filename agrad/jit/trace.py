@@ -227,8 +227,9 @@ class Trace(Level):
         self.check_open((tensor,))
         raise TracedValueError(
             f"{what} of a value inside {self.named}, which is traced once and replayed with other values: Python "
-            "cannot know the value. Choose with agrad.where instead of if; take what steers Python as an argument "
-            "named in static_argnums; or return the value and use it outside of jit"
+            "cannot know the value. Choose with agrad.where or agrad.cond instead of if; loop with agrad.while_loop "
+            "instead of while; take what steers Python as an argument named in static_argnums; or return the value "
+            "and use it outside of jit"
         )
 
     # ------------------------------------------------------------------ numbers of the host

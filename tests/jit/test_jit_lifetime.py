@@ -49,7 +49,30 @@ MADE: dict[str, Callable[[], Any]] = {
     "a gradient": lambda: agrad.value_and_grad(lambda x: agrad.sum(agrad.sin(x) ** 2)),
     "a training step": train,
     "recorded": recorded,
+    "a loop": lambda: lambda x: agrad.scan(lambda carry, row: (carry + row, row * 2), x[0], x),
 }
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_function_that_is_dropped_leaves_nothing_to_the_collector(name: str) -> None:
+    """It is in no reference cycle, before a replay and after it."""
+
+    def use() -> None:
+        for _ in range(2):
+            made = agrad.jit(MADE[name]())
+            made(X)
+            made(X)
+            if name == "of arrays":
+                agrad.grad(lambda x, f=made: agrad.sum(f(x)))(X)
+
+    use()  # what is made once in a process
+    gc.collect()
+    gc.disable()
+    try:
+        use()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def programs_in_linecache() -> set[str]:

@@ -228,6 +228,10 @@ def test_errors_name_the_thing() -> None:
         agrad.jit(lambda x: x)({1, 2})
     with pytest.raises(agrad.errors.ShapeError, match="broadcast"):
         agrad.jit(lambda x: x + agrad.asarray(np.ones(4)))(X)
+    with pytest.raises(agrad.errors.TracedValueError, match=r"loop with agrad\.while_loop instead of while"):
+        agrad.jit(lambda x: x if agrad.sum(x) < 10 else 2 * x)(X)
+    with pytest.raises(agrad.errors.TracedValueError, match=r"loop with agrad\.while_loop"):
+        agrad.vmap(lambda x: x if agrad.sum(x) < 10 else 2 * x)(X)
 
 
 def test_an_error_in_a_replay_says_where() -> None:

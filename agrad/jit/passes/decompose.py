@@ -4,7 +4,7 @@ The body of a primitive, or a rule of derivatives, runs in agrad's namespace on 
 dtypes, whose elements are all one number in memory. Nothing is computed for each element.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -183,20 +183,21 @@ def with_late_views(program: Program) -> Program:
     """
     waiting: dict[Variable, Instruction] = {}
     kept: list[Instruction] = []
-
-    def release(*variables: Variable) -> None:
-        for v in variables:
-            if (instruction := waiting.pop(v, None)) is not None:
-                release(*instruction.reads())
-                kept.append(instruction)
-
     for instruction in program.instructions:
         if overwritten(instruction):
-            release(*list(waiting))
+            _release(list(waiting), waiting, kept)
         if instruction.operation.kind in ("reshape", "broadcast") and len(instruction.results) == 1:
             waiting[instruction.results[0]] = instruction
         else:
-            release(*instruction.reads())
+            _release(instruction.reads(), waiting, kept)
             kept.append(instruction)
-    release(*list(waiting))
+    _release(list(waiting), waiting, kept)
     return program.with_instructions(kept)
+
+
+def _release(variables: Iterable[Variable], waiting: dict[Variable, Instruction], kept: list[Instruction]) -> None:
+    """Keep the waiting instructions that make some variables, and those that make what they read."""
+    for v in variables:
+        if (instruction := waiting.pop(v, None)) is not None:
+            _release(instruction.reads(), waiting, kept)
+            kept.append(instruction)
