@@ -272,9 +272,9 @@ class Trace(Level):
     # ------------------------------------------------------------------ unknown state
 
     def check_known(self, args: Iterable[Any]) -> None:
-        """Raise ``UnknownState`` if a gradient would flow to a Tensor that is older than the trace.
+        """Raise ``UnknownState`` for a recorded Tensor that is older than the trace.
 
-        The Tensor is not an input, and its values would become constants of the program. Raise ``NoProgram`` for a
+        It is not an input, and its values would become constants of the program. Raise ``NoProgram`` for a
         value of a transform around the call. ``args`` are the operands of an operation of a newer level.
         """
         unknown: list[Tensor] = []

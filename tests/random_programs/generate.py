@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from random_programs import array_operations, linear_operations, operations, write_operations
+from random_programs import array_operations, linear_operations, operations, structure_operations, write_operations
 from random_programs.plain import Plain
 from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, Unfit, run_step
 
-FAMILIES = (operations, array_operations, linear_operations, write_operations)
+FAMILIES = (operations, array_operations, linear_operations, write_operations, structure_operations)
 """The modules whose import files the operations."""
 
 SHORTEST, LONGEST = 3, 9
@@ -195,6 +195,8 @@ def _generate(seed: int) -> Program:
         op = draw.choice(*ordered)
         if draw.chance(0.25):
             op = draw.choice(*write_operations.FREQUENT)
+        elif draw.chance(0.15):
+            op = draw.choice(*structure_operations.STRUCTURES)
         if draw.branches or not OPERATIONS[op].values:
             draw.attempt(op)
     return Program(tuple(draw.steps), _outputs(draw)).numbered()

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+import agrad
+
 Function = Callable[..., Any]
 
 
@@ -33,10 +35,25 @@ class Special:
         return Plain.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
+class Random:
+    """Draws as NumPy arrays; that their bits are right is tested elsewhere."""
+
+    key = staticmethod(agrad.random.key)
+
+    @staticmethod
+    def split(key: Any, count: int) -> list[Any]:
+        return list(agrad.random.split(key, count))
+
+    @staticmethod
+    def uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        return agrad.random.uniform(key, shape, dtype=dtype).numpy()[()]
+
+
 class Plain:
     """An array namespace of NumPy with agrad's other functions for programs."""
 
     special = Special()
+    random = Random()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -80,6 +97,16 @@ class Plain:
     @staticmethod
     def checkpoint(f: Function) -> Function:
         return f
+
+    @staticmethod
+    def jit(f: Function) -> Function:
+        return f
+
+    @staticmethod
+    def fori_loop(lower: int, upper: int, body_fun: Function, init: Any) -> Any:
+        for i in range(lower, upper):
+            init = body_fun(i, init)
+        return _own(init)
 
     @staticmethod
     def vmap(f: Function) -> Function:

@@ -179,12 +179,7 @@ def hvp(case: Case) -> None:
 def reverse_twice(case: Case) -> None:
     """Check the gradient of the gradient against the Hessian's product."""
     given = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
-
-    def slope(*xs: Any) -> Any:
-        parts = zip(agrad.grad(case.loss, argnums=case.argnums)(*xs), case.along, strict=True)
-        return sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
-
-    second = agrad.grad(slope, argnums=case.argnums)(*case.inputs)
+    second = agrad.grad(reverse_slope(case, case.loss), argnums=case.argnums)(*case.inputs)
     same("gradient of the gradient", second, given, 10 * case.close)
 
 
@@ -231,6 +226,51 @@ def _alike(case: Case, xs: list[Any]) -> bool:
 
 def _stacked(rows: Sequence[Sequence[Any]]) -> list[np.ndarray]:
     return [np.stack([host(y) for y in column]) for column in zip(*rows, strict=True)]
+
+
+def reverse_slope(case: Case, f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the derivative of a function along a direction, by its gradient."""
+
+    def slope(*xs: Any) -> Any:
+        parts = zip(agrad.grad(f, argnums=case.argnums)(*xs), case.along, strict=True)
+        return sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+
+    return slope
+
+
+def depth_three(case: Case) -> None:
+    """Check third derivatives: three gradients, forward over forward over reverse, and that in jit."""
+    along = tuple(case.along)
+    slope = reverse_slope(case, reverse_slope(case, case.loss))
+    three = agrad.grad(slope, argnums=case.argnums)(*case.inputs)
+
+    def pushed(*xs: Any) -> Any:
+        return agrad.jvp(lambda *ys: agrad.hvp(case.loss, ys, along), xs, along)[1]
+
+    expected = [host(g) for g in three]
+    same("forward over forward over reverse", pushed(*case.inputs), expected, 100 * case.close)
+    same("third derivative in jit", agrad.jit(pushed)(*case.inputs), expected, 100 * case.close)
+
+
+def captured(case: Case) -> None:
+    """Check a jitted loss that captures recorded Tensors: the gradient, and the gradient of the gradient."""
+    leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
+    recorded = [leaf * 1 for leaf in leaves]
+    loss = agrad.jit(lambda: case.loss(*(agrad.asarray(x, copy=True) for x in recorded)))()
+    if not loss.requires_grad:
+        return
+    loss.backward(create_graph=True)
+    first = [agrad.zeros_like(x.detach()) if x.grad is None else x.grad for x in leaves]
+    same("backward", [g.detach() for g in first], [host(g) for g in case.gradient], case.close)
+    for leaf in leaves:
+        leaf.grad = None
+    parts = zip(first, case.along, strict=True)
+    slope = sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+    expected = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
+    if slope.requires_grad:
+        slope.backward()
+    second = [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
+    same("backward twice", second, [host(g) for g in expected], 10 * case.close)
 
 
 def vmap(case: Case) -> None:
@@ -331,4 +371,6 @@ WAYS: dict[str, Callable[[Case], None]] = {
     "checkpoint": checkpoint,
     "linearize": linearize,
     "jacobian": jacobian,
+    "depth_three": depth_three,
+    "captured": captured,
 }
