@@ -36,7 +36,7 @@ def is_library(kind: type) -> bool:
     """
     if not is_library_module(kind.__module__):
         return False
-    found = sys.modules.get(kind.__module__)
+    found: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is kind or "<locals>" in kind.__qualname__ or not kind.__flags__ & _HEAP
