@@ -48,7 +48,7 @@ class Callback:
         """
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Note the start of an epoch.
+        """Note the start of an epoch, or of the rest of one in a resumed run.
 
         Parameters
         ----------

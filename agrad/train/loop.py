@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,10 +54,11 @@ class Sums:
         losses = np.asarray(self._host(self.losses)).reshape(-1)
         columns = iter([np.asarray(self._host(column), np.float64) for column in zip(*self.parts, strict=True)])
         for name, metric in self._metrics.items():
-            sums = metric.total([next(columns) for _ in range(metric.parts)], np.asarray(sizes, np.float64))
-            before = totals.get(name)
-            new = sums if before is None else [np.asarray(a) + b for a, b in zip(before, sums, strict=True)]
-            totals[name] = [np.asarray(value).tolist() for value in new]
+            rows = metric.terms([next(columns) for _ in range(metric.parts)], np.asarray(sizes, np.float64))
+            if name in totals:
+                rows = [np.concatenate([[b], r]) for b, r in zip(totals[name], rows, strict=True)]
+            # one after the other: the bits do not depend on how many are read at once
+            totals[name] = [np.add.accumulate(r)[-1].tolist() for r in rows]
         self.losses, self.parts, self.sizes = [], [], []
         return losses, sizes
 
@@ -100,7 +101,9 @@ class Loop:
             if getattr(callback.on_step_end, "__func__", None) is not Callback.on_step_end
         ]
         self._choice = Choice(trainer.threads)
-        self._rate = 0.0
+        self.exact = True
+        """False while the state lies between two positions, and after a run that diverged."""
+        self._untold: tuple[Iterator[Callable[..., None]], tuple[Any, ...]] = iter(()), ()
         self._since = self._started = 0.0
         self._earlier = 0
 
@@ -123,8 +126,7 @@ class Loop:
     def _epoch(self, stopped: Callable[[], bool]) -> bool:
         """Train the rest of an epoch. Returns False if it was stopped."""
         trainer, progress = self.trainer, self.trainer.progress
-        for callback in self.callbacks:
-            callback.on_epoch_begin(trainer)
+        self.tell(callback.on_epoch_begin for callback in self.callbacks)
         self._since = self._started = time.perf_counter()
         self._earlier = progress.seen
         batch, before = progress.batch, self._since
@@ -132,7 +134,7 @@ class Loop:
             batch += 1
             last = batch == self.batches
             if last or self.batches is None:
-                self._rate = trainer.rate
+                progress.rate = trainer.rate
             self._step(x, y, size)
             now = time.perf_counter()
             self._choice.step(now - before)
@@ -143,8 +145,7 @@ class Loop:
             if halt:
                 self.check_parameters()
                 return False
-        if self._sums.sizes:
-            self._read()
+        self._read()
         if not progress.seen:
             raise DataError("X: expected one batch or more in an epoch, found none")
         self.check_parameters()
@@ -153,12 +154,40 @@ class Loop:
 
     def _step(self, x: Any, y: Any, size: int) -> None:
         """Take one step, and keep its results on the device."""
+        self.exact = False
         loss, parts = self._compute(x, y)
         self._sums.add(loss, parts, size)
         if self._lazy:
             self._compute_now()
-        for hook in self._each_step:
-            hook(self.trainer)
+        self.exact = True
+        if self._each_step:
+            self.tell(self._each_step)
+
+    def tell(self, hooks: Iterable[Callable[..., None]], *args: Any) -> None:
+        """Call methods of callbacks with the trainer and more arguments."""
+        before = self._untold
+        self._untold = waiting, _ = iter([*hooks]), args
+        try:
+            for hook in waiting:
+                hook(self.trainer, *args)
+        finally:
+            self._untold = before
+
+    def settle(self) -> None:
+        """Bring the position to the last step, for a callback that saves the run.
+
+        The callbacks after it are called first, so that their state has the step or epoch too.
+        """
+        waiting, args = self._untold
+        for hook in waiting:
+            hook(self.trainer, *args)
+        self._read()
+
+    def leave(self) -> None:
+        """Bring the position to the last step after an error, if that step is whole."""
+        if self.exact and self._sums.sizes:
+            with contextlib.suppress(AnomalyError):
+                self._advance()
 
     def _compute_now(self) -> None:
         """Compute the results of a step on a lazy backend, all in one pass.
@@ -176,8 +205,15 @@ class Loop:
         sums.losses[-1], *sums.parts[-1] = kept
 
     def _read(self) -> None:
-        """Read the results of the last steps; stop at a loss that is not finite."""
-        progress = self.trainer.progress
+        """Read the results of the last steps, if there are any, and tell the callbacks."""
+        if self._sums.sizes:
+            losses = self._advance()
+            record = {**self._numbers(), "batch": self.trainer.progress.batch}
+            self.tell([callback.on_losses for callback in self.callbacks], losses, record)
+
+    def _advance(self) -> np.ndarray:
+        """Read the losses of the last steps, and move the position; stop at a loss that is not finite."""
+        progress, self.exact = self.trainer.progress, False
         totals = dict(progress.sums)
         losses, sizes = self._sums.read(totals)
         now = time.perf_counter()
@@ -194,10 +230,8 @@ class Loop:
         progress.seconds += now - self._since
         self.samples += count
         self.seconds += now - self._since
-        self._since = now
-        record = {**self._numbers(), "batch": progress.batch}
-        for callback in self.callbacks:
-            callback.on_losses(self.trainer, losses, record)
+        self._since, self.exact = now, True
+        return losses
 
     def _numbers(self) -> Record:
         """Return the numbers of the epoch so far."""
@@ -218,16 +252,17 @@ class Loop:
             "event": "epoch",
             **self._numbers(),
             "epoch": progress.epoch + 1,
-            "lr": self._rate,
+            "lr": progress.rate,
             "seconds": self._since - self._started,
         }
         if self._validate is not None:
             record |= {f"validation_{name}": value for name, value in self._validate().items()}
+        self.exact = False
         progress.epoch += 1
         progress.begin_epoch()
         progress.history.append(record)
-        for callback in self.callbacks:
-            callback.on_epoch_end(self.trainer, record)
+        self.exact = True
+        self.tell([callback.on_epoch_end for callback in self.callbacks], record)
 
     def check_parameters(self) -> None:
         """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""
@@ -241,6 +276,7 @@ class Loop:
 
     def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
         """Return the error of a run that diverged."""
+        self.exact = False
         of = "" if self.batches is None else f" of {self.batches}"
         return AnomalyError(
             f"{what} at step {step + 1} (epoch {self.trainer.progress.epoch + 1}, batch {batch + 1}{of}); "

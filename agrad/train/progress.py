@@ -26,6 +26,8 @@ class Progress:
     """The number of examples seen in this epoch."""
     seconds: float = 0.0
     """The time of all training steps, in all parts of the run."""
+    rate: float = 0.0
+    """The learning rate of the last step of this epoch, once that is taken; 0 in files of older versions."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record for each finished epoch."""
 
@@ -51,8 +53,9 @@ class Progress:
 def from_metadata(saved: Any, path: str) -> Progress:
     """Return the position of a saved run. Raises ``DataError`` for other content."""
     kinds = {entry.name: entry.type for entry in fields(Progress)}
-    good = isinstance(saved, dict) and set(saved) == set(kinds)
+    good = isinstance(saved, dict) and {"rate", *saved} == set(kinds)
     if good:
+        saved = {"rate": 0.0, **saved}
         for name, kind in kinds.items():
             value = saved[name]
             if kind == "int":

@@ -27,12 +27,12 @@ class Metric:
         """Return the parts of a batch, arrays on the device."""
         raise ConfigurationError(f"{type(self).__name__} defines no update(y_true, prediction)")
 
-    def total(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
-        """Return the sums over batches, whose numbers of examples are `sizes` (k,).
+    def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
+        """Return what batches of `sizes` (k,) examples add to the sums, along the first axis.
 
         parts: float64 arrays with the batches along the first axis.
         """
-        return [*(np.sum(part, axis=0) for part in parts), np.sum(sizes)]
+        return [*parts, sizes]
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         """Return the metric for sums over all batches."""
@@ -44,7 +44,8 @@ class Metric:
             prediction = array(prediction)
             parts = self.update(array(y_true), prediction)
         sizes = np.asarray([prediction.shape[0]], np.float64)
-        return self.result(self.total([np.asarray(part.numpy(), np.float64)[None] for part in parts], sizes))
+        rows = self.terms([np.asarray(part.numpy(), np.float64)[None] for part in parts], sizes)
+        return self.result([row[0] for row in rows])
 
 
 class Accuracy(Metric):
@@ -108,11 +109,11 @@ class R2(Metric):
         spread = agrad.sum(agrad.square(y - mean), axis=0)
         return mean, spread, agrad.sum(agrad.square(difference), axis=0)
 
-    def total(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
+    def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
         # of means and not of squares: a mean far from 0 would leave nothing of the spread
         mean, spread, rest = parts
         count = sizes[:, None]
-        return [np.sum(x, axis=0) for x in (count, count * mean, count * mean**2, spread, rest)]
+        return [count, count * mean, count * mean**2, spread, rest]
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         count, first, second, spread, rest = sums

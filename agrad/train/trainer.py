@@ -29,6 +29,8 @@ from agrad.train.threads import Choice
 
 Loss = Callable[[Any, Any], Any]
 
+CUT = "the last fit ended by an error within a step, so the state has no position. Load a saved run first."
+
 
 class Trainer:
     """Trains a model, and measures and applies it.
@@ -127,6 +129,8 @@ class Trainer:
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}
+        self._loop: Loop | None = None
+        self._cut = False  # True after a fit that ended within a step
         self._steps: dict[str, Step] = {}
 
     @property
@@ -227,6 +231,7 @@ class Trainer:
         if resume not in (None, False, True):
             self.load(resume)  # type: ignore[arg-type]
         self._check_position(source, batch_size, bool(resume))
+        self._cut = False
         self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         key = repr(weights)
         if key not in self._steps:
@@ -258,11 +263,18 @@ class Trainer:
         }
         record: Record = {"event": "failed"}
         with self.interrupts or Interrupts(self.signals) as stopped:
-            begin: list[Callback] = []
+            told: list[Callback] = []
+
+            def begin(callback: Callback) -> Callable[..., None]:
+                def hook(trainer: Trainer, record: Record) -> None:
+                    callback.on_fit_begin(trainer, record)
+                    told.append(callback)
+
+                return hook
+
+            self._loop = loop
             try:
-                for callback in loop.callbacks:
-                    callback.on_fit_begin(self, start)
-                    begin.append(callback)
+                loop.tell(map(begin, loop.callbacks), start)
                 record["event"] = "end" if loop.run(stopped) else "interrupted"
             except AnomalyError as error:
                 record |= {"event": "diverged", "error": str(error)}
@@ -271,10 +283,12 @@ class Trainer:
                 record["error"] = traceback.format_exception_only(error)[-1].strip()
                 raise
             finally:
+                loop.leave()
+                self._loop, self._cut = None, not loop.exact
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
                 record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
-                _end(self, sorted(begin, key=lambda callback: not callback.saves), record)
+                _end(self, sorted(told, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
@@ -318,6 +332,8 @@ class Trainer:
         now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         if not resumed:
             self.progress.begin_epoch()
+        elif self._cut:
+            raise ConfigurationError(f"resume: {CUT}")
         elif self._data and now != self._data:
             differences = [f"{name} {value} (was {self._data.get(name)})" for name, value in now.items()]
             raise ConfigurationError(f"resume: the run was begun with other batches: {', '.join(differences)}")
@@ -435,6 +451,9 @@ class Trainer:
     def save(self, path: StrPath) -> None:
         """Write model, optimizer, callbacks and position to a file, or nothing.
 
+        A callback may save the run at any time. In a method of a callback, `save` first calls the same method of the
+        callbacks after it, so that the file has their state too.
+
         Parameters
         ----------
         path : str or path
@@ -444,6 +463,8 @@ class Trainer:
         ------
         SaveError
             If it cannot be written.
+        ConfigurationError
+            If the last call of `fit` ended by an error within a step, or the run diverged.
 
         Examples
         --------
@@ -455,6 +476,10 @@ class Trainer:
         ...     print(os.listdir(folder))
         ['run.safetensors']
         """
+        if self._loop is not None:
+            self._loop.settle()
+        if self._cut:
+            raise ConfigurationError(f"Trainer.save: {CUT}")
         saving.save(self, path, {"data": self._data})
 
     def load(self, path: StrPath) -> None:
@@ -483,7 +508,7 @@ class Trainer:
         >>> bool((model.weight == weight).all())
         True
         """
-        self._data = saving.load(self, path).get("data") or {}
+        self._data, self._cut = saving.load(self, path).get("data") or {}, False
 
 
 def _check(model: Any, loss: Any, optimizer: Any) -> None:

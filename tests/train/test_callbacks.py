@@ -116,6 +116,90 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(backend, tmp_path, monkeypatch,
     assert second.callbacks[-2].state_dict().keys() == whole.callbacks[-2].state_dict().keys()
 
 
+class Saves(train.Callback):
+    """Saves the run at the n-th call of a method."""
+
+    def __init__(self, path, method, n):
+        self.path, self.method, self.n = path, method, n
+        setattr(self, method, self.count)
+
+    def count(self, trainer, *args):
+        self.n -= 1
+        if self.n == 0:
+            trainer.save(self.path)
+
+
+def saving(*more):
+    """A trainer whose callbacks after the first one change at each step and epoch."""
+    trainer = regressor(threads=None)
+    rates = lr_scheduler.ExponentialLR(trainer.optimizer, gamma=0.9)
+    trainer.callbacks = [*more, Scheduler(rates, every="step"), EarlyStopping(patience=9)]
+    return trainer
+
+
+@pytest.mark.needs("safetensors")
+@pytest.mark.parametrize(
+    ("method", "calls"),
+    [
+        ("on_fit_begin", [1]),
+        ("on_epoch_begin", [1, 2]),
+        ("on_step_end", [1, 2, 6, 7, 11, 12]),
+        ("on_losses", [1, 2, 3, 4]),
+        ("on_epoch_end", [1, 2]),
+    ],
+)
+def test_a_run_goes_on_from_wherever_a_callback_saved_it(tmp_path, monkeypatch, method, calls):
+    X, y = line(44)
+    monkeypatch.setattr(loop, "INTERVAL", 4)
+    given = {"epochs": 2, "batch_size": 8, "validation": (X[:9], y[:9]), "progress": False}
+    whole = saving()
+    reference = whole.fit(X, y, **given)
+    keys = [key for key in reference[0] if "second" not in key]
+    for n in calls:
+        path = tmp_path / f"{n}.st"
+        first = saving(Saves(path, method, n))
+        first.fit(X, y, **given)
+        again = saving(Saves(path, method, 99))
+        history = again.fit(X, y, resume=path, **given)
+        for trainer in (first, again):
+            assert values(trainer) == values(whole)
+            for mine, its in zip(trainer.callbacks[1:], whole.callbacks, strict=True):
+                np.testing.assert_equal(mine.state_dict(), its.state_dict())
+            assert trainer.progress.step == whole.progress.step == 12
+        assert [[r[k] for k in keys] for r in history] == [[r[k] for k in keys] for r in reference]
+
+
+@pytest.mark.needs("safetensors")
+def test_after_an_error_a_run_is_exact_or_not_saved(tmp_path):
+    X, y = blobs()
+    given = {"epochs": 2, "batch_size": 10, "progress": False}
+    whole = classifier(threads=None)
+    whole.fit(X, y, **given)
+
+    def fail(trainer):
+        raise ZeroDivisionError
+
+    between = classifier(callbacks=[LambdaCallback(on_step_end=fail)], threads=None)
+    with pytest.raises(ZeroDivisionError):
+        between.fit(X, y, **given)
+    between.save(tmp_path / "between.st")
+    again = classifier(threads=None)
+    again.fit(X, y, resume=tmp_path / "between.st", **given)
+    assert values(again) == values(whole)
+
+    within = classifier(threads=None, jit=False)
+    within.optimizer.step = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        within.fit(X, y, **given)
+    with pytest.raises(ConfigurationError, match="the last fit ended by an error within a step"):
+        within.save(tmp_path / "within.st")
+    with pytest.raises(ConfigurationError, match="Load a saved run first"):
+        within.fit(X, y, resume=True, **given)
+    within.load(tmp_path / "between.st")
+    within.save(tmp_path / "within.st")
+    assert (tmp_path / "within.st").read_bytes() == (tmp_path / "between.st").read_bytes()
+
+
 @pytest.mark.needs("safetensors")
 def test_a_run_goes_on_on_another_backend(backend, tmp_path):
     X, y = blobs()
