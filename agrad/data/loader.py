@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -213,25 +215,33 @@ class DataLoader:
         Returns
         -------
         dict of str to numpy.ndarray
-            `epoch`; `batch`, the number of batches of it that were given out; `seed`; and `batches`, the number of
-            batches of an epoch if it is known. All of shape ().
+            `epoch`; `batch`, the number of batches of it that were given out; `seed`; `batch_size` (0 without batches);
+            `drop_last`; `order`, a number for the kind and the options of the samplers; and `batches` and `examples`,
+            the numbers of batches of an epoch and of examples, if they are known. All of shape ().
 
         Examples
         --------
         >>> loader = agrad.data.DataLoader(np.arange(4.0), batch_size=2)
         >>> batch = next(iter(loader))
-        >>> sorted(loader.state_dict())
-        ['batch', 'batches', 'epoch', 'seed']
+        >>> state = loader.state_dict()
+        >>> int(state["batch"]), int(state["batches"])
+        (1, 2)
         """
         at = self._position
-        state = {"epoch": np.array(at.epoch), "batch": np.array(at.batch), "seed": np.array(self.seed, np.uint64)}
-        return state | self._length()
+        return {"epoch": np.array(at.epoch), "batch": np.array(at.batch)} | self._facts()
 
-    def _length(self) -> dict[str, np.ndarray]:
-        try:
-            return {"batches": np.array(len(self))}
-        except TypeError:
-            return {}
+    def _facts(self) -> dict[str, np.ndarray]:
+        """Return what must be equal where a state is loaded."""
+        facts = {
+            "seed": np.array(self.seed, np.uint64),
+            "batch_size": np.array(self.batch_size or 0),
+            "drop_last": np.array(int(self.drop_last)),
+            "order": np.array(zlib.crc32(repr([*map(_kind, (self.sampler, self.batch_sampler))]).encode())),
+        }
+        for name, thing in (("batches", self), ("examples", self.dataset)):
+            with contextlib.suppress(TypeError):
+                facts[name] = np.array(len(thing))  # type: ignore[arg-type]
+        return facts
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from the place of a loader of equal data and options.
@@ -246,8 +256,8 @@ class DataLoader:
         Raises
         ------
         DataError
-            If the state is of a loader with another seed or another number of batches, or none. Nothing is changed
-            then.
+            If the state is none, or of a loader with other options or another number of examples. Nothing is changed
+            then. A state of an older version has only the seed and the number of batches.
 
         Examples
         --------
@@ -258,11 +268,12 @@ class DataLoader:
         >>> [batch.tolist() for batch in second]
         [[2.0, 3.0]]
         """
-        expected = {"seed": np.array(self.seed, np.uint64)} | self._length()
+        facts = self._facts()
         try:
             found = {name: int(np.asarray(value)) for name, value in state.items()}
         except (TypeError, ValueError) as error:
             raise DataError(f"the state of a DataLoader: expected integers, found others: {error}") from error
+        expected = {name: value for name, value in facts.items() if name in found or name in ("seed", "batches")}
         names = {"epoch", "batch", *expected}
         if found.keys() != names or min(found.values()) < 0:
             raise DataError(
@@ -301,6 +312,15 @@ class _Epoch(Iterator[Any]):
         self._batches = batches
         self._at.batch += 1
         return batch
+
+
+def _kind(sampler: Any) -> tuple[Any, ...]:
+    """Return the class of a sampler and the options that choose its order."""
+    names = ("seed", "replacement", "num_samples", "batch_size", "drop_last")
+    found = [getattr(sampler, name, None) for name in names]
+    inner = getattr(sampler, "sampler", None)
+    options = [x if isinstance(x, int) else None for x in found]
+    return (type(sampler).__name__, *options, *([] if inner is None else [_kind(inner)]))
 
 
 def _check_passes(thing: Any, name: str) -> None:

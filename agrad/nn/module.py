@@ -8,7 +8,7 @@ from agrad.nn.hooks import Hooked
 from agrad.nn.html import represent_html
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.parts import Parts, walk
-from agrad.nn.state import State, check_state, on_device_of
+from agrad.nn.state import State, check_state, encoded, on_device_of, without_options
 
 if TYPE_CHECKING:
     from typing import ParamSpec, Protocol, TypeVar, overload
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
-__all__ = ["ArrayModule", "Module", "check_state", "on_device_of"]
+__all__ = ["ArrayModule", "Module", "check_state", "encoded", "on_device_of", "without_options"]
 
 _FLOATING = ("real floating", "complex floating")
 _DTYPES = [

@@ -1,5 +1,6 @@
 """State: the values of a module by name, and their way back into one."""
 
+import contextlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -159,6 +160,40 @@ def check_state(
     problems += [f"{name}: not expected" for name in arrays if name not in expected]
     if problems:
         raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
+
+
+def encoded(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return options as entries of a saved state: numbers, and text as bytes. Others, such as functions, are left out."""
+    found = {}
+    plain = {name: x for name, x in options.items() if x is None or isinstance(x, (str, int, float, list, tuple))}
+    for name, value in plain.items():
+        with contextlib.suppress(ValueError):  # of a ragged list
+            text = value is None or isinstance(value, str)
+            array = np.array(list((value or "").encode()), np.uint8) if text else np.array(value)
+            if array.dtype.kind in "biuf":
+                found[name] = array
+    return found
+
+
+def without_options(what: str, given: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of a state but for the options that it was made with, which must be equal.
+
+    An option that the state lacks, because an older version wrote it, is that of the object.
+    """
+    expected = encoded(options)
+    wrong = [f"{n}: expected {_told(x)}, found {_told(given[n])}" for n, x in expected.items() if _differ(x, given, n)]
+    if wrong:
+        raise DataError(f"{what} was not loaded, it is of another:\n  " + listed(wrong, 8, "\n  ", 150))
+    return {name: array for name, array in given.items() if name not in expected}
+
+
+def _differ(array: np.ndarray, given: Mapping[str, np.ndarray], name: str) -> bool:
+    return name in given and not np.array_equal(array, given[name])
+
+
+def _told(array: np.ndarray) -> str:
+    """Return an option for a message."""
+    return array.tobytes().decode(errors="replace") if array.dtype == np.uint8 else str(array.tolist())
 
 
 def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:

@@ -8,10 +8,11 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, DtypeError
-from agrad.nn.module import check_state, on_device_of
+from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.optim.checks import choice, integer, number
 from agrad.optim.line_search import Point, strong_wolfe
 from agrad.optim.optimizer import Optimizer, Params, Rate
+from agrad.optim.saving import identity
 
 CURVED = 1e-10
 """The least product of a step and the change of the gradient along it that is remembered."""
@@ -311,10 +312,10 @@ class LBFGS(Optimizer):
         -------
         dict of str to numpy.ndarray
             The counts, ``lr`` if it is a number, and after the first step the last direction, gradient and loss, and
-            the kept changes.
+            the kept changes; and class, options and shapes, which must be equal where it is loaded.
         """
         counts = {"steps": self.steps, "iterations": self.iterations, "evaluations": self.evaluations}
-        state = {name: np.array(value, np.int64) for name, value in counts.items()}
+        state = encoded(self._identity()) | {name: np.array(value, np.int64) for name, value in counts.items()}
         if self.parts[0].schedule is None:
             state["lr"] = np.array(self.numbers[0][0])
         if self._memory.gradient is not None:
@@ -331,6 +332,10 @@ class LBFGS(Optimizer):
             state["reciprocals"] = np.array(columns[2], np.float64)
         return state
 
+    def _identity(self) -> dict[str, Any]:
+        options = {name: value for name, value in self.param_groups[0].items() if name in self.defaults}
+        return identity(self) | {f"groups.0.{name}": value for name, value in options.items() if name != "lr"}
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
 
@@ -345,6 +350,7 @@ class LBFGS(Optimizer):
             If the state does not fit. Nothing is changed then.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
+        given = without_options("the state of LBFGS", given, self._identity())
         flat = self._flat([None] * len(self.parameters))
         like, dtype = (flat.size,), flat.dtype.name
         expected: dict[str, tuple[tuple[int, ...], str]] = {}

@@ -493,20 +493,20 @@ class Optimizer:
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return the state of a resumed run by name, as NumPy arrays on the host.
 
-        Options that were never changed are not in it: make the optimizer with the same ones.
-
         Returns
         -------
         dict of str to numpy.ndarray
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
-            its arrays (``i.m`` and ``i.v`` of Adam). The rates of several groups, and options whose numbers were
-            changed, are ``groups.0.lr`` and the like.
+            its arrays (``i.m`` and ``i.v`` of Adam). Other options, and the rates of several groups, are
+            ``groups.0.momentum`` and the like. ``class``, ``groups`` (the group of each parameter), ``dtypes``, ``i.shape``
+            and ``i.name`` tell whether a state fits; text in them is an array of bytes.
 
         Examples
         --------
         >>> w = agrad.nn.Parameter(np.ones(2))
-        >>> sorted(agrad.optim.SGD([w], momentum=0.9).state_dict())
-        ['lr', 'steps']
+        >>> state = agrad.optim.SGD([w], momentum=0.9).state_dict()
+        >>> state["groups.0.momentum"], state["0.shape"]
+        (array(0.9), array([2]))
         """
         return saved_state(self, self._steps_taken())
 
@@ -515,9 +515,11 @@ class Optimizer:
         return each(self._members, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
+        """Load the state of an optimizer of the same class, and of parameters of equal names, shapes and dtypes.
 
-        The arrays are put where the parameters are. A learning rate that is a schedule stays.
+        The arrays are put where the parameters are. Options that are numbers are loaded. The others must be equal, and
+        a learning rate that is a schedule stays. If a file of an older version lacks an option, the optimizer has the
+        value that it was made with.
 
         Parameters
         ----------
@@ -537,11 +539,14 @@ class Optimizer:
         >>> second.param_groups[0]["lr"]
         0.1
         """
-        self.steps, counts, self.arrays, options = checked_state(self, state)
+        self.steps, counts, arrays, options = checked_state(self, state)
+        self.arrays = [() for _ in arrays]  # numbers may take other state than before
+        for group, now in zip(self.param_groups, options, strict=True):
+            for name, value in now.items():
+                if group[name] != value and not (name == "lr" and callable(group["lr"])):
+                    group[name] = value
+        self.arrays = arrays
         self._set_counts(*grouped(counts))
-        for k, name, value in options:
-            if name != "lr" or self.parts[k].schedule is None:
-                self.param_groups[k][name] = value
 
     def __repr__(self) -> str:
         if len(self.parts) > 1:

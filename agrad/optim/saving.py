@@ -7,7 +7,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import DataError
-from agrad.nn.module import check_state, on_device_of
+from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.optim.checks import number
 
 if TYPE_CHECKING:
@@ -19,12 +19,30 @@ def _key(optimizer: "Optimizer", k: int, name: str) -> str:
     return "lr" if name == "lr" and len(optimizer.parts) == 1 else f"groups.{k}.{name}"
 
 
+def is_number(value: Any) -> bool:
+    """Return True for an option that is loaded; others must be equal."""
+    return isinstance(value, (float, tuple))
+
+
+def identity(optimizer: "Optimizer") -> dict[str, Any]:
+    """Return by name what must be equal where a state is loaded: class, parameters, and options that are no numbers."""
+    found: dict[str, Any] = {"class": type(optimizer).__name__, "groups": optimizer.places}
+    found["dtypes"] = " ".join([tensor.dtype.name for tensor in optimizer.parameters])
+    for i, tensor in enumerate(optimizer.parameters):
+        found[f"{i}.shape"] = tensor.shape
+    for k, part in enumerate(optimizer.parts):
+        names = part.extra.get("param_names") or ()
+        found |= {f"{i}.name": name for i, name in zip(optimizer.indices(k), names, strict=False)}
+        found |= {f"groups.{k}.{name}": value for name, value in part.options.items() if not is_number(value)}
+    return found
+
+
 def saved_state(optimizer: "Optimizer", counts: list[int]) -> dict[str, np.ndarray]:
     """Return the state of an optimizer by name; counts: the steps of each parameter."""
-    state = {"steps": np.array(optimizer.steps, dtype=np.int64)}
+    state = {"steps": np.array(optimizer.steps, dtype=np.int64), **encoded(identity(optimizer))}
     for k, part in enumerate(optimizer.parts):
-        for name, value in zip(part.names, optimizer.numbers[k], strict=True):
-            if name != "lr" or part.schedule is None:
+        for name, value in {**part.options, **dict(zip(part.names, optimizer.numbers[k], strict=True))}.items():
+            if is_number(value) and (name != "lr" or part.schedule is None):
                 state[_key(optimizer, k, name)] = np.array(value, dtype=np.float64)
     for i, arrays in enumerate(optimizer.arrays):
         if counts[i]:
@@ -36,35 +54,47 @@ def saved_state(optimizer: "Optimizer", counts: list[int]) -> dict[str, np.ndarr
 
 def checked_state(
     optimizer: "Optimizer", state: Mapping[str, Any]
-) -> tuple[int, list[int], list[tuple[Any, ...]], list[tuple[int, str, Any]]]:
-    """Return the steps, counts, arrays and options of a saved state.
-
-    Options come with their group and name.
+) -> tuple[int, list[int], list[tuple[Any, ...]], list[dict[str, Any]]]:
+    """Return the steps, counts, arrays and the numbers among the options of each group of a saved state.
 
     Raise ``DataError`` if the state does not fit.
     """
     what = type(optimizer).__name__
+    own = identity(optimizer)
     given = {name: np.asarray(value) for name, value in state.items()}
+    if "0.name" not in own:
+        given = {name: array for name, array in given.items() if not name.endswith(".name")}
+    given = without_options(f"the state of {what}", given, own)
     expected: dict[str, tuple[tuple[int, ...], str]] = {}
-    places: dict[str, tuple[int, str]] = {}
+    options: list[dict[str, Any]] = []
+    slots_of: list[tuple[str, ...]] = []
     for k, part in enumerate(optimizer.parts):
-        for name in (*part.names, *part.options):
+        # a number that an older file lacks had not been changed when it was written
+        now = {"lr": optimizer.settings(k)["lr"]} | {n: v for n, v in part.made.items() if is_number(v)}
+        for name, value in now.items():
             key = _key(optimizer, k, name)
             if key in given or (name == "lr" and part.schedule is None):
-                expected[key] = ((2,) if name in optimizer.pairs else (), "float64")
-                places[key] = (k, name)
+                expected[key] = (np.shape(value), "float64")
+                if key in given and (name != "lr" or part.schedule is None):
+                    now[name] = _plain(given[key])
+        options.append(now)
+        slots_of.append(part.slots)
+    check_state(f"the state of {what}", {n: x for n, x in given.items() if n in expected}, expected, ())
+    for k, now in enumerate(options):
+        number(what, "lr", now["lr"])
+        slots_of[k] = optimizer.slots_of(optimizer.checked({**optimizer.param_groups[k], **now}))
     first: dict[int, tuple[Any, ...]] = {}
     for i, tensor in enumerate(optimizer.parameters):
         if any(name.startswith(f"{i}.") for name in given):
-            slots = optimizer.parts[optimizer.places[i]].slots
-            first[i] = optimizer.initial(tensor.data, slots, optimizer.settings(optimizer.places[i]))
+            slots, now = slots_of[optimizer.places[i]], options[optimizer.places[i]]
+            first[i] = optimizer.initial(tensor.data, slots, {**optimizer.settings(optimizer.places[i]), **now})
             like = [agrad.asarray(raw) for raw in first[i]]
             expected.update({f"{i}.{s}": (x.shape, x.dtype.name) for s, x in zip(slots, like, strict=True)})
     check_state(f"the state of {what}", given, expected, ["steps", *(f"{i}.step" for i in first)])
     arrays: list[tuple[Any, ...]] = [()] * len(optimizer.parameters)
     counts = [0] * len(optimizer.parameters)
     for i in first:
-        tensor, slots = optimizer.parameters[i], optimizer.parts[optimizer.places[i]].slots
+        tensor, slots = optimizer.parameters[i], slots_of[optimizer.places[i]]
         counts[i] = int(given[f"{i}.step"])
         arrays[i] = tuple([on_device_of(tensor, given[f"{i}.{slot}"]) for slot in slots])
     steps = int(given["steps"])
@@ -73,12 +103,6 @@ def checked_state(
             f"the state of {what}: expected fewer than 2**31 steps and no parameter with more, "
             f"found {steps} and {max(counts)}"
         )
-    options = [(k, name, _plain(given[key])) for key, (k, name) in places.items()]
-    for k, name, value in options:
-        if name == "lr":
-            number(what, "lr", value)
-        else:
-            optimizer.checked({**dict(optimizer.param_groups[k]), name: value})
     return steps, counts, arrays, options
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
-from agrad.nn.module import check_state, on_device_of
+from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.ops.updates import donatable, renew_p
 from agrad.optim.checks import number
 from agrad.optim.optimizer import Optimizer
@@ -196,10 +196,15 @@ class LossScale:
         Returns
         -------
         dict of str to numpy.ndarray
-            ``scale``, float64, and ``good_steps``, int64, of shape ().
+            ``scale``, float64, and ``good_steps``, int64, of shape (); and the options, which must be equal where it is
+            loaded.
         """
         scale, good = (agrad.asarray(x).numpy() for x in self._state)
-        return {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
+        state = {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
+        return state | encoded(self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("growth_factor", "backoff_factor", "growth_interval")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load a state of ``state_dict``.
@@ -215,6 +220,7 @@ class LossScale:
             If the state does not fit. Nothing is changed then.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
+        given = without_options("the state of LossScale", given, self._options())
         check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])
         scale, good = float(given["scale"]), int(given["good_steps"])
         if not SMALLEST <= scale <= LARGEST or good >= 2**31:

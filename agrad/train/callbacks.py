@@ -14,6 +14,7 @@ import numpy as np
 
 from agrad.data.files import StrPath, check_writable
 from agrad.errors import ConfigurationError, OperandError, SaveError, printable
+from agrad.nn.module import check_state
 from agrad.train.display import ProgressBar
 from agrad.train.history import Record, draw, entry, figure_class
 from agrad.train.hooks import Callback
@@ -81,6 +82,8 @@ class Monitored(Callback):
         return {} if self.best is None else {"best": np.array(self.best, np.float64)}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        best = {"best": ((), "float64")} if "best" in state else {}
+        check_state(f"the state of {type(self).__name__}", state, best, ())
         self.best = float(state["best"]) if "best" in state else None
 
 
@@ -156,9 +159,12 @@ class EarlyStopping(Monitored):
         return super().state_dict() | counts | {f"values.{name}": value for name, value in self._values.items()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        super().load_state_dict(state)
-        self.waited, self.best_epoch = int(state["waited"]), int(state["best_epoch"])
         start = "values."
+        best = {"best": ((), "float64")} if "best" in state else {}
+        own = {name: value for name, value in state.items() if not name.startswith(start)}
+        check_state("the state of EarlyStopping", own, best, ("waited", "best_epoch"))
+        super().load_state_dict({name: own[name] for name in best})
+        self.waited, self.best_epoch = int(state["waited"]), int(state["best_epoch"])
         self._values = {name.removeprefix(start): v for name, v in state.items() if name.startswith(start)}
 
 

@@ -65,11 +65,10 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
     done: list[str] = []
     try:
         for prefix, thing in targets.items():
-            if states[prefix] or not prefix.startswith(CALLBACKS):
-                done.append(prefix)
-                thing.load_state_dict(states[prefix])
-    except AgradError as error:
-        for prefix in done[:-1]:
+            done.append(prefix)
+            thing.load_state_dict(states[prefix])
+    except (AgradError, LookupError, TypeError, ValueError) as error:  # the last ones of callbacks of the user's
+        for prefix in done:
             targets[prefix].load_state_dict(before[prefix])
         raise DataError(f"{str(path)!r} does not fit this trainer: {error}") from error
     trainer.progress = progress

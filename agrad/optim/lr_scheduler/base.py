@@ -7,7 +7,7 @@ import numpy as np
 
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, OperandError
-from agrad.nn.module import check_state
+from agrad.nn.module import check_state, encoded, without_options
 from agrad.optim.optimizer import Optimizer
 
 
@@ -211,24 +211,33 @@ class LRScheduler:
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return the state by name, as NumPy arrays.
 
-        Options are not in it: make the scheduler with the same ones. The present rates are in the optimizer's state.
+        The present rates are in the optimizer's state.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            ``last_epoch``, and what else the next steps depend on.
+            ``last_epoch``, what else the next steps depend on, and the class and the options, to tell whether a state
+            fits. Text is an array of bytes. Functions are not in it.
         """
-        state = {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self.counts}
+        state = encoded(self._options())
+        state |= {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self.counts}
         state |= {name.strip("_"): np.array(getattr(self, name), np.float64) for name in (*self.values, *self.lists)}
         return state
+
+    def _options(self) -> dict[str, Any]:
+        """Return class and options by name: the attributes that the state does not have."""
+        known = (*self.counts, *self.values, *self.lists)
+        return {"class": type(self).__name__, **{name: x for name, x in vars(self).items() if name not in known}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load a state of ``state_dict``.
 
+        A state of an older version lacks the options; the scheduler then has those that it was made with.
+
         Parameters
         ----------
         state : mapping of str to array
-            The state of a scheduler with the same options.
+            The state of a scheduler of the same class with the same options.
 
         Raises
         ------
@@ -269,6 +278,7 @@ class LRScheduler:
         given : mapping of str to numpy.ndarray
             Arrays by name.
         """
+        given = without_options(f"the state of {type(self).__name__}", given, self._options())
         size = (len(self.optimizer.parts),)
         expected = {name.strip("_"): ((), "float64") for name in self.values}
         expected |= {name.strip("_"): (size, "float64") for name in self.lists}  # type: ignore[misc]
