@@ -163,7 +163,10 @@ def check_state(
 
 
 def encoded(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return options as entries of a saved state: numbers, and text as bytes. Others, such as functions, are left out."""
+    """Return options as entries of a saved state: numbers, and text as bytes.
+
+    Others, such as functions, are left out.
+    """
     found = {}
     plain = {name: x for name, x in options.items() if x is None or isinstance(x, (str, int, float, list, tuple))}
     for name, value in plain.items():

@@ -498,8 +498,8 @@ class Optimizer:
         dict of str to numpy.ndarray
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
             its arrays (``i.m`` and ``i.v`` of Adam). Other options, and the rates of several groups, are
-            ``groups.0.momentum`` and the like. ``class``, ``groups`` (the group of each parameter), ``dtypes``, ``i.shape``
-            and ``i.name`` tell whether a state fits; text in them is an array of bytes.
+            ``groups.0.momentum`` and the like. ``class``, ``groups`` (the group of each parameter), ``dtypes``,
+            ``i.shape`` and ``i.name`` tell whether a state fits; text in them is an array of bytes.
 
         Examples
         --------

@@ -331,6 +331,28 @@ def test_the_state_of_groups_is_saved(backend: str) -> None:
     assert repr(other) == before
 
 
+def test_a_state_says_whose_it_is() -> None:
+    def made(*names: str, **options: Any) -> optim.Optimizer:
+        return optim.SGD([(name, leaf(draw(2))) for name in names], lr=0.1, **options)
+
+    first = made("a", "b", momentum=0.9)
+    first.step()
+    state = first.state_dict()
+    for other, match in (
+        (made("b", "a", momentum=0.9), "0.name: expected b, found a"),
+        (made("a", momentum=0.9), r"groups: expected \[0\], found \[0, 0\]"),
+        (made("a", "b", momentum=0.9, nesterov=True), r"groups.0.nesterov: expected True, found False"),
+    ):
+        with pytest.raises(DataError, match=match):
+            other.load_state_dict(state)
+    second = made("a", "b", momentum=0.5)
+    second.load_state_dict(state)
+    assert second.momentum == 0.9
+    # a file of an older version has no option that had never been changed
+    second.load_state_dict({"steps": state["steps"], "lr": state["lr"]})
+    assert second.momentum == 0.5
+
+
 def test_a_group_joins_where_steps_are_left_out(place: Any) -> None:
     one, two = (agrad.asarray(place(draw(2, seed=s)), requires_grad=True) for s in (0, 1))
     optimizer = optim.Adam([one])
