@@ -5,6 +5,7 @@ everything public, and is an array API namespace whose arrays are Tensors.
 """
 
 import importlib as _importlib
+import agrad.starting as _starting  # noqa: F401 - first, to hear Ctrl-C while the others are imported
 import math as _math
 import typing as _typing
 from types import ModuleType as _ModuleType

@@ -24,6 +24,7 @@ from agrad.errors import (
     MissingExtraError,
     brief,
 )
+from agrad.starting import command_begins
 
 __all__ = ["main"]
 
@@ -40,6 +41,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv``, by default the process's; return the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell: >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     options = parser()
     try:
         args = options.parse_args(argv)
@@ -50,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.print_help(sys.stderr)
         return 2
     try:
+        command_begins()
         return COMMANDS[args.command](args)
     except AgradError as error:
         return _failed(args.command, str(error), 2 if isinstance(error, UNUSABLE) else 1)
@@ -64,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # files that agrad writes raise SaveError: this is the standard output, on a full disk say
         _drop_output()
-        return _failed(args.command, str(error), 1)
+        return _failed(args.command, f"standard output cannot be written: {error.strerror or error}", 1)
 
 
 def _drop_output() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 from agrad.train.display import write
@@ -15,5 +16,6 @@ def say(line: str) -> None:
 
 
 def complain(line: str) -> None:
-    """Print a line on the standard error."""
-    write(line + "\n", sys.stderr)
+    """Print a line on the standard error, if it can be written."""
+    with contextlib.suppress(OSError):  # a terminal that was closed
+        write(line + "\n", sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -80,12 +81,12 @@ def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence
                     f"found {listed(sorted(members)) or 'none'}"
                 )
             wanted = members if optional is None else [k for k in (*required, *optional) if k in members]
-            return {key: _member(archive.zip, members[key], f"{name}, array {key!r}") for key in wanted}
+            return {key: _member(archive.zip, members[key], f"{name}, array {listed([repr(key)])}") for key in wanted}
     except DataError:
         raise
     except Exception as error:
         # for damage zipfile, zlib and NumPy's header parser raise a dozen types, none of them documented
-        reason = str(error) or type(error).__name__
+        reason = listed([str(error) or type(error).__name__], width=120)
         raise DataError(f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}") from error
 
 
@@ -102,15 +103,22 @@ def _member(archive: Any, member: str, name: str) -> np.ndarray:
     if dtype.hasobject:
         raise DataError(f"{name}: expected numbers or text, found Python objects; save it with a plain dtype")
     expected = int(np.prod(np.array(shape, dtype=object))) * dtype.itemsize
+    kind = f"shape {listed([str(shape)])} and dtype {listed([str(dtype)])}"
     info = archive.getinfo(member)
     found = info.file_size - start
     if expected != found:
-        raise DataError(f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}")
+        raise DataError(f"{name}: expected {listed([str(expected)])} bytes for {kind}, found {found}")
     if math.prod(shape) and not dtype.itemsize:
-        raise DataError(f"{name}: expected numbers or text, found elements of no size, of dtype {dtype}")
+        raise DataError(f"{name}: expected numbers or text, found elements of no size, of {kind}")
+    packing = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))
+    if packing not in ("store", "deflate") and info.file_size > RATIO * (info.compress_size + 1):
+        raise DataError(
+            f"{name}: expected an array packed by deflate, as numpy.savez_compressed does, found {packing}, of which "
+            f"agrad unpacks at most {RATIO} times the size. Save the file again with numpy.savez_compressed."
+        )
     if info.file_size > RATIO * (info.compress_size + 1):
         raise DataError(
-            f"{name}: expected {found} bytes for shape {shape} and dtype {dtype}, found {info.compress_size} "
+            f"{name}: expected {found} bytes for {kind}, found {info.compress_size} "
             "compressed ones, which cannot hold so many"
         )
     with archive.open(member) as stream:

@@ -202,6 +202,9 @@ def dates_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
     """Return dates in microseconds, NaN where missing, and rows of other cells."""
     if column.kind == "date":
         values = column.values.astype("datetime64[us]")
+        wild = np.flatnonzero((values.astype(column.values.dtype) != column.values) & ~np.isnat(column.values))
+        if wild.size:
+            raise DataError(table.message(int(wild[0]), column.name, "a date within 292,000 years of 1970"))
         return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), []
     if column.kind == "number" and not column.missing.all():
         raise DataError(f"{table.name}: column {column.name!r}: expected dates as in training, found numbers")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ class ImageFolder:
     """A data set of image files, in a folder for each class.
 
     An example is a pair of an image and the number of its class. Images are read when they are asked for, by the
-    package Pillow. Files whose names end as no image format's are skipped, and so are hidden ones.
+    package Pillow. Files whose names end as no image format's are skipped, and so are hidden ones. Links are followed,
+    except for those to a folder that holds them.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class ImageFolder:
         top = os.path.join(self.root, name)
         paths = [
             os.path.join(folder, file)
-            for folder, _, files in os.walk(top, followlinks=True)
+            for folder, files in _walk(top)
             for file in files
             if _shown(file) and file.lower().endswith(ends)
         ]
@@ -102,6 +103,21 @@ class ImageFolder:
             # for damage Pillow raises half a dozen types, SyntaxError among them
             raise DataError(f"{path!r} is not a whole image: {error}; fetch it again, or remove it") from error
         return (np.array(image) if self.transform is None else self.transform(image)), number
+
+
+def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Return an iterator over folders and their files; links are followed, but not to a folder that holds them."""
+    for folder, folders, files in os.walk(top, followlinks=True):
+        steps = folder[len(top) :].split(os.sep)
+        around = [os.path.realpath(top + os.sep.join(steps[: n + 1])) for n in range(len(steps))]
+        folders[:] = [name for name in folders if not _circles(os.path.join(folder, name), around)]
+        yield folder, files
+
+
+def _circles(path: str, around: list[str]) -> bool:
+    """Return True for a link to one of the folders around it, or to one that holds these."""
+    target = os.path.join(os.path.realpath(path), "")
+    return os.path.islink(path) and any(os.path.join(place, "").startswith(target) for place in around)
 
 
 def _shown(name: str) -> bool:

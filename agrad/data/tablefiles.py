@@ -307,7 +307,13 @@ def _arrow_column(name: str, column: str, values: Any) -> Column:
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return number_column(column, np.array(values.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64))
     if types.is_date(kind) or types.is_timestamp(kind):
-        dates = np.array(values.cast(pyarrow.timestamp("us"), safe=False).to_numpy(), "datetime64[us]")
+        unit = "us"
+        if types.is_date(kind) or kind.unit == "ms":  # the format has no seconds
+            # microseconds end 292,000 years from 1970, where a cast would wrap
+            days = values.cast(pyarrow.timestamp("s"), safe=False).to_numpy().astype("datetime64[s]").astype(np.int64)
+            most = np.abs(days[days != np.iinfo(np.int64).min]).max(initial=0)
+            unit = "us" if most < 2**63 // 10**6 else "ms"
+        dates = np.array(values.cast(pyarrow.timestamp(unit), safe=False).to_numpy(), f"datetime64[{unit}]")
         return Column(column, "date", dates, np.isnat(dates))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return word_column(column, [text or "" for text in values.to_pylist()])

@@ -35,7 +35,8 @@ class Column:
         The kind of its values.
     values : numpy.ndarray
         Array of shape (n,): numbers as float64, with NaN for missing ones; words as objects of type str, with an empty
-        one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones.
+        one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds if
+        one is more than 292,000 years from 1970.
     missing : numpy.ndarray
         Truth values of shape (n,), True for missing values.
 

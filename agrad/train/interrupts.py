@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 class Interrupts:
     """The first signal in a `with` block that asks the process to stop: ``received``.
 
     A second signal raises ``KeyboardInterrupt`` at once. Signals reach the main thread only; in other threads the block
-    does nothing.
+    does nothing. One that the process ignores, as SIGHUP under ``nohup``, stays ignored, but for Ctrl-C.
     """
 
     def __init__(self, signals: Sequence[int] = SIGNALS) -> None:
@@ -26,6 +26,8 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in self._signals:
+                if number != signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._before[number] = signal.signal(number, self._heard)
         return self
 

@@ -13,6 +13,7 @@ import pytest
 import agrad
 from agrad.cli import main
 from agrad.nn import checkpoint
+from agrad.train.interrupts import Interrupts
 
 ROOT = str(Path(agrad.__file__).parents[1])
 
@@ -21,10 +22,10 @@ def records(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def started(*argv, **options):
+def started(*argv, python=(), **options):
     environment = {**os.environ, "PYTHONPATH": ROOT, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-m", "agrad", *map(str, argv)],
+        [sys.executable, *python, "-m", "agrad", *map(str, argv)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -39,8 +40,38 @@ def test_the_package_runs_as_a_module():
     assert process.returncode == 0
 
 
+def test_ctrl_c_while_the_package_is_imported_is_one_line():
+    with started("info", python=["-X", "importtime"]) as process:
+        lines = iter(process.stderr.readline, "")
+        assert any("agrad.arrival" in line for line in lines)
+        process.send_signal(signal.SIGINT)
+        assert [line for line in lines if not line.startswith("import time:")] == ["agrad: interrupted\n"]
+        assert process.wait(timeout=60) == 130 and process.stdout.read() == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no sh")
+def test_closed_outputs_end_in_no_traceback(tmp_path):
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        command = f"'{sys.executable}' -m agrad info {closed}; echo $? > '{tmp_path}/code'"
+        done = subprocess.run(["sh", "-c", command], env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True)
+        assert (done.stderr, (tmp_path / "code").read_text()) == (b"", "0\n")
+        assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_an_ignored_hangup_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as stopped:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stopped()
+            signal.raise_signal(signal.SIGTERM)
+            assert stopped()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.needs("safetensors")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_and_resume_gives_the_same_bytes(tmp_path, number, code):
     whole, stopped, log = tmp_path / "whole.st", tmp_path / "stopped.st", tmp_path / "log.jsonl"
     words = ("train", "--hidden", "24", "--schedule", "constant", "--quiet")
@@ -116,7 +147,7 @@ def test_an_output_that_cannot_be_written_is_an_error():
             timeout=60,
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("agrad train: error: ")
+    assert done.stderr.startswith("agrad train: error: standard output cannot be written: No space left")
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -170,6 +170,34 @@ def test_elements_of_no_size(tmp_path, descr):
         data.read_npz(tmp_path / "a.npz")
 
 
+def test_an_archive_packed_by_another_method_says_so(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("X.npy", member((20_000,), "|u1", bytes(range(200)) * 100))
+    assert data.read_npz(tmp_path / "a.npz")["X"].shape == (20_000,)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("X.npy", member((3_000_000,), "|u1", bytes(3_000_000)))
+    with pytest.raises(DataError, match=r"found bzip2, .* Save the file again with numpy\.savez_compressed"):
+        data.read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("X.npy", member((10**20,) * 30, "|u1")),
+        ("X.npy", member((7,), [(f"field {n}", "<f8") for n in range(300)])),
+        ("X.npy", member((2,), "|u1").replace(b"False", b"Wrong") + bytes(2)),
+        ("X.npy", member((2,), "|u1").replace(b"(2,)", b"(2,") + bytes(2)),
+        ("X" * 900 + ".npy", member((3,), "|u1", bytes(2))),
+    ],
+)
+def test_messages_about_damaged_headers_are_short(tmp_path, name, content):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr(name, content)
+    with pytest.raises(DataError) as caught:
+        data.read_npz(tmp_path / "a.npz")
+    assert len(str(caught.value)) - len(str(tmp_path)) <= 300, str(caught.value)
+
+
 def test_zeros_that_deflate_packs_best_are_read(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", X=np.zeros(3_000_000))
     assert data.read_npz(tmp_path / "a.npz")["X"].shape == (3_000_000,)

@@ -7,6 +7,7 @@ import pytest
 
 from agrad import data
 from agrad.data import tablefiles
+from agrad.data.encodings import dates_of
 from agrad.errors import DataError, MissingExtraError
 
 MIXED = """id;height;city;born;mark
@@ -193,6 +194,18 @@ def test_parquet(tmp_path):
     np.testing.assert_array_equal(table["b"].values, [1, 0, np.nan])
     assert table["w"].values.tolist() == ["a", "", "a"] and table["d"].values.dtype == "datetime64[us]"
     assert table.delimiter is None and "separated" not in str(table)
+    far = {
+        "days": pa.array([2**31 - 1, None, -(2**31)], pa.date32()),
+        "ms": pa.array([2**62, None, 3], pa.timestamp("ms")),
+    }
+    parquet.write_table(pa.table(far), tmp_path / "far.parquet")
+    far = data.read_parquet(tmp_path / "far.parquet")
+    assert far["days"].values.astype("datetime64[D]").astype(str).tolist() == ["5881580-07-11", "NaT", "-5877641-06-23"]
+    assert (
+        far["ms"].values.astype(np.int64)[[0, 2]].tolist() == [2**62, 3] and far["ms"].values.dtype == "datetime64[ms]"
+    )
+    with pytest.raises(DataError, match="column 'days': expected a date within 292,000 years of 1970"):
+        dates_of(far, far["days"])
     with pytest.raises(DataError, match="row 2 of the data, column 'n': expected a finite number, found nothing"):
         table.numbers(["n"])
     for bad, message in (
@@ -238,6 +251,15 @@ def test_a_folder_of_images(folder):
         assert np.array_equal(image, pictures[name]) and label == images.targets[place]
         assert image.dtype == np.uint8 and image.flags.writeable
     assert np.array_equal(images[1][0], pictures["cats/c.png"][:, :, [0, 0, 0]])
+    for target, name in (("..", "up"), (".", "same"), ("../more", "more/own"), ("../cats", "cats too")):
+        (root / "dogs" / name).symlink_to(target)
+    (root / "cats" / "dogs").symlink_to("../dogs")
+    assert [path.removeprefix(f"{root}/") for path, _ in data.ImageFolder(root).samples] == [
+        *("cats/c.png", "cats/dogs/b.png", "cats/dogs/more/a.PNG", "cats/grey.bmp", "dogs/b.png"),
+        *("dogs/cats too/c.png", "dogs/cats too/grey.bmp", "dogs/more/a.PNG"),
+    ]
+    for name in ("dogs/up", "dogs/same", "dogs/more/own", "dogs/cats too", "cats/dogs"):
+        (root / name).unlink()
     (batch,) = data.DataLoader(data.ImageFolder(root, lambda image: image.size), 4, num_workers=2)
     assert [part.tolist() for part in batch[0]] == [[5] * 4, [4] * 4] and batch[1].tolist() == [0, 0, 1, 1]
 

@@ -22,6 +22,7 @@ FLOORS: dict[str, int] = {
     "agrad.dtypes": 0,
     "agrad.philox": 0,
     "agrad.arrival": 0,
+    "agrad.starting": 0,
     "agrad.backends": 1,
     "agrad.engine.observing": 2,
     "agrad.engine.operation": 2,
