@@ -1,6 +1,8 @@
 """Layers: affine and bilinear maps, the identity, axes joined and split."""
 
 import math
+import warnings
+import weakref
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -14,13 +16,28 @@ from agrad.nn.functional.convolution import numbers
 from agrad.nn.module import ArrayModule, Module
 from agrad.nn.seeding import Rng
 
+_noted: weakref.WeakSet[Module] = weakref.WeakSet()
+
+
+def _note_wider(layer: "Linear", y: Any) -> None:
+    """Warn once of a layer that computes in float64 because of its input, though its parameters are float32."""
+    if layer not in _noted and y.dtype == agrad.float64 and layer.weight.dtype == agrad.float32:
+        _noted.add(layer)
+        warnings.warn(
+            f"Linear({layer.settings()}): the input is float64 and the weight float32, so the layer computes in "
+            "float64. Cast the input with agrad.astype(x, agrad.float32), or make the layer with dtype=agrad.float64.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
 
 class Linear(Module):
     """The affine map ``x @ weight + bias`` of the last axis.
 
     ``weight`` has the shape (in_features, out_features) and ``bias`` (out_features,). Both start uniform between
     -1 / sqrt(in_features) and 1 / sqrt(in_features), drawn on the host, as PyTorch's do. The input has the shape
-    (..., in_features), the output (..., out_features).
+    (..., in_features), the output (..., out_features). A float64 input to a layer of float32 is computed in float64, as
+    in NumPy, with one warning for each layer.
 
     Parameters
     ----------
@@ -46,7 +63,7 @@ class Linear(Module):
     --------
     >>> agrad.nn.manual_seed(0)
     >>> layer = agrad.nn.Linear(3, 2)
-    >>> y = layer(np.ones((4, 3)))
+    >>> y = layer(np.ones((4, 3), dtype="float32"))
     >>> y.shape
     (4, 2)
     >>> y.sum().backward()
@@ -97,15 +114,16 @@ class Linear(Module):
             If the last axis of ``x`` has another length.
         """
         try:
-            if self.bias is None:
-                return agrad.matmul(x, self.weight)
-            return agrad.linear(x, self.weight, self.bias)
+            y = agrad.matmul(x, self.weight) if self.bias is None else agrad.linear(x, self.weight, self.bias)
         except Exception as error:
             shape = tuple(getattr(x, "shape", (self.in_features,)))
             if shape and shape[-1] == self.in_features:
                 raise
             name = f"Linear({self.settings()})"
             raise ShapeError(f"{name} takes an array of shape (..., {self.in_features}), not {shape}") from error
+        if y.dtype is not self.weight.dtype:
+            _note_wider(self, y)
+        return y
 
     def settings(self) -> str:
         return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")

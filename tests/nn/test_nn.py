@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -374,3 +375,14 @@ def test_the_masks_are_fixed_for_ever() -> None:
 
 
 MASKS = [[102, 227, 163], [208, 104, 84]]
+
+
+def test_a_layer_warns_once_of_a_wider_input() -> None:
+    layer = nn.Linear(3, 2, dtype="float32")
+    wide = np.ones((4, 3))
+    with pytest.warns(RuntimeWarning, match=r"^Linear\(3, 2\): the input is float64 .* agrad\.astype") as caught:
+        assert layer(wide).dtype == agrad.float64
+    assert [Path(warning.filename).name for warning in caught] == ["test_nn.py"]
+    assert layer(wide).dtype == agrad.float64  # no second one, which would be an error here
+    assert layer(wide.astype("float32")).dtype == agrad.float32
+    assert nn.Linear(3, 2, dtype="float64")(wide).dtype == agrad.float64
