@@ -1,4 +1,4 @@
-"""Ctrl-C while the command ``agrad`` is still being imported: one line, and the exit code 130."""
+"""Ctrl-C while the command ``agrad`` is imported: one line and exit code 130."""
 
 import contextlib
 import os

@@ -106,7 +106,7 @@ class ImageFolder:
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
-    """Return an iterator over folders and their files; links are followed, but not to a folder that holds them."""
+    """Return an iterator over folders and files, which follows no link in circles."""
     for folder, folders, files in os.walk(top, followlinks=True):
         steps = folder[len(top) :].split(os.sep)
         around = [os.path.realpath(top + os.sep.join(steps[: n + 1])) for n in range(len(steps))]
@@ -115,7 +115,7 @@ def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _circles(path: str, around: list[str]) -> bool:
-    """Return True for a link to one of the folders around it, or to one that holds these."""
+    """Return True for a link to a folder around it, or to one that holds that."""
     target = os.path.join(os.path.realpath(path), "")
     return os.path.islink(path) and any(os.path.join(place, "").startswith(target) for place in around)
 

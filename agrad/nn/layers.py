@@ -20,7 +20,7 @@ _noted: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
 def _note_wider(layer: "Linear", y: Any) -> None:
-    """Warn once of a layer that computes in float64 because of its input, though its parameters are float32."""
+    """Warn once of a float32 layer that computes in float64 because of its input."""
     if layer not in _noted and y.dtype == agrad.float64 and layer.weight.dtype == agrad.float32:
         _noted.add(layer)
         warnings.warn(

@@ -179,9 +179,10 @@ def encoded(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def without_options(what: str, given: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the arrays of a state but for the options that it was made with, which must be equal.
+    """Return the arrays of a state without the options, which must be equal.
 
-    An option that the state lacks, because an older version wrote it, is that of the object.
+    Raise ``DataError`` if one differs. An option that the state lacks, as those of older versions do, is that of the
+    object.
     """
     expected = encoded(options)
     wrong = [f"{n}: expected {_told(x)}, found {_told(given[n])}" for n, x in expected.items() if _differ(x, given, n)]

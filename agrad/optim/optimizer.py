@@ -497,9 +497,8 @@ class Optimizer:
         -------
         dict of str to numpy.ndarray
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
-            its arrays (``i.m`` and ``i.v`` of Adam). Other options, and the rates of several groups, are
-            ``groups.0.momentum`` and the like. ``class``, ``groups`` (the group of each parameter), ``dtypes``,
-            ``i.shape`` and ``i.name`` tell whether a state fits; text in them is an array of bytes.
+            its arrays (``i.m`` and ``i.v`` of Adam). Other options are ``groups.0.momentum`` and the like. ``class``,
+            ``groups``, ``dtypes``, ``i.shape`` and ``i.name`` tell whether a state fits; text is an array of bytes.
 
         Examples
         --------
@@ -515,11 +514,10 @@ class Optimizer:
         return each(self._members, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the state of an optimizer of the same class, and of parameters of equal names, shapes and dtypes.
+        """Load the state of an equal optimizer of equal parameters.
 
-        The arrays are put where the parameters are. Options that are numbers are loaded. The others must be equal, and
-        a learning rate that is a schedule stays. If a file of an older version lacks an option, the optimizer has the
-        value that it was made with.
+        Class, names, shapes, dtypes and flags must be equal. Numbers among the options are loaded. A rate that is a
+        schedule stays. An option that a file of an older version lacks has the value that it was made with.
 
         Parameters
         ----------
@@ -542,9 +540,7 @@ class Optimizer:
         self.steps, counts, arrays, options = checked_state(self, state)
         self.arrays = [() for _ in arrays]  # numbers may take other state than before
         for group, now in zip(self.param_groups, options, strict=True):
-            for name, value in now.items():
-                if group[name] != value and not (name == "lr" and callable(group["lr"])):
-                    group[name] = value
+            group.update({n: v for n, v in now.items() if group[n] != v and not callable(group[n])})
         self.arrays = arrays
         self._set_counts(*grouped(counts))
 

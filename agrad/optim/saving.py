@@ -25,7 +25,7 @@ def is_number(value: Any) -> bool:
 
 
 def identity(optimizer: "Optimizer") -> dict[str, Any]:
-    """Return by name what must be equal where a state is loaded: class, parameters, and options that are no numbers."""
+    """Return what must be equal: class, parameters, options that are no numbers."""
     found: dict[str, Any] = {"class": type(optimizer).__name__, "groups": optimizer.places}
     found["dtypes"] = " ".join([tensor.dtype.name for tensor in optimizer.parameters])
     for i, tensor in enumerate(optimizer.parameters):
@@ -55,9 +55,9 @@ def saved_state(optimizer: "Optimizer", counts: list[int]) -> dict[str, np.ndarr
 def checked_state(
     optimizer: "Optimizer", state: Mapping[str, Any]
 ) -> tuple[int, list[int], list[tuple[Any, ...]], list[dict[str, Any]]]:
-    """Return the steps, counts, arrays and the numbers among the options of each group of a saved state.
+    """Return the steps, counts, arrays and options of a saved state.
 
-    Raise ``DataError`` if the state does not fit.
+    The options are the numbers of each group. Raise ``DataError`` if the state does not fit.
     """
     what = type(optimizer).__name__
     own = identity(optimizer)

@@ -87,6 +87,7 @@ class Loop:
     ) -> None:
         self.trainer, self.source, self.epochs, self.callbacks = trainer, source, epochs, callbacks
         self.batches = source.batches
+        self.begun: list[Callback] = []
         self.samples = 0
         self.seconds = 0.0
         self._validate = validate
@@ -106,6 +107,18 @@ class Loop:
         self._untold: tuple[Iterator[Callable[..., None]], tuple[Any, ...]] = iter(()), ()
         self._since = self._started = 0.0
         self._earlier = 0
+
+    def begin(self, record: Record) -> None:
+        """Tell the callbacks the start; ``begun`` has those that took it."""
+
+        def hook_of(callback: Callback) -> Callable[..., None]:
+            def hook(trainer: Trainer, record: Record) -> None:
+                callback.on_fit_begin(trainer, record)
+                self.begun.append(callback)
+
+            return hook
+
+        self.tell(map(hook_of, self.callbacks), record)
 
     def run(self, stopped: Callable[[], bool]) -> bool:
         """Train to the end.
@@ -212,7 +225,7 @@ class Loop:
             self.tell([callback.on_losses for callback in self.callbacks], losses, record)
 
     def _advance(self) -> np.ndarray:
-        """Read the losses of the last steps, and move the position; stop at a loss that is not finite."""
+        """Read the last losses, and move the position; stop at one that is not finite."""
         progress, self.exact = self.trainer.progress, False
         totals = dict(progress.sums)
         losses, sizes = self._sums.read(totals)

@@ -28,9 +28,9 @@ class Metric:
         raise ConfigurationError(f"{type(self).__name__} defines no update(y_true, prediction)")
 
     def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
-        """Return what batches of `sizes` (k,) examples add to the sums, along the first axis.
+        """Return what each batch adds to the sums, along the first axis.
 
-        parts: float64 arrays with the batches along the first axis.
+        sizes: the numbers of examples (k,). parts: float64 arrays with the batches along the first axis.
         """
         return [*parts, sizes]
 

@@ -263,18 +263,9 @@ class Trainer:
         }
         record: Record = {"event": "failed"}
         with self.interrupts or Interrupts(self.signals) as stopped:
-            told: list[Callback] = []
-
-            def begin(callback: Callback) -> Callable[..., None]:
-                def hook(trainer: Trainer, record: Record) -> None:
-                    callback.on_fit_begin(trainer, record)
-                    told.append(callback)
-
-                return hook
-
             self._loop = loop
             try:
-                loop.tell(map(begin, loop.callbacks), start)
+                loop.begin(start)
                 record["event"] = "end" if loop.run(stopped) else "interrupted"
             except AnomalyError as error:
                 record |= {"event": "diverged", "error": str(error)}
@@ -288,7 +279,7 @@ class Trainer:
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
                 record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
-                _end(self, sorted(told, key=lambda callback: not callback.saves), record)
+                _end(self, sorted(loop.begun, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
