@@ -23,6 +23,13 @@ ARRAY = _ArraySlot()
 """The placeholder of an array in an index template. The arrays themselves are operands of the primitive."""
 
 
+def too_few_axes(name: str, argument: str, shape: Iterable[int], least: int) -> ShapeError:
+    """Return the error of an array with fewer axes than a function takes of it."""
+    return ShapeError(
+        f"{name}: {argument} must have at least {least} {'axis' if least == 1 else 'axes'}, got shape {tuple(shape)}"
+    )
+
+
 def normalize_axis(axis: int, ndim: int) -> int:
     """Return one axis as a number in ``range(ndim)``."""
     axis = as_int(axis)

@@ -232,9 +232,14 @@ def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
 
 
 def _truth(value: Any, what: str) -> bool:
-    if hasattr(value, "shape") and tuple(value.shape) != ():
-        raise ShapeError(f"{what} is one truth value, not an array of shape {tuple(value.shape)}; reduce it first")
+    if hasattr(value, "shape"):
+        _check_scalar(value, what)
     return bool(value)
+
+
+def _check_scalar(value: Any, what: str) -> None:
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{what} must be a scalar, got shape {tuple(value.shape)}. Reduce it first.")
 
 
 def _is_hidden(value: Any) -> bool:
@@ -318,8 +323,7 @@ def _integer(value: Any, what: str) -> int:
             return as_index(value)
         except TypeError:
             raise OperandError(f"{what} is an integer, not {value!r}") from None
-    if tuple(value.shape) != ():
-        raise ShapeError(f"{what} is one integer, not an array of shape {tuple(value.shape)}")
+    _check_scalar(value, what)
     if as_dtype(value.dtype).kind not in INTEGERS:
         raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
     return int(value)
@@ -441,8 +445,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
 
 def _chosen(value: Any, what: str, truth: bool) -> Any:
     """Return the number of a branch as an integer array."""
-    if tuple(value.shape) != ():
-        raise ShapeError(f"{what} is one value, not an array of shape {tuple(value.shape)}; reduce it first")
+    _check_scalar(value, what)
     xp = namespace_of((value,))
     if truth:
         return xp.astype(

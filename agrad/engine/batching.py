@@ -4,8 +4,9 @@ The data of a Tensor of a batch level has one axis more than its shape, the mapp
 batching rule gets the data of the arguments and calls the primitive once for all members. Most primitives name one of
 four shared rules:
 
-- ``"leading"``: axes before the operation's own are a batch already, and broadcast from the right;
-- ``"axis"``: every array gets the mapped axis, and settings that name axes, counted from the front, count one more;
+- ``"leading"``: axes before the operation's own are a batch already, and broadcast from the right. An operation that
+  has axes of its own says how many: ``core_axes=2`` for one of matrices;
+- ``"axis"``: every array gets the mapped axis, and settings that name axes count one more from the front;
 - ``"loop"``: one call for each member, and the results are stacked;
 - ``"values decide"``: no rule is possible, because the shape of the result depends on values.
 
@@ -102,13 +103,35 @@ class Batch(Level):
         except (MissingRuleError, TracedValueError):
             raise
         except Exception as error:
-            note = f"under a map over {self.members} members, whose axis stands in front of those of each"
-            if note not in getattr(error, "__notes__", ()):
-                error.add_note(note)
-            raise
+            found = self._refusal(primitive, args, settings) or error
+            note = f"in a member of a map over {self.members} members"
+            if found is error:
+                note = f"under a map over {self.members} members, whose axis stands in front of those of each"
+            if note not in getattr(found, "__notes__", ()):
+                found.add_note(note)
+            if found is error:
+                raise
+            raise found from None
+
+    def _refusal(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Exception | None:
+        """Return the error of the operation on the first member alone, or None."""
+        if not self.members:
+            return None
+        first = [arg.data[(0, ...)] if type(arg) is Batched and arg.level is self else arg for arg in args]
+        try:
+            primitive.bind(*first, **settings)
+        except Exception as error:
+            return error
+        return None
 
     def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         rule = primitive.batching
+        if primitive.core_axes and (few := primitive.too_few_axes(args)):
+            raise few
+        if rule is axis and not primitive.is_own and _counts_back(settings):
+            refusal = self._refusal(primitive, args, settings)  # before the axis of the members is taken for its own
+            if refusal is not None:
+                raise refusal
         if rule is leading or rule is axis:
             done = self._straight(primitive, args, settings, rule is axis)
             if done is None:
@@ -318,12 +341,20 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
 
 
 def shift(axes: Any, by: int = 1) -> Any:
-    """Return axes counted from the front, for an array with ``by`` more axes there."""
-    return tuple([a + by for a in axes]) if isinstance(axes, tuple) else axes + by
+    """Return axes for an array with ``by`` more axes in front; negative ones are counted from the last."""
+    if isinstance(axes, tuple):
+        return tuple([a + by if a >= 0 else a for a in axes])
+    return axes + by if axes >= 0 else axes
 
 
 def _moved(settings: dict[str, Any], by: int) -> dict[str, Any]:
     return {name: shift(value, by) if name in ("axis", "axes") else value for name, value in settings.items()}
+
+
+def _counts_back(settings: dict[str, Any]) -> bool:
+    """Return True if a setting names an axis by a negative number."""
+    named = [settings[name] for name in ("axis", "axes") if name in settings]
+    return any(a < 0 for axes in named for a in (axes if isinstance(axes, tuple) else (axes,)))
 
 
 def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:

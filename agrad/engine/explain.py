@@ -29,6 +29,8 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
     """
     if isinstance(error, AgradError):
         return error
+    if primitive.core_axes and (few := primitive.too_few_axes(args)):
+        return few  # type: ignore[no-any-return]
     name = primitive.name
     shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
     text = " and ".join(map(str, shapes))
@@ -37,7 +39,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
             return ShapeError(f"{name}: shapes {text} do not multiply")
     elif primitive.broadcasts:
         try:
-            broadcast_shapes(*([shape[:-2] for shape in shapes] if primitive.matrices else shapes))
+            broadcast_shapes(*[shape[: len(shape) - primitive.own_axes(i)] for i, shape in enumerate(shapes)])
         except ShapeError:
             return ShapeError(f"{name}: shapes {text} do not broadcast")
     raws = [a.raw if isinstance(a, Tensor) else a for a in args]

@@ -116,11 +116,13 @@ def primitive(
         The arguments that a kernel may write its results into where the setting ``donate`` is true.
     batch : str, optional
         How ``vmap`` calls the operation for all members at once: ``"leading"`` (any leading axes are a batch already,
-        and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front,
-        count one more), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a rule filed
-        with ``.batch``.
+        and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes count one more from
+        the front), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a rule filed with
+        ``.batch``. An operation on vectors or matrices also declares ``core_axes``, so that ``vmap`` never takes the
+        batch for one of their axes.
     **traits : object
-        Those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
+        Those of ``agrad.engine.operation``, by name: ``core_axes=2`` for an operation on the last two axes of each
+        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``.
 
     Returns
     -------

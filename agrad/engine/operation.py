@@ -7,6 +7,7 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.engine.tape import Plan
 from agrad.errors import PrimitiveDefinitionError
+from agrad.shapes import too_few_axes
 
 Function = Callable[..., Any]
 
@@ -17,7 +18,7 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "decompose", "finite_slopes", "is_update", "is_view", "kind", "matrices", "may_alias",
+        "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias",
         "no_alias", "operator", "product_rules", "rule_traits", "takes_traced_numbers",
     }
 )  # fmt: skip
@@ -55,8 +56,11 @@ class Operation:
     elementwise = False
     """True if the Jacobian is diagonal: one rule then serves both modes."""
     broadcasts = False
-    matrices = False
-    """True if operands are matrices: only the axes before the last two broadcast."""
+    core_axes: int | tuple[int, ...] = 0
+    """How many last axes of each array argument are the operation's own; axes before them are a batch.
+
+    One number for all arguments, or one for each. An array of fewer axes is refused, and so is a member under ``vmap``.
+    """
     masks = False
     """True if elements of an argument may be unused."""
     overwrites: tuple[int, ...] = ()
@@ -127,6 +131,12 @@ class Operation:
             raise PrimitiveDefinitionError(
                 f"{self.name}: {traits['kind']!r} is no kind; there are {', '.join(sorted(KINDS))}"
             )
+        core = traits.get("core_axes", 0)
+        if isinstance(core, tuple) and len(core) != len(self.arrays):
+            raise PrimitiveDefinitionError(
+                f"{self.name}: core_axes must be an integer or one for each array, got {core!r} for "
+                f"{', '.join(self.arrays)}"
+            )
         for name, value in traits.items():
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
@@ -180,6 +190,18 @@ class Operation:
     def argument_names(self, count: int) -> tuple[str, ...]:
         """Return the names of ``count`` arguments, the variadic ones numbered."""
         return (*self.arrays, *(f"{self.variadic}_{i}" for i in range(count - len(self.arrays))))
+
+    def too_few_axes(self, args: Sequence[Any]) -> Exception | None:
+        """Return the error of an argument with fewer axes than the operation takes of it, or None."""
+        for i, arg in enumerate(args):
+            least = self.own_axes(i)
+            if hasattr(arg, "shape") and len(arg.shape) < least:
+                return too_few_axes(self.identifier, self.argument_of(i), arg.shape, least)
+        return None
+
+    def own_axes(self, position: int) -> int:
+        """Return how many last axes of the argument at a position are the operation's own."""
+        return self.core_axes if isinstance(self.core_axes, int) else self.core_axes[position]
 
     def argument_of(self, position: int) -> str:
         """Return the declared argument that stands at a position."""

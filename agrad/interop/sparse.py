@@ -25,7 +25,7 @@ class Matrix:
         return Matrix(self.value.T)
 
 
-@agrad.primitive(name="sparse.matmul", linear="x", batch="leading")
+@agrad.primitive(name="sparse.matmul", linear="x", batch="leading", core_axes=2)
 def matmul_p(xp: Any, x: Any, /, *, matrix: Any) -> Any:
     # the axes before the last two are columns too: one product for all of them
     columns = x if len(x.shape) == 2 else xp.reshape(xp.moveaxis(x, -2, 0), (x.shape[-2], -1))

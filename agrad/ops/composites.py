@@ -466,7 +466,9 @@ def softmax_cross_entropy_batch(
 
 
 @public
-@primitive(broadcasts=True, kind="product", decompose=True, rule_traits={"vjp:bias": {"kind": "row_sum"}})
+@primitive(
+    broadcasts=True, core_axes=(1, 1, 0), kind="product", decompose=True, rule_traits={"vjp:bias": {"kind": "row_sum"}}
+)
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """Return ``x @ weight + bias``, as one operation.
 
@@ -541,13 +543,15 @@ def linear_batch(
 ) -> Any:
     if not weight_mapped and not bias_mapped:
         return linear(x, weight, bias)
-    # the rules of ``linear`` are those of one matrix: here a product and a sum. Every member gets rows
-    ndim = len(x.shape) - x_mapped
-    if ndim < 2:
-        x = xp.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    # the rules of ``linear`` are those of one matrix: here a product and a sum. Every member gets rows and columns
+    is_row, is_column = len(x.shape) - x_mapped < 2, len(weight.shape) - weight_mapped < 2
+    x = xp.expand_dims(x, axis=-2) if is_row else x
+    weight = xp.expand_dims(weight, axis=-1) if is_column else weight
     if weight_mapped:
-        weight = with_rank(xp, weight, max(ndim, 2))
-    if bias_mapped:
-        bias = with_rank(xp, bias, max(ndim, 2))
-    y = xp.add(xp.matmul(x, weight), bias)
-    return xp.reshape(y, (y.shape[0], y.shape[-1])) if ndim < 2 else y
+        weight = with_rank(xp, weight, len(x.shape) - x_mapped)
+    y = xp.matmul(x, weight)
+    dropped = (-2,) * is_row + (-1,) * is_column
+    y = xp.squeeze(y, axis=dropped) if dropped else y
+    y_mapped = x_mapped or weight_mapped
+    ndim = max(len(y.shape) - y_mapped, len(bias.shape) - bias_mapped)
+    return xp.add(with_rank(xp, y, ndim) if y_mapped else y, with_rank(xp, bias, ndim) if bias_mapped else bias)

@@ -57,7 +57,7 @@ class SVDResult(NamedTuple):
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading")
+@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading", core_axes=2)
 def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
@@ -198,7 +198,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
 
 
-@primitive(name="linalg.svdvals", constant="x", batch="leading")
+@primitive(name="linalg.svdvals", constant="x", batch="leading", core_axes=2)
 def svdvals_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
 
@@ -241,7 +241,7 @@ def svdvals(x: Any, /) -> Any:
 # ------------------------------------------------------------------ QR
 
 
-@primitive(name="linalg.qr", out=("Q", "R"), batch="leading")
+@primitive(name="linalg.qr", out=("Q", "R"), batch="leading", core_axes=2)
 def qr_p(xp: Any, x: Any, /, *, mode: str) -> Any:
     return tuple(xp.linalg.qr(x, mode=mode))
 
@@ -351,7 +351,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 # ------------------------------------------------------------------ LU
 
 
-@primitive(name="linalg.lu", out=("P", "L", "U"), batch="leading")
+@primitive(name="linalg.lu", out=("P", "L", "U"), batch="leading", core_axes=2)
 def lu_p(xp: Any, x: Any, /) -> Any:
     return tuple(linalg_word(xp, "lu")(x))
 

@@ -20,7 +20,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-@primitive(name="linalg.adjugate", batch="leading")
+@primitive(name="linalg.adjugate", batch="leading", core_axes=2)
 def adjugate(xp: Any, x: Any, /) -> Any:
     """Return the transposed matrix of cofactors, det(x) inv(x).
 
@@ -66,7 +66,7 @@ def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
     return xp.matrix_transpose(adjugate_change(x, xp.matrix_transpose(g)))
 
 
-@primitive(name="linalg.adjugate_change", linear="v", batch="leading", broadcasts=True)
+@primitive(name="linalg.adjugate_change", linear="v", batch="leading", core_axes=2, broadcasts=True)
 def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     """Return the derivative of ``adjugate`` at ``x`` along ``v``.
 
@@ -131,7 +131,7 @@ def adjugate_change_v_vjp(xp: Any, g: Any, x: Any) -> Any:
     return xp.matrix_transpose(adjugate_change(x, xp.matrix_transpose(g)))
 
 
-@primitive(name="linalg.det", batch="leading")
+@primitive(name="linalg.det", batch="leading", core_axes=2)
 def det_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.det(x)
 
@@ -183,7 +183,7 @@ def det(x: Any, /) -> Any:
     return det_p(x)
 
 
-@primitive(name="linalg.slogdet", out=("sign", "logabsdet"), batch="leading")
+@primitive(name="linalg.slogdet", out=("sign", "logabsdet"), batch="leading", core_axes=2)
 def slogdet_p(xp: Any, x: Any, /) -> Any:
     return tuple(xp.linalg.slogdet(x))
 
@@ -286,7 +286,7 @@ def logdet(x: Any, /) -> Any:
     return size + where(sign < 0, nothing + math.nan, nothing)
 
 
-@primitive(name="linalg.pinv", batch="leading")
+@primitive(name="linalg.pinv", batch="leading", core_axes=2)
 def pinv_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.linalg.pinv(x) if rtol is None else xp.linalg.pinv(x, rtol=rtol)
 
@@ -355,7 +355,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return pinv_p(x, rtol=raw_of(rtol))
 
 
-@primitive(name="linalg.matrix_rank", constant="x", batch="leading")
+@primitive(name="linalg.matrix_rank", constant="x", batch="leading", core_axes=2)
 def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     # the standard's own definition, as not every library takes rtol, or a batch
     S = xp.linalg.svdvals(x)

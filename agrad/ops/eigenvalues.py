@@ -36,7 +36,7 @@ class EighResult(NamedTuple):
 # ------------------------------------------------------------------ Hermitian matrices
 
 
-@primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
+@primitive(name="linalg.eigh", out=("w", "V"), batch="leading", core_axes=2)
 def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
     """Decompose Hermitian matrices, with ``upper`` by their upper triangle.
 
@@ -106,7 +106,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*eigh_p(x, upper=False))
 
 
-@primitive(name="linalg.eigvalsh", constant="x", batch="leading")
+@primitive(name="linalg.eigvalsh", constant="x", batch="leading", core_axes=2)
 def eigvalsh_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
 
@@ -150,7 +150,7 @@ def eigvalsh(x: Any, /) -> Any:
 # ------------------------------------------------------------------ general square matrices
 
 
-@primitive(name="linalg.eig", out=("w", "V"), batch="leading")
+@primitive(name="linalg.eig", out=("w", "V"), batch="leading", core_axes=2)
 def eig_p(xp: Any, x: Any, /) -> Any:
     return tuple(linalg_word(xp, "eig")(x))
 

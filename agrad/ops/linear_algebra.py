@@ -17,10 +17,10 @@ from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.matrices import adjoint, check_matrices, conjugate, identity
 from agrad.ops.shared import ndim_of
 from agrad.registry import public
-from agrad.shapes import size
+from agrad.shapes import size, too_few_axes
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.outer", batch="leading")
+@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.outer", batch="leading", core_axes=1)
 def outer_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     # of the last axes; those before them are a batch
     return xp.multiply(xp.expand_dims(x1, axis=-1), xp.expand_dims(x2, axis=-2))
@@ -169,7 +169,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @public
-@primitive(linear="x", batch="leading", symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, symmetric=True)
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the lower triangle, with zeros above a diagonal.
 
@@ -185,6 +185,11 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     array
         Of the shape of ``x``.
 
+    Raises
+    ------
+    ShapeError
+        If ``x`` has fewer than two axes.
+
     Examples
     --------
     >>> agrad.tril(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -194,11 +199,13 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     array([[0., 0.],
            [6., 0.]])
     """
+    if x.ndim < 2:  # some libraries make a matrix of a vector
+        raise too_few_axes("tril", "x", x.shape, 2)
     return xp.tril(x, k=k)
 
 
 @public
-@primitive(linear="x", batch="leading", symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, symmetric=True)
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the upper triangle, with zeros below a diagonal.
 
@@ -214,6 +221,11 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     array
         Of the shape of ``x``.
 
+    Raises
+    ------
+    ShapeError
+        If ``x`` has fewer than two axes.
+
     Examples
     --------
     >>> agrad.triu(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -223,10 +235,12 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     array([[0., 4.],
            [0., 0.]])
     """
+    if x.ndim < 2:  # some libraries make a matrix of a vector
+        raise too_few_axes("triu", "x", x.shape, 2)
     return xp.triu(x, k=k)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", matrices=True)
+@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", core_axes=2)
 def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.linalg.solve(x1, x2)
 
@@ -276,7 +290,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     >>> agrad.grad(lambda b: agrad.sum(agrad.linalg.solve(a, b)))(b).round(6)
     array([0.4, 0.2])
     """
-    check_matrices(x1, "solve", square=True)
+    check_matrices(x1, "solve", "x1", square=True)
     return on_columns(lambda columns: solve_p(x1, columns), x2, x1.shape[-1], "solve")
 
 
@@ -293,7 +307,7 @@ def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
     return reshape(y := solver(expand_dims(b, -1)), tuple(y.shape)[:-1])
 
 
-@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", matrices=True)
+@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", core_axes=2)
 def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
     """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
@@ -335,7 +349,7 @@ def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool) -> Any:
 
 
 @public("linalg")
-@primitive(name="linalg.inv", batch="leading")
+@primitive(name="linalg.inv", batch="leading", core_axes=2)
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
@@ -350,6 +364,11 @@ def inv(xp: Any, x: Any, /) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If ``x`` has fewer than two axes.
 
     Notes
     -----
@@ -386,7 +405,7 @@ def _half_lower(xp: Any, x: Any) -> Any:
 
 
 @public("linalg")
-@primitive(name="linalg.cholesky", batch="leading")
+@primitive(name="linalg.cholesky", batch="leading", core_axes=2)
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     """Return the triangular factor of each positive-definite matrix.
 
@@ -405,6 +424,11 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     -------
     array
         Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If ``x`` has fewer than two axes.
 
     Notes
     -----

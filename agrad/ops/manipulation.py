@@ -7,7 +7,6 @@ from agrad.engine.backward import sum_to
 from agrad.engine.batching import shift, with_rank
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
 from agrad.ops.definition import primitive, public_of_array, public_of_sequence
-from agrad.ops.matrices import check_matrices
 from agrad.ops.shared import cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
@@ -134,7 +133,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 @public
 @public("linalg")
-@primitive(linear="x", batch="leading", kind="transpose", is_view=True, symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, kind="transpose", is_view=True, symmetric=True)
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """Exchange the last two axes.
 
@@ -160,7 +159,6 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
            [2, 5],
            [3, 6]])
     """
-    check_matrices(x, "matrix_transpose")
     return xp.matrix_transpose(x)
 
 

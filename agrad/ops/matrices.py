@@ -13,6 +13,7 @@ from agrad.engine.tensor import Tensor
 from agrad.errors import MissingFunctionError, ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.shared import ndim_of
+from agrad.shapes import too_few_axes
 
 
 def conjugate(xp: Any, x: Any) -> Any:
@@ -128,14 +129,13 @@ def linalg_word(xp: Any, name: str) -> Any:
     return found
 
 
-def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
+def check_matrices(x: Any, name: str, argument: str = "x", *, square: bool = False) -> None:
     """Raise ``ShapeError`` for an array of fewer than two axes.
 
     ``square``: also for matrices that are not square.
     """
-    ndim = ndim_of(x, name)
-    if ndim < 2:
-        raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(x.shape)}")
+    if ndim_of(x, name) < 2:
+        raise too_few_axes(name, argument, x.shape, 2)
     if square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(x.shape)}")
 

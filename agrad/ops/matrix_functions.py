@@ -72,7 +72,7 @@ def _pade(xp: Any, x: Any) -> Any:
     return xp.linalg.solve(even - odd, even + odd)
 
 
-@primitive(name="linalg.matrix_exp", batch="leading")
+@primitive(name="linalg.matrix_exp", batch="leading", core_axes=2)
 def matrix_exp_p(xp: Any, x: Any, /) -> Any:
     if not math.prod(x.shape):
         return xp.zeros_like(x)
@@ -175,7 +175,7 @@ def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
     return xp.where(found, y, xp.full_like(y, math.nan))
 
 
-@primitive(name="linalg.sqrtm", batch="leading")
+@primitive(name="linalg.sqrtm", batch="leading", core_axes=2)
 def sqrtm(xp: Any, x: Any, /, *, checked: bool) -> Any:
     """Return the principal square root of each matrix, by SciPy's name."""
     return _principal_root(xp, x, checked) if math.prod(x.shape) else xp.zeros_like(x)
@@ -192,7 +192,7 @@ _ROOTS = 60
 """Square roots that are taken at most: more than any number needs."""
 
 
-@primitive(name="linalg.logm", batch="leading")
+@primitive(name="linalg.logm", batch="leading", core_axes=2)
 def logm(xp: Any, x: Any, /, *, checked: bool) -> Any:
     """Return the principal logarithm of each matrix, by SciPy's name.
 

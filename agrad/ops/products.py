@@ -17,7 +17,7 @@ from agrad.shapes import inverse_permutation, normalize_axis, size
 Axes = tuple[int, ...]
 
 
-@primitive(linear="x", name="linalg.diagonal", batch="leading", is_view=True)
+@primitive(linear="x", name="linalg.diagonal", batch="leading", core_axes=2, is_view=True)
 def diagonal_p(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.diagonal(x, offset=offset)
 

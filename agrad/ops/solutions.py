@@ -73,7 +73,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     array([[-0.5],
            [ 1. ]])
     """
-    check_matrices(a, "solve_triangular", square=True)
+    check_matrices(a, "solve_triangular", "a", square=True)
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
     t = (tril if lower else triu)(a, k=0 if not unit_diagonal else -1 if lower else 1)
@@ -127,7 +127,7 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     >>> agrad.grad(lambda b: agrad.linalg.cholesky_solve(factor, b)[0])(b)
     array([ 0.3125, -0.125 ])
     """
-    check_matrices(c, "cholesky_solve", square=True)
+    check_matrices(c, "cholesky_solve", "c", square=True)
     t = (triu if upper else tril)(c)
     lower, across = (adjoint(namespace, t), t) if upper else (t, adjoint(namespace, t))
 
@@ -138,7 +138,7 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     return on_columns(solved, b, t.shape[-1], "cholesky_solve")
 
 
-@primitive(name="linalg.least_squares", linear="b", constant="p", broadcasts=True, batch="leading", matrices=True)
+@primitive(name="linalg.least_squares", linear="b", constant="p", broadcasts=True, batch="leading", core_axes=2)
 def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
     """Return the least-squares solution of least norm by the pseudo-inverse p of a.
 
@@ -218,7 +218,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     >>> agrad.grad(lambda b: agrad.linalg.lstsq(a, b).solution[0])(b).round(4)
     array([ 0.8333,  0.3333, -0.1667])
     """
-    check_matrices(a, "lstsq")
+    check_matrices(a, "lstsq", "a")
     if rcond is not None and rtol is not None:
         raise ConfigurationError(f"lstsq: rcond={rcond!r} and rtol={rtol!r} are one setting; give one of them")
     rtol = rcond if rtol is None else rtol

@@ -33,7 +33,7 @@ OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (
         lambda x: agrad.matrix_transpose(agrad.reshape(x, (6,))),
         ShapeError,
-        "matrix_transpose takes matrices, arrays of two or more axes, not one of shape (6,)",
+        "matrix_transpose: x must have at least 2 axes, got shape (6,)",
     ),
 ]
 EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [

@@ -215,11 +215,11 @@ def test_gradients_of_solutions_equal_those_of_jax(trans: int, dtype: str) -> No
         (lambda: agrad.linalg.solve_triangular(A[:2], V), ShapeError, "square"),
         (lambda: agrad.linalg.solve_triangular(A, V[:2]), ShapeError, "3 rows"),
         (lambda: agrad.linalg.solve_triangular(A, V, trans="H"), OperandError, "trans is 0, 1, 2, .* not 'H'"),
-        (lambda: agrad.linalg.cholesky_solve(V, V), ShapeError, "two or more axes"),
+        (lambda: agrad.linalg.cholesky_solve(V, V), ShapeError, "at least 2 axes"),
         (lambda: agrad.linalg.cholesky_solve(A, np.float64(2.0)), ShapeError, "3 rows"),
         (lambda: agrad.linalg.logdet(TALL), ShapeError, "square"),
         (lambda: agrad.linalg.lstsq(TALL, V), ShapeError, "4 rows"),
-        (lambda: agrad.linalg.lu(V), ShapeError, "two or more axes"),
+        (lambda: agrad.linalg.lu(V), ShapeError, "at least 2 axes"),
         (lambda: agrad.linalg.matrix_exp(TALL), ShapeError, "square"),
     ],
 )

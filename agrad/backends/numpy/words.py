@@ -154,13 +154,13 @@ def _triangle(m: int, n: int, k: int) -> Any:
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:
-    if x.ndim < 2 or (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+    if (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
         return np.tril(x, k)
     return np.where(_triangle(m, n, k), x, x.dtype.type(0))
 
 
 def triu(x: Any, /, *, k: int = 0) -> Any:
-    if x.ndim < 2 or (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+    if (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
         return np.triu(x, k)
     return np.where(_triangle(m, n, k - 1), x.dtype.type(0), x)
 

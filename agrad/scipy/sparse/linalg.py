@@ -46,7 +46,7 @@ class _Factors:
         return self.of(common).solve(np.ascontiguousarray(b, dtype=common), how)
 
 
-@agrad.primitive(name="sparse.solve", linear="b", batch="leading")
+@agrad.primitive(name="sparse.solve", linear="b", batch="leading", core_axes=2)
 def _solve(xp: Any, b: Any, /, *, factors: Any, transposed: Any) -> Any:
     # the axes before the last two are columns too
     columns = xp.reshape(xp.moveaxis(b, -2, 0), (b.shape[-2], -1))
