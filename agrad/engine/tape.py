@@ -144,6 +144,8 @@ class Mode(NamedTuple):
     observers: tuple[Observer, ...] = ()
     trace: Any = None
     """The trace that records operations as a program, or None outside of ``jit``."""
+    maps: tuple[Any, ...] = ()
+    """The calls of functions under ``vmap`` that run, the outermost first, which random draws ask for."""
 
 
 _mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
@@ -172,6 +174,16 @@ def tracing(trace: Any) -> Iterator[None]:
         yield
     finally:
         _recording_floor.reset(seen)
+        _mode.reset(token)
+
+
+@contextmanager
+def under_maps(maps: tuple[Any, ...]) -> Iterator[None]:
+    """Let random draws inside be those of members of these maps."""
+    token = _mode.set(_mode.get()._replace(maps=maps))
+    try:
+        yield
+    finally:
         _mode.reset(token)
 
 

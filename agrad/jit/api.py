@@ -109,8 +109,9 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         now = mode()
-        # a jitted function inside another one is part of its program; observers must see the operations run
-        if now.trace is not None or now.observers or now.anomaly:
+        # a jitted function inside another one is part of its program; observers must see the operations run, and random
+        # draws the members of a map
+        if now.trace is not None or now.observers or now.anomaly or now.maps:
             return self.__wrapped__(*args, **kwargs)
         entry: Entry | None = None
         leaves: Sequence[Any] = args

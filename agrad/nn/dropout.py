@@ -7,10 +7,12 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
+from agrad.engine.tensor import Batched
 from agrad.nn import functional
 from agrad.nn.functional.dropout import check_probability
 from agrad.nn.module import ArrayModule
 from agrad.nn.seeding import Rng, draw_seed
+from agrad.ops.map_draws import key_under_maps
 
 
 class RandomModule(ArrayModule):
@@ -68,14 +70,25 @@ class RandomModule(ArrayModule):
         Returns
         -------
         array
-            A key of ``agrad.random``. A Tensor if ``like`` is one, else a raw array.
+            A key of ``agrad.random``. A Tensor if ``like`` is one, else a raw array. Under ``vmap`` with
+            ``randomness="different"`` a Tensor, with a key for each member.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is called under ``vmap`` without ``randomness``.
         """
         place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
-        mark_state_used(self)
-        agrad.note_state(self, self.host_state, self.load_host_state)
-        key = self.key(self.calls, backend=place.backend, device=place.device)
-        self.calls += 1
-        return key if place is like else key.raw
+
+        def drawn() -> agrad.Tensor:
+            mark_state_used(self)
+            agrad.note_state(self, self.host_state, self.load_host_state)
+            key = self.key(self.calls, backend=place.backend, device=place.device)
+            self.calls += 1
+            return key
+
+        key = key_under_maps(type(self).__name__, drawn)
+        return key if place is like or isinstance(key, Batched) else key.raw
 
     def drawn(self, x: Any, *options: Any) -> Any:
         """Return the result in training, with the next key; an error counts no call."""
@@ -127,7 +140,8 @@ class Dropout(_Dropout):
 
     The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
     and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same masks on
-    every backend. ``p`` is met to the nearest multiple of 2**-32.
+    every backend. ``p`` is met to the nearest multiple of 2**-32. Under ``agrad.vmap`` give ``randomness="different"``
+    for a mask of each member, or ``"same"`` for one mask.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from typing import Any
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.errors import DataError
+from agrad.ops.map_draws import key_under_maps
 from agrad.random.keys import fold_in, key, number
 
 
@@ -56,7 +57,12 @@ class Generator:
         Returns
         -------
         Tensor
-            A key: Tensor of shape (4,), uint32.
+            A key: Tensor of shape (4,), uint32. Under ``vmap`` with ``randomness="different"`` each member has its own.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is called under ``vmap`` without ``randomness``.
 
         Examples
         --------
@@ -64,16 +70,20 @@ class Generator:
         >>> [round(agrad.random.uniform(generator.key()).item(), 4) for _ in range(3)]
         [0.6445, 0.5337, 0.9004]
         """
-        mark_state_used(self)
-        agrad.note_state(self, self.state, self.load_state)
-        with self._lock:
-            n = self._calls
-            self._calls += 1
-        return host_array_call(
-            self._words,
-            (n,),
-            lambda words: agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device),
-        )
+
+        def drawn() -> agrad.Tensor:
+            mark_state_used(self)
+            agrad.note_state(self, self.state, self.load_state)
+            with self._lock:
+                n = self._calls
+                self._calls += 1
+            return host_array_call(
+                self._words,
+                (n,),
+                lambda words: agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device),
+            )
+
+        return key_under_maps("Generator.key", drawn)
 
     def _words(self, n: int) -> list[int]:
         made = fold_in(key(self.seed, backend="numpy"), n).numpy()

@@ -70,7 +70,7 @@ def solved(a: Operator, b: Any, x: Any, method: str, tolerance: Any, limit: int)
         raw = example(b)
         backend = backend_of(raw)
         rows = backend.xp.eye(int(b.shape[0]), dtype=raw.dtype, device=backend.device_of(raw))
-        columns, b = lift_all([vmap(a)(rows), b])
+        columns, b = lift_all([vmap(a, randomness="same")(rows), b])
         return namespace_of((b,)).linalg.solve(columns.T, b)
     step = _conjugate_step if method == "cg" else _stabilized_step
     r = minus(b, a(x))

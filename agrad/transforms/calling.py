@@ -18,6 +18,7 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, 
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
+from agrad.ops.map_draws import each_member
 from agrad.transforms.arguments import zeros
 
 Values = Sequence[Any]
@@ -332,8 +333,8 @@ class _Members:
     loop = True
 
     def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
-        self.rules, self.members, self.mapped = rules, level.members, mapped
-        self.name = rules.name
+        self.rules, self.level, self.mapped = rules, level, mapped
+        self.members, self.name = level.members, rules.name
         if not self.members:
             raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
 
@@ -344,10 +345,10 @@ class _Members:
         ]
 
     def primal(self, leaves: Values) -> list[Any]:
-        return _stacked([self.rules.primal(member) for member in self._each(leaves)])
+        return _stacked(each_member(self.level, self.rules.primal, [(member,) for member in self._each(leaves)]))
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        runs = [self.rules.reverse(member, traced) for member in self._each(leaves)]
+        runs = each_member(self.level, self.rules.reverse, [(member, traced) for member in self._each(leaves)])
 
         def pullback(gs: list[Any]) -> list[Any]:
             found = [back([g[(k, ...)] for g in gs]) for k, (_, back) in enumerate(runs)]
@@ -356,8 +357,9 @@ class _Members:
         return _stacked([outs for outs, _ in runs]), pullback
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        runs = []
+        rows = []
         for k, member in enumerate(self._each(leaves)):
             ts = [t[(k, ...)] if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-            runs.append(self.rules.forward(member, traced, ts))
+            rows.append((member, traced, ts))
+        runs = each_member(self.level, self.rules.forward, rows)
         return _stacked([outs for outs, _ in runs]), _stacked([pushed for _, pushed in runs])

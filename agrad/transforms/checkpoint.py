@@ -16,7 +16,7 @@ from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
-from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
+from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from, under_maps
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
 from agrad.errors import OperandError, RuleError
@@ -231,10 +231,12 @@ def _pullback(
 
     ``paths`` lead to the ends on that tape in the ``count`` results.
     """
+    maps = mode().maps
 
     def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
-        with recording_from(level.id), replaying(states):  # it may be called under another level's pass
+        # it may be called under another level's pass, and after the map that it was called in
+        with recording_from(level.id), replaying(states), under_maps(maps):
             outs = run()
         ends = []
         for i, k in paths:

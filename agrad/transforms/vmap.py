@@ -14,8 +14,10 @@ from agrad.engine.explain import called
 from agrad.engine.layouts import members_apart
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import TracedNumber
+from agrad.engine.tape import mode, under_maps
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
+from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
@@ -33,7 +35,13 @@ Axes = Any
 
 @overload
 def vmap(
-    f: Same, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+    f: Same,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+    *,
+    randomness: str = "error",
 ) -> Same: ...
 @overload
 def vmap(
@@ -42,9 +50,17 @@ def vmap(
     out_axes: Axes = 0,
     axis_size: int | None = None,
     chunk_size: int | None = None,
+    *,
+    randomness: str = "error",
 ) -> Callable[P, R]: ...
 def vmap(
-    f: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+    f: Function,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+    *,
+    randomness: str = "error",
 ) -> Function:
     """Return the function that calls ``f`` for every member of a batch.
 
@@ -66,6 +82,11 @@ def vmap(
         The number of members, needed where no argument is mapped.
     chunk_size : int, optional
         At most so many members at once, which bounds the memory. By default all.
+    randomness : str
+        How ``f`` draws random numbers from a state, as dropout and ``random.Generator`` do. ``"different"``: each
+        member has its own, the same as in a loop over members with the keys that ``agrad.random.split`` makes of the
+        next one. ``"same"``: one draw for all members. ``"error"``: such a draw raises an error. Draws with a key that
+        ``f`` is passed are not concerned.
 
     Returns
     -------
@@ -77,7 +98,8 @@ def vmap(
     ShapeError
         At the call, where the sizes of mapped axes differ.
     ConfigurationError
-        For a wrong ``chunk_size``; at the call, for axes that do not fit the arguments or the result.
+        For a wrong ``chunk_size`` or ``randomness``; at the call, for axes that do not fit the arguments or the result,
+        and for a random draw without ``randomness``.
 
     See Also
     --------
@@ -98,12 +120,19 @@ def vmap(
            [0.2666, 0.1066]])
     """
     check_chunk_size(chunk_size, "vmap", "members")
+    if randomness not in RANDOMNESS:
+        raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")
     name = f"vmap of {getattr(f, '__name__', 'a function')}"
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         inputs = _Members(args, in_axes, axis_size, name)
-        results = [_results(f, *inputs.part(some), kwargs, out_axes, name) for some in chunks(inputs.size, chunk_size)]
+        keys: list[Any] = []
+        results = []
+        for some in chunks(inputs.size, chunk_size):
+            level, given = inputs.part(some)
+            with under_maps((*mode().maps, Map(level, randomness, some, inputs.size, keys))):
+                results.append(_results(f, level, given, kwargs, out_axes, name))
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
         return owned_tree(unflatten(results[0].spec, out), args, kwargs)

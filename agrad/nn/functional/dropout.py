@@ -88,7 +88,8 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
         False to return ``x``.
     key : array, optional
         A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts. Under
-        ``vmap`` the members of one key have the same mask; map over keys for masks of their own.
+        ``vmap`` the members that share a key have the same mask, and ``vmap(..., randomness="different")`` makes a key
+        for each of them of the default one.
 
     Returns
     -------

@@ -128,7 +128,7 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
 def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func: bool) -> Tensor:
     """Return the values at places, each of which ``func`` takes as a number."""
     # v * 0 for functions that return a Python number
-    out = agrad.vmap(lambda v: func(v, *given) + v * 0)(x)
+    out = agrad.vmap(lambda v: func(v, *given) + v * 0, randomness="same")(x)
     if out.ndim != 1:
         raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
     if is_complex(out) and not complex_func:

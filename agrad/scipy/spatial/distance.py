@@ -454,7 +454,7 @@ def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str,
     """Return a function's values for all pairs of vectors of arrays that broadcast."""
     u, v = agrad.broadcast_arrays(u, v)
     rows = [agrad.reshape(x, (-1, x.shape[-1])) for x in (u, v)]
-    out = agrad.vmap(lambda a, b: metric(a, b, **options))(*rows)
+    out = agrad.vmap(lambda a, b: metric(a, b, **options), randomness="same")(*rows)
     return agrad.reshape(out, u.shape[:-1])
 
 

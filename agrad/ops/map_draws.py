@@ -1,0 +1,97 @@
+"""Random draws under ``vmap``: the keys of the members.
+
+Only keys that come from a state are concerned, of a ``Generator`` or of a module such as ``Dropout``. A key that the
+user passes is an array like any other.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agrad.engine.batching import Batch
+from agrad.engine.states import note_state
+from agrad.engine.tape import mode, under_maps
+from agrad.engine.tensor import Tensor, settle
+from agrad.errors import ConfigurationError
+from agrad.ops import sampling
+
+RANDOMNESS = ("error", "different", "same")
+"""The values of ``randomness`` of ``vmap``."""
+
+
+class Map:
+    """One call of a function under ``vmap``: its batch level, and how its members draw.
+
+    Parameters
+    ----------
+    level : Batch
+    randomness : str
+        One of ``RANDOMNESS``.
+    members : slice or int
+        Those of the level, or a single one, among all of the map.
+    size : int
+        The number of all members of the map.
+    keys : list
+        The keys drawn so far, the same list for all chunks of a map: each chunk draws with the same ones.
+    """
+
+    def __init__(self, level: Batch, randomness: str, members: Any, size: int, keys: list[Any]) -> None:
+        self.level, self.randomness, self.members, self.size, self.keys = level, randomness, members, size, keys
+        self.place = 0
+
+    def member(self, number: int) -> "Map":
+        """Return the map for a call with one member of the level, at the present place."""
+        found = Map(self.level, self.randomness, self.members.start + number, self.size, self.keys)
+        found.place = self.place
+        return found
+
+    def next(self, make: Callable[[], Any]) -> Any:
+        """Return the next key: one that another chunk drew, or else a new one."""
+        note_state(self, lambda: self.place, lambda place: setattr(self, "place", place))
+        if self.place == len(self.keys):
+            self.keys.append(make())
+        self.place += 1
+        return self.keys[self.place - 1]
+
+    def own(self, key: Any) -> Any:
+        """Return the keys of the members, mapped by the level, or that of the one member."""
+        keys = sampling.keys(key, count=self.size, domain=sampling.SPLIT, data=0)[self.members, :]
+        return self.level.wrap(settle(keys)) if isinstance(self.members, slice) else keys
+
+
+def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
+    """Return a key that ``make`` draws from a state; under ``vmap`` one for each member, if they draw differently.
+
+    ``what`` draws, for the error.
+    """
+    maps = mode().maps
+    if not maps:
+        return make()
+    if any(each.randomness == "error" for each in maps):
+        raise ConfigurationError(
+            f'{what}: vmap must be told how its members draw random numbers, got randomness="error". Call '
+            'agrad.vmap(f, randomness="different") if each is to have its own, or "same" for one draw for all.'
+        )
+    for each in maps:
+        make = _next(each, make)
+    key: Any = make()
+    for each in maps:
+        if each.randomness == "different":
+            key = each.own(key)
+    return key  # type: ignore[no-any-return]
+
+
+def _next(each: Map, make: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: each.next(make)
+
+
+def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Call a function with the arguments of each member of a level by itself; it draws as that member."""
+    maps = last = mode().maps
+    found = []
+    for k, row in enumerate(rows):
+        last = tuple([each.member(k) if each.level is level else each for each in maps])
+        with under_maps(last):
+            found.append(call(*row))
+    for each, done in zip(maps, last, strict=True):
+        each.place = done.place
+    return found
