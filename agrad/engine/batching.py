@@ -341,7 +341,10 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
 
 
 def shift(axes: Any, by: int = 1) -> Any:
-    """Return axes for an array with ``by`` more axes in front; negative ones are counted from the last."""
+    """Return axes for an array with ``by`` more axes in front.
+
+    Negative ones count from the last, and stay.
+    """
     if isinstance(axes, tuple):
         return tuple([a + by if a >= 0 else a for a in axes])
     return axes + by if axes >= 0 else axes

@@ -30,7 +30,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
     if isinstance(error, AgradError):
         return error
     if primitive.core_axes and (few := primitive.too_few_axes(args)):
-        return few  # type: ignore[no-any-return]
+        return few
     name = primitive.name
     shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
     text = " and ".join(map(str, shapes))

@@ -192,7 +192,7 @@ class Operation:
         return (*self.arrays, *(f"{self.variadic}_{i}" for i in range(count - len(self.arrays))))
 
     def too_few_axes(self, args: Sequence[Any]) -> Exception | None:
-        """Return the error of an argument with fewer axes than the operation takes of it, or None."""
+        """Return the error of an argument with too few axes, or None."""
         for i, arg in enumerate(args):
             least = self.own_axes(i)
             if hasattr(arg, "shape") and len(arg.shape) < least:

@@ -7,7 +7,6 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
-from agrad.engine.tensor import Batched
 from agrad.nn import functional
 from agrad.nn.functional.dropout import check_probability
 from agrad.nn.module import ArrayModule
@@ -88,7 +87,7 @@ class RandomModule(ArrayModule):
             return key
 
         key = key_under_maps(type(self).__name__, drawn)
-        return key if place is like or isinstance(key, Batched) else key.raw
+        return key if place is like or type(key) is not agrad.Tensor else key.raw
 
     def drawn(self, x: Any, *options: Any) -> Any:
         """Return the result in training, with the next key; an error counts no call."""

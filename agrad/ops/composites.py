@@ -547,9 +547,7 @@ def linear_batch(
     is_row, is_column = len(x.shape) - x_mapped < 2, len(weight.shape) - weight_mapped < 2
     x = xp.expand_dims(x, axis=-2) if is_row else x
     weight = xp.expand_dims(weight, axis=-1) if is_column else weight
-    if weight_mapped:
-        weight = with_rank(xp, weight, len(x.shape) - x_mapped)
-    y = xp.matmul(x, weight)
+    y = xp.matmul(x, with_rank(xp, weight, len(x.shape) - x_mapped) if weight_mapped else weight)
     dropped = (-2,) * is_row + (-1,) * is_column
     y = xp.squeeze(y, axis=dropped) if dropped else y
     y_mapped = x_mapped or weight_mapped

@@ -19,7 +19,7 @@ RANDOMNESS = ("error", "different", "same")
 
 
 class Map:
-    """One call of a function under ``vmap``: its batch level, and how its members draw.
+    """One call of a function under ``vmap``, and how members draw in it.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Map:
         return found
 
     def next(self, make: Callable[[], Any]) -> Any:
-        """Return the next key: one that another chunk drew, or else a new one."""
+        """Return the next key, which another chunk may have drawn."""
         note_state(self, lambda: self.place, lambda place: setattr(self, "place", place))
         if self.place == len(self.keys):
             self.keys.append(make())
@@ -59,9 +59,9 @@ class Map:
 
 
 def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
-    """Return a key that ``make`` draws from a state; under ``vmap`` one for each member, if they draw differently.
+    """Return a key that ``make`` draws from a state.
 
-    ``what`` draws, for the error.
+    Under ``vmap`` it is one for each member, if they draw differently. ``what`` draws, for the error.
     """
     maps = mode().maps
     if not maps:
@@ -77,7 +77,7 @@ def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
     for each in maps:
         if each.randomness == "different":
             key = each.own(key)
-    return key  # type: ignore[no-any-return]
+    return key
 
 
 def _next(each: Map, make: Callable[[], Any]) -> Callable[[], Any]:
@@ -85,7 +85,10 @@ def _next(each: Map, make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Call a function with the arguments of each member of a level by itself; it draws as that member."""
+    """Call a function for each member of a level, with the row of its arguments.
+
+    Inside, random draws are those of that member.
+    """
     maps = last = mode().maps
     found = []
     for k, row in enumerate(rows):
