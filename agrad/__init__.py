@@ -329,6 +329,7 @@ _answer("array_function")
 _answer("array_method")
 _answer("special_word")
 _answer("operator_beside", "beside")
+_answer("values_of_labelled", "beside")
 _answer("array_namespace", "namespaces")
 
 

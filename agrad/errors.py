@@ -75,6 +75,21 @@ def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: 
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
 
 
+def described(value: object) -> str:
+    """Return the type of a wrong argument, with its shape or its value if that is short.
+
+    Examples
+    --------
+    >>> agrad.errors.described(np.ones((2, 3))), agrad.errors.described("x"), agrad.errors.described(None)
+    ('ndarray of shape (2, 3)', "'x'", 'None')
+    """
+    name = type(value).__name__
+    if hasattr(value, "shape"):
+        return f"{name} of shape {tuple(value.shape)}"
+    text = repr(value) if isinstance(value, (int, float, complex, str, list, tuple, dict, type(None))) else ""
+    return text if 0 < len(text) <= 40 else name
+
+
 def brief(text: str) -> str:
     """Return ``text`` made printable, and cut after a few lines.
 
@@ -139,7 +154,7 @@ class AxesError(IndexRangeError, AttributeError):
     >>> x.T
     Traceback (most recent call last):
         ...
-    agrad.errors.AxesError: .T is of two axes, not of shape (2, 3, 4); ...
+    agrad.errors.AxesError: .T: x must have at most 2 axes, got shape (2, 3, 4). ...
     """
 
 
@@ -300,7 +315,7 @@ class NotDifferentiableError(AgradError, RuntimeError):
     >>> agrad.asarray(2.0).backward()
     Traceback (most recent call last):
         ...
-    agrad.errors.NotDifferentiableError: backward() of a Tensor that nothing recorded: ...
+    agrad.errors.NotDifferentiableError: backward(): the Tensor must be recorded, got a constant. ...
     """
 
 

@@ -234,7 +234,7 @@ def accumulate(node: Node, cotangent: Any) -> None:
 
 def _accumulate(tensor: Tensor, cotangent: Any) -> None:
     with _accumulating:  # two backward passes at once may reach one leaf
-        earlier = tensor.grad
+        earlier = None if getattr(tensor, "_grad", None) is None else tensor.grad
         if earlier is not None:
             cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
         recorded = isinstance(cotangent, Tensor) and cotangent.level.id >= 0

@@ -98,6 +98,8 @@ def _unary(primitive: Any) -> Call:
         parent = x.node
         if parent is None or not differentiable:
             out.node = None
+            if parent is not None:
+                out._ended = primitive
             return out
         if level.id < recording_floor():
             return unusual(primitive, (x,), {}, y)
@@ -140,6 +142,8 @@ def _unary_with_settings(primitive: Any) -> Call:
         parent = x.node
         if parent is None or not differentiable:
             out.node = None
+            if parent is not None:
+                out._ended = primitive
             return out
         if level.id < recording_floor():
             return unusual(primitive, (x,), settings, y)
@@ -233,6 +237,8 @@ def _binary(primitive: Any) -> Call:
         if n1 is None or not first:
             if n2 is None or not second:
                 out.node = None
+                if n1 is not None or n2 is not None:
+                    out._ended = primitive
                 return out
             which, parents = 1, (n2,)
         elif n2 is None or not second:
@@ -315,6 +321,8 @@ def _several(primitive: Any) -> Call:
         if outputs is None:
             out = Tensor()
             out.data, out.level, out.node = y, level, node
+            if node is None and traced:
+                out._ended = primitive
             return out
         outs = []
         for i, part in enumerate(y):

@@ -1,18 +1,19 @@
 """The imperative interface: ``Tensor.backward``, hooks and retained gradients."""
 
+import warnings
 import weakref
 from collections.abc import Iterable
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.dtypes import dtype_name
+from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
 from agrad.engine.views import owned
-from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError, described
 from agrad.registry import CALLS
 
 
@@ -79,9 +80,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
         )
     node = tensor.node
     if node is None:
-        raise NotDifferentiableError(
-            "backward() of a Tensor that nothing recorded: make an input with requires_grad=True, outside of no_grad"
-        )
+        raise _unrecorded(tensor, "backward()")
     g = cotangent_for(tensor, gradient, "backward()")
     given = () if gradient is None else (gradient,)
     if create_graph:
@@ -94,13 +93,43 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
         accumulate(leaf, cotangent)
 
 
+def _unrecorded(tensor: Tensor, what: str) -> NotDifferentiableError:
+    """Return the error for a Tensor that no operation recorded, with the likely cause."""
+    ended = getattr(tensor, "_ended", None)
+    if ended is not None and ended.name != "cast":
+        return NotDifferentiableError(
+            f"{what}: the Tensor must be recorded, got the result of {ended.name}, which has no derivative. "
+            f"Leave {ended.name} out of the computation, or replace it by a differentiable operation."
+        )
+    if not is_floating(tensor.data.dtype):
+        return NotDifferentiableError(
+            f"{what}: the Tensor must have a floating-point dtype, got {tensor.dtype}, which has no derivative. "
+            "Compute it without comparisons, argmax and casts to integers."
+        )
+    return NotDifferentiableError(
+        f"{what}: the Tensor must be recorded, got a constant. Make an input with requires_grad=True, outside of "
+        "no_grad, and use no operation without a derivative (sign, round, floor, argmax, comparisons) on the way."
+    )
+
+
+def warn_of_no_leaf(tensor: Tensor) -> None:
+    """Warn of a read of ``.grad`` on the result of an operation, which holds none."""
+    node = tensor.node
+    if type(node) is not Node or getattr(node, "owner", None) is not None:
+        return
+    warnings.warn(
+        f".grad of the result of {node.plan.primitive.name} is None: backward() fills it for leaves only. To update "
+        "a leaf, write `with agrad.no_grad(): w -= lr * w.grad`, as w = w - lr * w.grad makes it a result. Call "
+        "retain_grad() before backward() for the gradient of a result.",
+        stacklevel=3,
+    )
+
+
 def retain_grad(tensor: Tensor) -> None:
     """Implement ``Tensor.retain_grad``."""
     node = tensor.node
     if node is None:
-        raise NotDifferentiableError(
-            "retain_grad() of a Tensor that requires no gradient; set requires_grad=True on its leaf"
-        )
+        raise _unrecorded(tensor, "retain_grad()")
     if node.plan is LEAF:
         return
     if not node.plan.retains:
@@ -135,7 +164,7 @@ class HookHandle:
 def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
     """Implement ``Tensor.register_hook``."""
     if not callable(hook):
-        raise OperandError(f"register_hook takes a function of a gradient, not {type(hook).__name__}")
+        raise OperandError(f"register_hook: hook must be a function of a gradient, got {described(hook)}")
     node = tensor.node
     if not tensor.level.tape:
         raise NotDifferentiableError(
@@ -143,9 +172,7 @@ def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
             "register the hook on a Tensor of agrad.grad, or of backward()"
         )
     if node is None:
-        raise NotDifferentiableError(
-            "register_hook() on a Tensor that requires no gradient; set requires_grad=True on its leaf"
-        )
+        raise _unrecorded(tensor, "register_hook()")
     if not hasattr(node, "hooks"):
         node.hooks = {}
     if node.plan is not LEAF and not node.plan.retains:
@@ -158,3 +185,4 @@ def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
 CALLS["backward"] = backward
 CALLS["register_hook"] = register_hook
 CALLS["retain_grad"] = retain_grad
+CALLS["warn_of_no_leaf"] = warn_of_no_leaf

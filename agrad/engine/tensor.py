@@ -47,11 +47,13 @@ class Tensor(NumPyOperand):
     (True, 'sum', 58.0)
     """
 
-    __slots__ = ("__weakref__", "_grad", "_link", "_role", "data", "level", "node")
+    __slots__ = ("__weakref__", "_ended", "_grad", "_link", "_role", "data", "level", "node")
 
     data: Any
     level: Any
     node: Any
+    _ended: Any
+    """The operation without a derivative that made this constant of a recorded Tensor; unset on all others."""
     _grad: "Tensor | Callable[[], Tensor] | None"
     """The gradient, or a function that computes it when it is first read."""
     _link: Any
@@ -182,7 +184,11 @@ class Tensor(NumPyOperand):
         Kept on leaves, and on other Tensors after ``retain_grad()``.
         """
         found: Tensor | Callable[[], Tensor] | None = getattr(self, "_grad", None)
-        if found is None or isinstance(found, Tensor):
+        if found is None:
+            if not self.is_leaf and self.level.id >= 0:
+                CALLS["warn_of_no_leaf"](self)
+            return None
+        if isinstance(found, Tensor):
             return found
         made = self._grad = found()
         return made

@@ -22,8 +22,8 @@ def values_of_labelled(value: Any) -> Any:
     values = value.to_numpy()
     if values.dtype.kind not in "biufc":
         raise OperandError(
-            f"a {type(value).__name__} beside a Tensor is to hold numbers, and its values have dtype {values.dtype}; "
-            "give it the array of those that are meant: .to_numpy(dtype=float)"
+            f"a {type(value).__name__} used with a Tensor must hold numbers or Booleans, got values of dtype "
+            f"{values.dtype}. Convert it first: .to_numpy(dtype=float), or .fillna(False) for a mask."
         )
     return values
 

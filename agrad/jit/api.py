@@ -11,7 +11,7 @@ from agrad.engine.explain import called
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
-from agrad.errors import ConfigurationError, OperandError
+from agrad.errors import ConfigurationError, OperandError, described
 from agrad.jit import entry as entries
 from agrad.jit.bindings import inputs_of, like_array
 from agrad.jit.capture import Tracing
@@ -77,7 +77,7 @@ class Jitted(Generic[P, R]):
         options: dict[str, Any],
     ) -> None:
         if not callable(function):
-            raise OperandError(f"jit takes a function, not {type(function).__name__}")
+            raise OperandError(f"jit: function must be a function, got {described(function)}. Write agrad.jit(f)(x).")
         if not isinstance(cache_size, int) or cache_size < 1:
             raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
         functools.update_wrapper(self, function)

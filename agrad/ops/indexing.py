@@ -270,11 +270,13 @@ def index_array(entry: Any, raw: Any) -> Any:
     Tensors stay Tensors.
     """
     backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
+    if not on_host and backend_of_type(type(raw_of(entry))) is None and hasattr(entry, "__array__"):
+        entry, on_host = CALLS["values_of_labelled"](entry), True  # a column of pandas
     if on_host:
         host = np.asarray(entry)
         entry = host.astype(np.int64) if host.size == 0 and isinstance(entry, _SEQUENCES) else host
     if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
-        raise DtypeError(f"an index array has an integer or boolean dtype, not {as_dtype(entry.dtype)}")
+        raise DtypeError(f"x[i]: an index array must have an integer or Boolean dtype, got {as_dtype(entry.dtype)}")
     if on_host:
         return entry if backend.name == "numpy" else backend.from_host(entry, backend.device_of(raw))
     other = backend_of(raw_of(entry))

@@ -18,7 +18,14 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespac
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
-from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import (
+    ConfigurationError,
+    DtypeError,
+    NotDifferentiableError,
+    OperandError,
+    ShapeError,
+    described,
+)
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
 ArgNum = int | str
@@ -107,7 +114,7 @@ class Chosen(Inputs):
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
         self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums)
         self.keys = [self._key(key, what) for key in given]
         if len(set(self.keys)) != len(self.keys):
             raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
@@ -271,10 +278,19 @@ def _is_raw_number(value: Any) -> bool:
     )
 
 
-def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
-    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
-        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
-    return argnums
+def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") -> None:
+    """Raise an error unless a transform is given a function, and positions or names as ``argnums``.
+
+    ``call`` is how the transform ``name`` is called, for the message.
+    """
+    if not callable(f):
+        raise OperandError(f"{name}: f must be a function, got {described(f)}. Write agrad.{name}{call}.")
+    keys = argnums if isinstance(argnums, Sequence) else (argnums,)
+    if not all(isinstance(key, (int, str)) for key in keys):
+        raise ConfigurationError(
+            f"{name}: argnums must be a position, a name or a tuple of these, got {described(argnums)}. Pass the "
+            f"arguments of f to the returned function: agrad.{name}(f)(x)."
+        )
 
 
 def outside(value: Any, tensors: bool) -> Any:

@@ -19,9 +19,9 @@ from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from, under_maps
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
-from agrad.errors import OperandError, RuleError
+from agrad.errors import RuleError
 from agrad.registry import CALLS
-from agrad.transforms.arguments import with_constants
+from agrad.transforms.arguments import check_function, with_constants
 from agrad.transforms.trees import flatten_all, unflatten
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def checkpoint(f: Function) -> Function:
     >>> len(calls)
     2
     """
-    if not callable(f):
-        raise OperandError(f"checkpoint takes a function, not {type(f).__name__}")
+    check_function("checkpoint", f)
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

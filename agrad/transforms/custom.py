@@ -12,7 +12,14 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.calls import Call, is_tensor, lift_all, tensor_of
 from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import (
+    ConfigurationError,
+    MissingRuleError,
+    NotDifferentiableError,
+    OperandError,
+    ShapeError,
+    described,
+)
 from agrad.transforms.arguments import content_of, zeros
 from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
@@ -88,7 +95,7 @@ class _Custom:
         self, f: Function | None = None, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap"
     ) -> None:
         if not callable(f):
-            raise OperandError(f"{self.kind} takes a function, not {type(f).__name__}")
+            raise OperandError(f"{self.kind}: f must be a function, got {described(f)}")
         if batch not in BATCH:
             raise ConfigurationError(f"{self.kind}: batch is 'vmap' or 'loop', not {batch!r}")
         functools.update_wrapper(self, f)

@@ -22,6 +22,7 @@ from agrad.transforms.arguments import (
     Chosen,
     Inputs,
     aux_of,
+    check_function,
     check_scalar,
     leave_tree,
     out_tangent,
@@ -210,6 +211,7 @@ def value_and_grad(
     (np.float64(10.0), (np.float64(5.0), np.float64(2.0)))
     """
 
+    check_function("value_and_grad", f, argnums)
     return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True, strict=strict)
 
 
@@ -358,6 +360,7 @@ def grad(
         ...
     agrad.errors.ShapeError: the gradient of tanh: ...
     """
+    check_function("grad", f, argnums)
     return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, strict=strict)
 
 
@@ -415,6 +418,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> cotangents["x"].round(4), cotangents["scale"].round(4)
     (array([ 2.   , 10.806]), np.float64(8.4147))
     """
+    check_function("vjp", f, call="(f, *primals)")
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
@@ -489,6 +493,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     >>> agrad.jvp(lambda x: agrad.jvp(agrad.exp, (x,), (1.0,))[1], (0.0,), (1.0,))
     (np.float64(1.0), np.float64(1.0))
     """
+    check_function("jvp", f, call="(f, primals, tangents)")
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
     check_tuples(primals, tangents, name)
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)

@@ -26,6 +26,7 @@ from agrad.transforms.arguments import (
     Inputs,
     aux_of,
     check_chunk_size,
+    check_function,
     chunks,
     leave_tree,
     owned_tree,
@@ -254,7 +255,8 @@ def _check_real(inputs: Inputs) -> None:
 def _jacobian(
     f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, chunk_size: int | None, name: str
 ) -> Function:
-    check_chunk_size(chunk_size, name, "rows or columns")
+    check_function(name.lower(), f, argnums)
+    check_chunk_size(chunk_size, name.lower(), "rows or columns")
 
     @functools.wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
@@ -528,4 +530,5 @@ def hessian(
     >>> blocks["a"]["a"], blocks["a"]["b"], blocks["b"]["b"]
     (array(6.), array(4.), array(0.))
     """
+    check_function("hessian", f, argnums)
     return jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic, chunk_size)

@@ -21,7 +21,16 @@ from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
-from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, with_constants, zeros
+from agrad.transforms.arguments import (
+    ArgNums,
+    Inputs,
+    check_function,
+    out_tangent,
+    owned_tree,
+    split,
+    with_constants,
+    zeros,
+)
 from agrad.transforms.grad import A, P, R, Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
 
@@ -85,6 +94,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     >>> agrad.hvp(f, (point,), (direction,))
     ({'a': array([6., 0.]), 'b': np.float64(2.0)},)
     """
+    check_function("hvp", f, call="(f, primals, tangents)")
     _check_pair(primals, tangents, "hvp")
     slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
     found = jvp(slope, primals, tangents, has_aux=has_aux)
@@ -138,6 +148,7 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
     >>> agrad.gnvp(predict, loss, (np.zeros(2),), (np.asarray([1.0, 0.0]),))
     (array([0.25 , 0.125]),)
     """
+    check_function("gnvp", f, call="(f, loss, primals, tangents)")
     _check_pair(primals, tangents, "gnvp")
     _, along = jvp(f, primals, tangents)
     value, pull = vjp(f, *primals)
@@ -193,6 +204,7 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
     (array([3., 4.]), array([1., 2.]))
     """
 
+    check_function("elementwise_grad", f, argnums)
     return differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
 
 
@@ -261,6 +273,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> derivative(np.asarray([1.0, 0.0])), derivative(np.asarray([0.0, 1.0]))
     (array([2., 0.]), array([0., 4.]))
     """
+    check_function("linearize", f, call="(f, *primals)")
     what = f"the linearization of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
@@ -348,6 +361,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
         ...
     agrad.errors.NotDifferentiableError: the transpose of sin: it is not linear in its arguments, ...
     """
+    check_function("linear_transpose", f, call="(f, *primals)")
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
     inputs.values = [settle(zeros(value)) for value in inputs.values]

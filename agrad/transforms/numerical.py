@@ -12,8 +12,8 @@ from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
-from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
-from agrad.transforms.arguments import paired
+from agrad.errors import ConfigurationError, NotDifferentiableError
+from agrad.transforms.arguments import check_function, paired
 from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
 from agrad.transforms.trees import flatten_all, unflatten
 
@@ -57,8 +57,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     >>> round(float(agrad.grad(erf)(0.0)), 6)
     1.128379
     """
-    if not callable(f):
-        raise OperandError(f"numerical_rule takes a function, not {type(f).__name__}")
+    check_function("numerical_rule", f)
     if step is not None and not (isinstance(step, (int, float)) and 0 < step < math.inf):
         raise ConfigurationError(f"numerical_rule: step is above 0 and finite, not {step!r}")
 

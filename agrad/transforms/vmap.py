@@ -16,10 +16,19 @@ from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode, under_maps
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
+from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
 from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
-from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
+from agrad.transforms.arguments import (
+    check_chunk_size,
+    check_function,
+    chunks,
+    is_array,
+    is_bare,
+    outside,
+    owned_tree,
+    with_constants,
+)
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
 if TYPE_CHECKING:
@@ -119,6 +128,12 @@ def vmap(
     array([[0.3634, 0.    ],
            [0.2666, 0.1066]])
     """
+    check_function("vmap", f)
+    if hasattr(in_axes, "shape"):
+        raise ConfigurationError(
+            f"vmap: in_axes must be an integer, None or a tuple of these, got {described(in_axes)}. Pass the arguments "
+            "of f to the returned function: agrad.vmap(f)(x)."
+        )
     check_chunk_size(chunk_size, "vmap", "members")
     if randomness not in RANDOMNESS:
         raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")

@@ -243,8 +243,8 @@ def test_create_graph_adds_to_a_gradient_and_both_stay_on_the_tape() -> None:
 def test_retain_grad(backend: str) -> None:
     x = leaf([1.0, 2.0])
     y = x * 3
-    assert y.grad is None
     y.retain_grad()
+    assert y.grad is None
     y.retain_grad()
     z = agrad.sum(y * y)
     z.backward(retain_graph=True)
@@ -253,7 +253,7 @@ def test_retain_grad(backend: str) -> None:
     assert_close(y.grad, 4 * host(y), "gradient of y, twice")
     assert_close(x.grad, 4 * 9 * host(x), "gradient of x, twice")
     x.retain_grad()
-    with pytest.raises(NotDifferentiableError, match=r"retain_grad\(\) of a Tensor .* requires_grad=True"):
+    with pytest.raises(NotDifferentiableError, match=r"retain_grad\(\): .* requires_grad=True"):
         agrad.zeros(2).retain_grad()
 
 
@@ -261,7 +261,8 @@ def test_grad_of_a_result_is_none_without_retain_grad() -> None:
     x = leaf([1.0])
     y = x * 2
     y.backward(np.ones(1))
-    assert y.grad is None
+    with pytest.warns(UserWarning, match=r"result of multiply is None: .*no_grad.*retain_grad"):
+        assert y.grad is None
 
 
 def test_retain_grad_under_create_graph() -> None:

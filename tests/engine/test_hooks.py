@@ -119,9 +119,9 @@ def test_writes_to_what_has_a_hook() -> None:
 
 def test_what_is_refused() -> None:
     x = agrad.asarray(X, requires_grad=True)
-    with pytest.raises(NotDifferentiableError, match=r"requires no gradient; .* requires_grad=True"):
+    with pytest.raises(NotDifferentiableError, match=r"register_hook\(\): .* requires_grad=True"):
         agrad.asarray(X).register_hook(print)
-    with pytest.raises(OperandError, match="takes a function"):
+    with pytest.raises(OperandError, match="must be a function"):
         x.register_hook(3)
     with pytest.raises(NotDifferentiableError, match="no gradient comes back"):
         agrad.jvp(lambda x: x.register_hook(print), (X,), (X,))

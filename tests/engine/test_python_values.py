@@ -39,7 +39,7 @@ def test_sequences_index_as_in_numpy(index: Any, place: Any) -> None:
 
 
 def test_a_sequence_of_no_numbers_is_no_index(place: Any) -> None:
-    with pytest.raises(DtypeError, match="integer or boolean"):
+    with pytest.raises(DtypeError, match="integer or Boolean"):
         agrad.asarray(place(X))[(0, slice(None)),]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.errors import DetachError, MixedBackendsError, OperandError
+from agrad.errors import DetachError, DtypeError, MixedBackendsError, OperandError
 from agrad.testing import check_grads
 
 pd = pytest.importorskip("pandas")
@@ -119,14 +119,46 @@ SILENT = "would leave the graph silently"
         (lambda x: pd.Series(x), DetachError, SILENT),
         (lambda x: pd.DataFrame({"a": x}), DetachError, SILENT),
         (lambda x: TABLE.assign(d=x), DetachError, SILENT),
-        (lambda x: pd.Series(["a", "b", "c"]) * x, OperandError, "hold numbers, and its values have dtype object"),
+        (
+            lambda x: pd.Series(["a", "b", "c"]) * x,
+            OperandError,
+            "must hold numbers or Booleans, got values of",
+        ),
         (lambda x: x * pd.Series([1, pd.NA, 2], dtype=object), OperandError, ".to_numpy(dtype=float)"),
+        (lambda x: x[pd.array([True, None, False])], OperandError, ".fillna(False) for a mask"),
+        (lambda x: x[pd.Series([1.5])], DtypeError, "must have an integer or Boolean dtype, got float64"),
         (lambda x: agrad.multiply(TABLE["a"], x), OperandError, "not Series; make an array with agrad.asarray"),
     ],
 )
 def test_refusals(f: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         f(agrad.asarray(X, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Series([True, False, True]),
+        pd.Series([2, 0], index=["a", "b"]),
+        pd.Index([2, -3]),
+        pd.array([True, False, True]),
+        pd.array([2, 0, 2]),
+    ],
+    ids=["mask", "places", "index", "nullable mask", "nullable places"],
+)
+def test_columns_are_indices(index: Any, backend: str) -> None:
+    x = agrad.asarray(X.tolist(), requires_grad=True)
+    agrad.sum(x[index] ** 2).backward()
+    expected = agrad.grad(lambda x: np.sum(x[index.to_numpy()] ** 2))(X)
+    np.testing.assert_allclose(np.asarray(x.grad.to("numpy").numpy()), expected, rtol=1e-6)
+    y = agrad.asarray(X.tolist())
+    y[index] = 5.0
+    changed = X.copy()
+    changed[index] = 5.0
+    np.testing.assert_allclose(y.to("numpy").numpy(), changed, rtol=1e-6)
+    rows = agrad.vmap(lambda x: x[index])(np.stack([X, 2 * X]))
+    np.testing.assert_array_equal(rows, np.stack([X[index], 2 * X[index]]))
+    np.testing.assert_array_equal(agrad.jit(lambda x: x[index])(X), X[index])
 
 
 def test_other_backends(backend: str) -> None:
