@@ -330,6 +330,7 @@ _answer("array_method")
 _answer("special_word")
 _answer("operator_beside", "beside")
 _answer("values_of_labelled", "beside")
+_answer("counterpart", "outside")
 _answer("array_namespace", "namespaces")
 
 

@@ -8,8 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from opcode import opmap
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
-from agrad.registry import CALLS, namespace
+from agrad.registry import CALLS
 from agrad.shapes import broadcast_shapes, unlike_product
 
 
@@ -63,8 +64,13 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
 
 # ------------------------------------------------------------------ requests for values
 
-_CONVERSION = "numpy.asarray()"
+_CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
 _OWN = str(Path(__file__).parents[1])
+_WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
+_WRITABLE = (
+    "it cannot hold a Tensor: begin with agrad.zeros(shape), which can be written into, or collect the parts and join "
+    "them with agrad.stack"
+)
 
 
 def detach_error(what: str) -> DetachError:
@@ -72,27 +78,67 @@ def detach_error(what: str) -> DetachError:
 
     It names the function that asked, and the remedy.
     """
-    remedy = ""
-    if what == _CONVERSION:
-        what, remedy = _conversion()
+    what, remedy, counterpart = _asker(what)
+    if counterpart:
+        return DetachError(f"{what} cannot convert a Tensor that requires a gradient. Call {counterpart} instead.")
     return DetachError(
         f"{what} of a Tensor that requires a gradient would leave the graph silently; {remedy}"
         "where that is meant, give it x.detach()"
     )
 
 
-def _conversion() -> tuple[str, str]:
-    frames = _askers(sys._getframe(2))
+def note_asker(error: Exception, what: str) -> None:
+    """Add a note on the function that asked for a traced value, if there is a remedy."""
+    asked, remedy, counterpart = _asker(what)
+    if counterpart or remedy:
+        error.add_note(f"asked by {asked}: " + (f"call {counterpart} instead" if counterpart else remedy.rstrip("; ")))
+
+
+def _asker(what: str) -> tuple[str, str, str]:
+    """Return who asked for a value, a remedy, and agrad's function in place of theirs, or empty texts."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    frames = _askers(frame)
+    while frame is not None and _package(frame):
+        frame = frame.f_back
+    called = "" if frame is None else _called_at(frame)
+    if what in _NUMBERS:
+        return (f"{called}()" if called else what), "", CALLS["counterpart"](called)
+    if what != _CONVERSION:
+        return what, "", ""
+    if frame is not None and frame.f_code.co_code[frame.f_lasti] in _WRITES:
+        return "x[i] = v into a NumPy array", f"{_WRITABLE}; ", ""
+    return _conversion(frames, called)
+
+
+def _called_at(frame: FrameType) -> str:
+    """Return the function of Python's or SciPy's that a frame calls, such as "math.sin", as far as its source tells."""
+    first, _, start, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    line = linecache.getline(frame.f_code.co_filename, first or 0, frame.f_globals).encode()[start:end]
+    text = re.match(r"[^\W\d][\w.]*(?=\s*\()", line.decode(errors="replace"))
+    head, *parts = text.group().split(".") if text else [""]
+    value = {**frame.f_globals, **frame.f_locals}.get(head)
+    for part in parts:
+        value = getattr(value, part, None) if isinstance(value, ModuleType) else None
+    module, name = str(getattr(value, "__module__", None)).partition("._")[0], getattr(value, "__name__", None)
+    return f"{module}.{name}" if name and module.startswith(("math", "cmath", "scipy.")) else ""
+
+
+def _conversion(frames: list[FrameType], called: str) -> tuple[str, str, str]:
+    """Return the function that asked for an array, a remedy, and agrad's function in its place."""
     public = [frame for frame in frames if not frame.f_code.co_name.startswith(("_", "<", "wrapper", "inner"))]
     if not public:
         own = frames[-1].f_locals.get("self") if frames else None
         for name in [name for name, value in vars(np).items() if value is own and hasattr(own, "concatenate")]:
-            return f"numpy.{name}[...]", (
+            joins = (
                 "numpy.hstack([x, y]) joins Tensors and keeps it, numpy.column_stack([x, y]) makes columns of them; "
             )
-        return "numpy.array() or numpy.asarray()", (
-            "agrad.asarray(x) keeps it, and np.stack([x, y]) or agrad.asarray([x, y]) makes one array of several; "
-        )
+            return f"numpy.{name}[...]", joins, ""
+        if called.startswith("scipy."):
+            return f"{called}()", "", CALLS["counterpart"](called)
+        joins = "agrad.asarray(x) keeps it, and np.stack([x, y]) or agrad.asarray([x, y]) makes one array of several; "
+        return "numpy.array() or numpy.asarray()", joins, ""
     asked, name = public[-1], public[-1].f_code.co_name
     module = str(asked.f_globals["__name__"]).partition("._")[0]
     if hasattr(sys.modules[module.partition(".")[0]], name):
@@ -100,9 +146,6 @@ def _conversion() -> tuple[str, str]:
     remedy = f"{module} computes on NumPy's own arrays there; "
     if asked.f_code.co_argcount and _holds_tensors(asked.f_locals.get(asked.f_code.co_varnames[0])):
         remedy = "it does not look into a list; give it one Tensor, agrad.asarray([x, y]) or numpy.stack([x, y]); "
-    section = getattr(namespace, module.rpartition(".")[2], namespace)
-    if section is not namespace and name in vars(section):
-        remedy += f"agrad.{module.rpartition('.')[2]}.{name} is the same of Tensors; "
     beside = asked.f_locals.get("self") if "other" in asked.f_locals else None
     values = next((method for method in ("to_numpy", "toarray") if hasattr(beside, method)), None)
     if values is not None:
@@ -112,7 +155,16 @@ def _conversion() -> tuple[str, str]:
     )
     if by_namespace and module.startswith("scipy") and os.environ.get("SCIPY_ARRAY_API") != "1":
         remedy += "it takes Tensors where SCIPY_ARRAY_API=1 is in the environment before SciPy is imported; "
-    return f"{module}.{name}()", remedy
+    full = called if called.startswith(f"{module}.") else f"{module}.{_within(asked, module)}{name}"
+    return f"{full}()", remedy, CALLS["counterpart"](full)
+
+
+def _within(asked: FrameType, module: str) -> str:
+    """Return ``"norm."`` for a frame of a method of ``scipy.stats.norm``, frozen or not, and "" for others."""
+    own = asked.f_locals.get("self")
+    kind = type(getattr(own, "dist", getattr(own, "_dist", own)))
+    found = [name for name, value in vars(sys.modules[module]).items() if type(value) is kind and own is not None]
+    return f"{found[0]}." if found else ""
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -150,10 +202,10 @@ def _package(frame: FrameType) -> str | None:
 
 # ------------------------------------------------------------------ raw arrays beside Tensors
 
+_BESIDE = "beside a Tensor it is to be one too: agrad.asarray(array)"
 _NOTES = {
-    "setting an array element with a sequence": "it cannot hold a Tensor: begin with agrad.zeros(shape), which can be "
-    "written into, or collect the parts and join them with agrad.stack",
-    "Multiple namespaces for array inputs": "beside a Tensor it is to be one too: agrad.asarray(array)",
+    "setting an array element with a sequence": _WRITABLE,
+    "Multiple namespaces for array inputs": _BESIDE,
 }
 
 
@@ -165,26 +217,35 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
     try:
         return f(*args, **settings)
     except (ValueError, TypeError) as error:
-        for text, remedy in _NOTES.items():
-            if text in str(error) and not any(remedy in note for note in getattr(error, "__notes__", ())):
-                error.add_note(f"{_raw_arrays(error) or 'the array'} is not agrad's but a raw array; {remedy}")
+        names, foreign = _raw_arrays(error)
+        remedies = [remedy for text, remedy in _NOTES.items() if text in str(error)] + [_BESIDE] * foreign
+        for remedy in remedies[:1]:
+            if not any(remedy in note for note in getattr(error, "__notes__", ())):
+                error.add_note(f"{names or 'the array'} is not agrad's but a raw array; {remedy}")
         raise
 
 
-def _raw_arrays(error: Exception) -> str:
-    """Return the names of the raw arrays in the user's innermost line."""
-    names = ""
+def _raw_arrays(error: Exception) -> tuple[str, bool]:
+    """Return the names of the raw arrays in the user's innermost line.
+
+    Also return True if a function of NumPy's raised the error and one of these arrays is of another library.
+    """
+    names, foreign = "", False
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
+        foreign = foreign and _package(frame) == "numpy"
         if not frame.f_code.co_filename.startswith(_OWN) and _package(frame) is None:
             line = linecache.getline(frame.f_code.co_filename, trace.tb_lineno, frame.f_globals)
             values = {**frame.f_globals, **frame.f_locals}
             words = dict.fromkeys(re.findall(r"[^\W\d]\w*", line))
-            names = " or ".join(f"`{w}`" for w in words if backend_of_type(type(values.get(w))) is not None)
+            kinds = {w: backend for w in words if (backend := backend_of_type(type(values.get(w)))) is not None}
+            names = " or ".join(f"`{w}`" for w in kinds)
+            foreign = trace.tb_next is not None and any(backend.name != "numpy" for backend in kinds.values())
         trace = trace.tb_next
-    return names
+    return names, foreign
 
 
 CALLS["detach_error"] = detach_error
+CALLS["note_asker"] = note_asker
 CALLS["is_no_array_to"] = is_no_array_to

@@ -339,7 +339,11 @@ class Tensor(NumPyOperand):
         self.level.check_concrete(self, what)
 
     def _check_detached(self, what: str) -> None:
-        self._check_concrete(what)
+        try:
+            self._check_concrete(what)
+        except TracedValueError as error:
+            CALLS["note_asker"](error, what)
+            raise
         if self.node is not None:
             raise CALLS["detach_error"](what)
 
@@ -414,11 +418,7 @@ class Tensor(NumPyOperand):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if CALLS["is_no_array_to"](sys._getframe(1)):
             return _NO_ARRAY
-        try:
-            self._check_detached("numpy.asarray()")
-        except TracedValueError as error:
-            error.add_note("in a list for NumPy: agrad.asarray([x, y]) makes one Tensor of several")
-            raise
+        self._check_detached("numpy.asarray()")
         raw = self.raw
         return np.array(backend_of(raw).to_host(raw), dtype=dtype, copy=copy)
 

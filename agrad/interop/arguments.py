@@ -9,7 +9,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.backends import backend_of_type
-from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
+from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError, described
 from agrad.registry import CALLS, namespace
 
 NUMBERS = (bool, int, float, complex)
@@ -394,10 +394,10 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
     if out is None:
         return result
     if not isinstance(out, Tensor):
-        if result.requires_grad:
+        if result.requires_grad or not is_concrete(result):
             raise DetachError(
-                f"numpy.{function}: out= is a {type(out).__name__}, which records nothing, so that the gradient would "
-                "be lost; leave out= away (for a += b write a = a + b), or give a Tensor"
+                f"numpy.{function}: out must be a Tensor, got {described(out)}, which cannot hold a recorded or traced "
+                "result. Leave out= away (for a += b write a = a + b), or begin with agrad.zeros(shape)."
             )
         out[...] = result.numpy()
         return out

@@ -3,10 +3,44 @@
 A function that prints may read any values, as ``repr``. A function that saves takes no Tensor with a gradient.
 """
 
+import importlib
+from typing import Any
+
 import numpy as np
 
+import agrad
 from agrad.interop.arguments import on_host
 from agrad.interop.table import find, implements, refuses
+
+_MATH = {
+    "fabs": "abs", "fsum": "sum", "erf": "special.erf", "erfc": "special.erfc", "gamma": "special.gamma",
+    "lgamma": "special.gammaln",
+}  # fmt: skip
+"""Functions of Python's ``math`` whose names differ in agrad."""
+
+
+def counterpart(called: str) -> str:
+    """Return agrad's function in place of one of ``math`` or SciPy, such as "agrad.sin", or an empty text."""
+    module, _, name = called.partition(".")
+    if module in ("math", "cmath"):
+        path = _MATH.get(name, name)
+        found: Any = agrad
+    else:
+        path, found = called, None
+        parts = called.split(".")
+        for n in range(len(parts) - 1, 0, -1):
+            try:
+                found = importlib.import_module(".".join(["agrad", *parts[:n]]))
+            except ImportError:
+                continue
+            path = ".".join(parts[n:])
+            break
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        return ""
+    return f"agrad.{path}" if module in ("math", "cmath") else f"agrad.{called}"
+
 
 # ------------------------------------------------------------------ reading
 

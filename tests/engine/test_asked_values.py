@@ -1,6 +1,10 @@
 """Errors about values that would leave the graph: who asked, what to call instead, and which array is raw."""
 
+import cmath
+import contextlib
 import importlib
+import math
+import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +12,9 @@ import pytest
 
 import agrad
 from agrad.errors import DetachError, TracedValueError
+
+with contextlib.suppress(ImportError):
+    import scipy
 
 ENDING = "where that is meant, give it x.detach()"
 ROWS = np.asarray([[2.0, 1.0], [0.0, 3.0]])
@@ -61,32 +68,81 @@ def test_a_list_of_values_that_are_not_known_says_how_to_join_them(function: Any
 
     with pytest.raises(TracedValueError) as caught:
         transform(f)(np.ones((2, 2)))
-    assert "agrad.asarray([x, y]) makes one Tensor" in caught.value.__notes__[0]
+    assert "agrad.asarray([x, y])" in caught.value.__notes__[0]
 
 
 @pytest.mark.needs("scipy")
 def test_a_function_of_scipy_is_named_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    import scipy.linalg
-
     monkeypatch.delenv("SCIPY_ARRAY_API", raising=False)
-    factor = (np.linalg.cholesky(ROWS @ ROWS.T), True)
-    message = detach_error(lambda x: scipy.linalg.cho_solve(factor, x), np.ones(2))
-    assert message.startswith("scipy.linalg.cho_solve() of a Tensor")
-    assert "SCIPY_ARRAY_API" not in message  # it would not take Tensors then either
-    message = detach_error(lambda x: scipy.linalg.solve(x, np.ones(2)), ROWS)
-    assert message.startswith("scipy.linalg.solve() of a Tensor")
-    assert "agrad.linalg.solve is the same of Tensors" in message
+    message = detach_error(lambda x: scipy.linalg.orthogonal_procrustes(x, x), ROWS)
+    assert message.startswith("scipy.linalg.orthogonal_procrustes() of a Tensor")
     assert detach_error(np.asarray_chkfinite, np.ones(2)).startswith("numpy.asarray_chkfinite() of a Tensor")
 
 
 @pytest.mark.needs("scipy")
-@pytest.mark.parametrize("name", ["scipy.special.logsumexp", "scipy.stats.zscore"])
+@pytest.mark.parametrize("name", ["scipy.stats.boxcox_llf", "scipy.stats.ks_1samp"])
 def test_array_api_functions_of_scipy_name_the_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SCIPY_ARRAY_API", raising=False)
     module, _, function = name.rpartition(".")
-    message = detach_error(getattr(importlib.import_module(module), function), np.arange(3.0))
+    asked = getattr(importlib.import_module(module), function)
+    message = detach_error(lambda x: asked(x, np.ones(3)), np.arange(3.0))
     assert message.startswith(f"{name}() of a Tensor")
     assert "SCIPY_ARRAY_API=1" in message
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("transform", [agrad.grad, agrad.jit, agrad.vmap], ids=["grad", "jit", "vmap"])
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda x: scipy.stats.norm.logpdf(x), "scipy.stats.norm.logpdf"),
+        (lambda x: scipy.stats.norm(0.0, 1.0).logpdf(x), "scipy.stats.norm.logpdf"),
+        (lambda x: scipy.stats.gamma.cdf([x[0], 1.0], 2.0), "scipy.stats.gamma.cdf"),
+        (lambda x: scipy.stats.multivariate_normal.logpdf(x, np.ones(2)), "scipy.stats.multivariate_normal.logpdf"),
+        (lambda x: scipy.stats.zscore(x), "scipy.stats.zscore"),
+        (lambda x: scipy.linalg.toeplitz(x), "scipy.linalg.toeplitz"),
+        (lambda x: scipy.linalg.cho_factor(agrad.stack([x, x])), "scipy.linalg.cho_factor"),
+        (lambda x: scipy.spatial.distance.pdist(agrad.stack([x, x])), "scipy.spatial.distance.pdist"),
+        (lambda x: math.sin(x[0]), "sin"),
+        (lambda x: math.lgamma(x[0]), "special.gammaln"),
+        (lambda x: cmath.exp(x[0]), "exp"),
+    ],
+)
+def test_functions_with_a_counterpart_name_it(f: Any, name: str, transform: Any) -> None:
+    with pytest.raises((DetachError, TracedValueError)) as caught:
+        transform(f)(ROWS if transform is agrad.vmap else ROWS[0])
+    text = " ".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert re.search(rf"[Cc]all agrad\.{re.escape(name)} instead", text)
+    assert "detach" not in str(caught.value)
+
+
+@pytest.mark.parametrize("transform", [agrad.grad, agrad.jit, agrad.vmap], ids=["grad", "jit", "vmap"])
+@pytest.mark.parametrize("write", ["slice", "element", "sum"])
+def test_writes_into_numpys_arrays_name_what_can_hold_tensors(write: str, transform: Any) -> None:
+    def f(x: Any) -> Any:
+        out = np.zeros(2)
+        if write == "slice":
+            out[:] = x
+        elif write == "element":
+            out[0] = x[0]
+        else:
+            out += x
+        return out
+
+    with pytest.raises((DetachError, TracedValueError, ValueError)) as caught:
+        transform(f)(ROWS if transform is agrad.vmap else ROWS[0])
+    assert "begin with agrad.zeros(shape)" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+@pytest.mark.needs("torch")
+def test_numpys_function_of_another_librarys_constant_names_asarray() -> None:
+    import torch
+
+    constant = torch.ones(3, 2)
+    with pytest.raises(TypeError) as caught:
+        agrad.grad(lambda x: agrad.sum(np.sum(constant, axis=0) * x))(torch.ones(2))
+    assert "`constant` is not agrad's" in caught.value.__notes__[0]
+    assert "agrad.asarray(array)" in caught.value.__notes__[0]
 
 
 def test_a_list_is_spoken_of_where_there_is_one() -> None:

@@ -486,7 +486,5 @@ def test_results_that_hide_arrays_are_refused() -> None:
 
 @pytest.mark.parametrize("argnums", [1.0, None, (0, 1.0)])
 def test_argnums_of_another_kind_are_named(argnums: Any) -> None:
-    with pytest.raises(
-        agrad.errors.ConfigurationError, match="grad: argnums must be a position, a name or"
-    ):
+    with pytest.raises(agrad.errors.ConfigurationError, match="grad: argnums must be a position, a name or"):
         agrad.grad(agrad.sum, argnums=argnums)
