@@ -30,6 +30,7 @@ from agrad.engine.tape import (
     no_grad as no_grad,
 )
 from agrad.engine.tensor import Tensor as Tensor
+from agrad.foreign import function_word as _function_word
 from agrad.ops.elementwise import (
     abs as abs,
     acos as acos,
@@ -341,7 +342,8 @@ if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one o
             return _importlib.import_module(f"agrad.{name}")
         if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
             return getattr(_importlib.import_module("agrad.interop.words"), name)
-        raise AttributeError(f"module 'agrad' has no attribute {name!r}")
+        word = _function_word(name)
+        raise AttributeError(f"module 'agrad' has no attribute {name!r}" + (f". Write {word}." if word else ""))
 
 
 def __dir__() -> list[str]:

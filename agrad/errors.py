@@ -76,7 +76,7 @@ def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: 
 
 
 def described(value: object) -> str:
-    """Return the type of a wrong argument, with its shape or its value if that is short.
+    """Return the type of a wrong argument, with its shape, or its value if short.
 
     Examples
     --------

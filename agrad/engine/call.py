@@ -17,6 +17,7 @@ from agrad.engine.observing import OBSERVED
 from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import link
+from agrad.foreign import keyword_hint
 
 Call = Callable[..., Any]
 
@@ -48,7 +49,8 @@ def complete(primitive: Any, settings: dict[str, Any]) -> dict[str, Any]:
     name, known, defaults = primitive.identifier, primitive.settings, primitive.defaults
     for key in settings:
         if key not in known:
-            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
+            text = f"{name}() got an unexpected keyword argument {key!r}"
+            raise TypeError(text + keyword_hint(text))
     for key in known:
         if key not in settings and key not in defaults:
             raise TypeError(f"{name}() missing 1 required keyword-only argument: {key!r}")
@@ -321,8 +323,6 @@ def _several(primitive: Any) -> Call:
         if outputs is None:
             out = Tensor()
             out.data, out.level, out.node = y, level, node
-            if node is None and traced:
-                out._ended = primitive
             return out
         outs = []
         for i, part in enumerate(y):

@@ -19,7 +19,8 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
-from agrad.registry import CALLS
+from agrad.foreign import keyword_hint
+from agrad.registry import CALLS, namespace
 from agrad.shapes import broadcast_shapes, unlike_product
 
 
@@ -113,7 +114,7 @@ def _asker(what: str) -> tuple[str, str, str]:
 
 
 def _called_at(frame: FrameType) -> str:
-    """Return the function of Python's or SciPy's that a frame calls, such as "math.sin", as far as its source tells."""
+    """Return the function of ``math`` or SciPy that a frame calls, by its source."""
     first, _, start, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     line = linecache.getline(frame.f_code.co_filename, first or 0, frame.f_globals).encode()[start:end]
     text = re.match(r"[^\W\d][\w.]*(?=\s*\()", line.decode(errors="replace"))
@@ -217,6 +218,9 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
     try:
         return f(*args, **settings)
     except (ValueError, TypeError) as error:
+        hint = keyword_hint(str(error)) if str(error).partition("()")[0] in vars(namespace) else ""
+        if hint and hint not in str(error):
+            error.add_note(hint.strip(". "))
         names, foreign = _raw_arrays(error)
         remedies = [remedy for text, remedy in _NOTES.items() if text in str(error)] + [_BESIDE] * foreign
         for remedy in remedies[:1]:

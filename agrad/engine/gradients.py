@@ -96,7 +96,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
 def _unrecorded(tensor: Tensor, what: str) -> NotDifferentiableError:
     """Return the error for a Tensor that no operation recorded, with the likely cause."""
     ended = getattr(tensor, "_ended", None)
-    if ended is not None and ended.name != "cast":
+    if ended is not None:
         return NotDifferentiableError(
             f"{what}: the Tensor must be recorded, got the result of {ended.name}, which has no derivative. "
             f"Leave {ended.name} out of the computation, or replace it by a differentiable operation."

@@ -35,7 +35,7 @@ from agrad.interop.methods import METHODS, choose_where
 from agrad.interop.plain import LEFT, by_numpy
 from agrad.interop.scipy import find_ufunc
 from agrad.interop.scipy import special_word as special_word
-from agrad.interop.table import COMPOSED, FUNCTIONS, REFUSED, UFUNCS, answer, find
+from agrad.interop.table import COMPOSED, FUNCTIONS, REFUSED, UFUNCS, answer, called_as, find
 
 _IGNORED = ("order", "subok", "casting")
 
@@ -69,7 +69,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
         found = LEFT if out else by_numpy(called, (ufunc, method), inputs, settings, writes=method == "at")
         if found is not LEFT:
             return found
-        return deliver(METHODS[method](ufunc, *inputs, **settings), out or None, name)
+        return deliver(called_as(f"numpy.{name}", METHODS[method], ufunc, *inputs, **settings), out or None, name)
     casting = settings.get("casting", "same_kind")
     where, dtype = settings.pop("where", True), settings.pop("dtype", None)
     for setting in _IGNORED:
@@ -125,12 +125,12 @@ def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str
     It is NumPy's function of its name, except for those in ``_METHODS_ALONE``.
     """
     if name in _METHODS_ALONE:
-        return _METHODS_ALONE[name](x, *args, **settings)
+        return called_as(f"Tensor.{name}", _METHODS_ALONE[name], x, *args, **settings)
     if name in ("reshape", "transpose") and args and not isinstance(args[0], (tuple, list)) and args != (None,):
         args = (args,)
     if name in ("conj", "conjugate"):
         return UFUNCS[np.conjugate](x)
-    return answer(FUNCTIONS[find(name)], (x, *args), settings)
+    return answer(FUNCTIONS[find(name)], (x, *args), settings, f"Tensor.{name}")
 
 
 def _astype(

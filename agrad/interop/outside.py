@@ -20,7 +20,7 @@ _MATH = {
 
 
 def counterpart(called: str) -> str:
-    """Return agrad's function in place of one of ``math`` or SciPy, such as "agrad.sin", or an empty text."""
+    """Return agrad's function for one of ``math`` or SciPy, or an empty text."""
     module, _, name = called.partition(".")
     if module in ("math", "cmath"):
         path = _MATH.get(name, name)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agrad.foreign import named
 from agrad.interop.arguments import arrays_of, convert, deliver, rejects
 
 Handler = Callable[..., Any]
@@ -107,9 +108,13 @@ def refuses(*names: str, remedy: str) -> None:
     REFUSED.update(dict.fromkeys(names, remedy))
 
 
-def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Call a handler with NumPy's arguments, and write its result to ``out``."""
+def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any], public: str = "") -> Any:
+    """Call a handler with NumPy's arguments, and write its result to ``out``.
+
+    ``public``: the name for errors of wrong arguments, by default that of NumPy's function.
+    """
     name, handler, parameters, names, arrays = entry
+    public = public or f"numpy.{name}"
     if parameters is not None:
         if len(args) > len(parameters):
             raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
@@ -119,23 +124,36 @@ def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     for key, value in settings.items():
         if key not in names or value is _NO_VALUE:
             out = settings.get("out")
-            settings = {key: value for key, value in settings.items() if _is_taken(entry, key, value)}
+            settings = {key: value for key, value in settings.items() if _is_taken(entry, key, value, public)}
             break
     if arrays:
         convert(arrays, settings)
-    result = handler(*args, **settings)
+    result = called_as(public, handler, *args, **settings)
     return result if out is None else deliver(result, out, name)
 
 
-def _is_taken(entry: Entry, name: str, value: Any) -> bool:
+def called_as(public: str, handler: Handler, /, *args: Any, **settings: Any) -> Any:
+    """Call a handler. Errors of wrong arguments have the public name."""
+    try:
+        return handler(*args, **settings)
+    except TypeError as error:
+        trace = error.__traceback__
+        if trace is None or trace.tb_next is not None:  # raised inside of the handler
+            raise
+        raise named(error, public) from None
+
+
+def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
     """Return True if the handler takes a setting, False if it can be left out.
 
-    Raises ``RefusedFunctionError`` for another setting.
+    Raises ``RefusedFunctionError`` for another setting, ``TypeError`` for one that NumPy's function lacks too.
     """
     if value is _NO_VALUE or name == "out":
         return False
-    if name in entry.names or entry.parameters is None or name not in entry.parameters:
+    if name in entry.names or entry.parameters is None:
         return True
+    if name not in entry.parameters:
+        raise named(TypeError(f"{public}() got an unexpected keyword argument {name!r}"), public)
     default = entry.parameters[name]
     if name in _IGNORED or (name == "order" and value in _MEMORY_ORDERS):
         return False

@@ -4,6 +4,7 @@ Importing them fills the dictionaries of ``agrad.registry``.
 """
 
 from agrad.engine.tensor import Tensor
+from agrad.foreign import install as install_foreign
 from agrad.ops import (  # noqa: F401
     arrangement,
     casting,
@@ -40,5 +41,7 @@ from agrad.ops import (  # noqa: F401
 )
 from agrad.ops.operators import install
 from agrad.ops.special import bessel, entropy, gamma, incomplete, normal  # noqa: F401
+from agrad.registry import PRIMITIVES, namespace
 
 install(Tensor)
+install_foreign(Tensor, PRIMITIVES.keys() & vars(namespace).keys())

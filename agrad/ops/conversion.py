@@ -33,7 +33,14 @@ def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
 def dtype_on(dtype: Any, backend: Backend) -> Any:
     if dtype is None:
         return None
-    return getattr(backend.xp, as_dtype(dtype).name)
+    found = as_dtype(dtype)
+    native = getattr(backend.xp, found.name, None)
+    if native is None:
+        raise DtypeError(
+            f"dtype must be one of the array API standard that {backend.name!r} has, got {dtype!r}. Write "
+            "agrad.float64, for example."
+        )
+    return native
 
 
 def read(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -4,9 +4,11 @@ from typing import Any
 
 import array_api_compat
 
-from agrad.backends import backend_of, load
+from agrad.backends import Backend, backend_of, load
+from agrad.dtypes import DTYPES, dtype_name
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
+from agrad.errors import BackendUnavailableError
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import ndim_of, raw_of
 
@@ -62,12 +64,26 @@ def to(x: Any, where: Any, /) -> Any:
     ndim_of(x, "to")
     raw = raw_of(x)
     here = backend_of(raw)
+    if not isinstance(where, str) and where is not None and dtype_name(where) in DTYPES:
+        raise _no_place(dtype_name(where), here)
     if not isinstance(where, str) or here.find_device(where) is not None:
         return to_device(x, where)
-    target = load(where)
+    try:
+        target = load(where)
+    except BackendUnavailableError:
+        if where not in DTYPES and where.partition(":")[0] not in ("cpu", "cuda", "gpu", "mps", "tpu", "xpu"):
+            raise
+        raise _no_place(where, here) from None
     if target is here:
         return x
     return transfer(x, target=(target.name, target.default_device()), source=(here.name, here.device_of(raw)))
+
+
+def _no_place(where: Any, here: Backend) -> BackendUnavailableError:
+    fix = f"x.astype({where!r})" if where in DTYPES else 'x.to("cupy") for a CUDA device, x.to("numpy") for the CPU'
+    return BackendUnavailableError(
+        f"to: where must be a backend, or a device of {here.name!r}, got {where!r}. Write {fix}."
+    )
 
 
 @public_of_array

@@ -279,7 +279,7 @@ def _is_raw_number(value: Any) -> bool:
 
 
 def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") -> None:
-    """Raise an error unless a transform is given a function, and positions or names as ``argnums``.
+    """Raise an error unless ``f`` is a function and ``argnums`` positions or names.
 
     ``call`` is how the transform ``name`` is called, for the message.
     """

@@ -104,6 +104,7 @@ class Recording:
             pulled = self._pulled(starting_cotangents(nodes, gs), retain=True)
             return owned_tree(pulled, given, self.inputs.leaves)
 
+        pullback.__qualname__ = "pullback"
         return pullback
 
 

@@ -1,13 +1,17 @@
 """What the messages of refused calls name: the public function, the argument and the fix."""
 
+import re
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
 
 import agrad
-from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
+from agrad import foreign
+from agrad.errors import BackendUnavailableError, ConfigurationError, NotDifferentiableError, OperandError
+from agrad.foreign import function_word
 
 X = np.asarray([0.5, 1.5])
 
@@ -28,7 +32,7 @@ def leaf(value: Any = X) -> Any:
         (lambda x: agrad.argmax(x), "result of argmax"),
         (lambda x: x > 1, "result of greater"),
         (lambda x: x == 1, "result of equal"),
-        (lambda x: agrad.astype(x, agrad.int64), "floating-point dtype, got int64"),
+        (lambda x: agrad.astype(x, agrad.int64), "result of cast"),
         (lambda x: agrad.any(x > 1), "floating-point dtype, got bool"),
         (lambda x: agrad.sum(agrad.floor(x)), "got a constant. Make an input with requires_grad=True, .*floor"),
         (lambda x: x.detach(), "got a constant"),
@@ -56,3 +60,70 @@ def test_arguments_belong_to_the_returned_function(name: str) -> None:
     fix = rf"^{name}: \w+ must be .*, got ndarray of shape \(2,\)\. Pass .* returned function: agrad\.{name}\(f\)\(x\)"
     with pytest.raises(ConfigurationError, match=fix):
         getattr(agrad, name)(agrad.sum, X)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: x.view(2), "Tensor' object has no attribute 'view'. Write x.reshape(shape)."),
+        (lambda x: x.cuda(), "Write x.to('cupy')"),
+        (lambda x: x.sin(), "Write agrad.sin(x)."),
+        (lambda x: x.relu(), "Write agrad.relu(x)."),
+        (lambda x: x.unsqueeze(0), "Write agrad.expand_dims."),
+        (lambda x: x.float(), "Write x.astype('float32')."),
+        (lambda x: x.requires_grad_(), "Write x.requires_grad = True."),
+        (lambda x: agrad.tensor(1.0), "Write agrad.asarray."),
+        (lambda x: agrad.cat([x, x]), "Write agrad.concat."),
+        (lambda x: agrad.manual_seed(0), "Write agrad.nn.manual_seed"),
+        (lambda x: x.sum(dim=0), "Tensor.sum() got an unexpected keyword argument 'dim'. Write axis=."),
+        (
+            lambda x: x.mean(axis=0, keepdim=True),
+            "Tensor.mean() got an unexpected keyword argument 'keepdim'. Write keep",
+        ),
+        (lambda x: x.take(), "Tensor.take() missing 1 required positional argument: 'indices'"),
+        (lambda x: x.astype(), "Tensor.astype() missing 1 required positional argument: 'dtype'"),
+        (lambda x: agrad.sort(x, dim=0), "sort() got an unexpected keyword argument 'dim'"),
+        (lambda x: agrad.vjp(agrad.sum, X)[1](), "pullback() missing 1 required positional argument: 'cotangent'"),
+        (
+            lambda x: x.to("cuda:0"),
+            "to: where must be a backend, or a device of 'numpy', got 'cuda:0'. Write x.to(\"cupy\")",
+        ),
+        (lambda x: x.to("float32"), "Write x.astype('float32')."),
+        (lambda x: x.to(agrad.float32), "Write x.astype('float32')."),
+    ],
+)
+def test_words_of_other_libraries_name_agrads(f: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises((AttributeError, TypeError, BackendUnavailableError)) as caught:
+        f(leaf())
+    assert message in str(caught.value)
+    assert "<locals>" not in str(caught.value)
+
+
+def test_a_wrong_keyword_inside_a_transform_has_a_note() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'") as caught:
+        agrad.grad(lambda x: agrad.sum(x, dim=0))(X)
+    assert caught.value.__notes__ == ["Write axis="]
+
+
+def test_foreign_names_are_no_attributes() -> None:
+    names = set(dir(leaf()))
+    assert not names & {"view", "cuda", "sin", "unsqueeze"}
+    assert not hasattr(leaf(), "view")
+    assert not hasattr(agrad.Tensor, "view")
+    assert not hasattr(agrad, "tensor")
+
+
+def test_each_word_for_a_foreign_name_exists() -> None:
+    spaces = {"agrad": agrad, "numpy": np, "x": leaf(np.ones((2, 2)))}
+    words = " ".join([*map(function_word, (*foreign._FUNCTIONS, *foreign._MODULE)), *foreign._TENSOR.values()])
+    found = re.findall(r"\b(agrad|numpy|x)\.((?:\w+\.)*\w+)", words)
+    assert len(found) > 80
+    assert [f"{space}.{name}" for space, name in found if not _has(spaces[space], name)] == []
+
+
+def _has(space: Any, path: str) -> bool:
+    try:
+        attrgetter(path)(space)
+    except AttributeError:
+        return False
+    return True
