@@ -485,3 +485,18 @@ class MissingExtraError(AgradError, ImportError):
     >>> issubclass(agrad.errors.MissingExtraError, ImportError)
     True
     """
+
+
+def check_functions(name: str, **functions: object) -> None:
+    """Raise ``OperandError`` unless all arguments are functions; ``name`` takes them.
+
+    Examples
+    --------
+    >>> agrad.scan(np.ones(2), 0.0, np.ones(2))
+    Traceback (most recent call last):
+        ...
+    agrad.errors.OperandError: scan: f must be a function, got ndarray of shape (2,)
+    """
+    for argument, value in functions.items():
+        if not callable(value):
+            raise OperandError(f"{name}: {argument} must be a function, got {described(value)}")

@@ -23,18 +23,25 @@ PRIMITIVES: dict[str, Any] = {}
 class Section(SimpleNamespace):
     """A section of the namespace.
 
-    ``CALLS["special_word"]`` finds the names that it lacks.
+    ``CALLS["special_word"]`` finds the names that ``agrad.special`` lacks.
     """
 
+    __slots__ = ("_title",)
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
     def __getattr__(self, name: str) -> Any:
-        find = None if name.startswith("_") else CALLS.get("special_word")
+        find = None if name.startswith("_") or self._title != "special" else CALLS.get("special_word")
         found = None if find is None else find(name)
         if found is None:
-            raise AttributeError(f"agrad.special has no function {name!r}")
+            where = f"agrad.scipy.{self._title}" + ("" if self._title == "special" else f" and numpy.{self._title}")
+            raise AttributeError(f"agrad.{self._title} has no function {name!r}. Look for it in {where}.")
         return found
 
 
-namespace = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace(), special=Section())
+namespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
 """agrad's own namespace: the ``xp`` of a rule with a Tensor among its arguments."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import index as as_int
 from typing import Any
 
-from agrad.errors import IndexRangeError, ShapeError
+from agrad.errors import AgradError, IndexRangeError, OperandError, ShapeError, described
 
 Shape = tuple[int, ...]
 
@@ -30,9 +30,19 @@ def too_few_axes(name: str, argument: str, shape: Iterable[int], least: int) -> 
     )
 
 
+def integer(value: Any, name: str) -> int:
+    """Return an argument as an integer; ``name`` is the argument's in the error."""
+    try:
+        return as_int(value)
+    except TypeError as error:
+        if isinstance(error, AgradError):
+            raise
+        raise OperandError(f"{name} must be an integer or a tuple of integers, got {described(value)}") from None
+
+
 def normalize_axis(axis: int, ndim: int) -> int:
     """Return one axis as a number in ``range(ndim)``."""
-    axis = as_int(axis)
+    axis = integer(axis, "axis")
     if not -ndim <= axis < ndim:
         raise IndexRangeError(f"axis {axis} is out of range for an array of {ndim} dimensions")
     return axis % ndim if ndim else axis
@@ -50,6 +60,8 @@ def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
 
 def normalize_permutation(axes: Sequence[int], ndim: int) -> Shape:
     """Return a permutation of all axes as non-negative numbers."""
+    if not isinstance(axes, Iterable):
+        raise OperandError(f"axes must be a tuple of integers, got {described(axes)}")
     out = tuple(normalize_axis(a, ndim) for a in axes)
     if len(out) != ndim or len(set(out)) != ndim:
         raise ShapeError(f"axes {tuple(axes)} is no permutation of the {ndim} axes of the array")
@@ -125,7 +137,7 @@ def broadcast_axes(shape: Shape, target: Shape) -> Shape:
 
 def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Shape:
     """Return the target of a reshape of ``count`` elements, without -1."""
-    target = tuple(map(as_int, shape)) if isinstance(shape, (tuple, list)) else (as_int(shape),)
+    target = tuple(integer(n, "shape") for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
     unknown: int | None = None
     known = 1
     for i, n in enumerate(target):

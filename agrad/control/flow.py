@@ -24,7 +24,7 @@ from agrad.engine.levels import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
 from agrad.engine.tensor import Batched, Tensor, settle
-from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
@@ -129,6 +129,7 @@ def scan(
     >>> agrad.grad(lambda p: agrad.scan(step, np.asarray(100.0), p)[0])(np.asarray([10.0, 10.0, 10.0])).round(4)
     array([1.21, 1.1 , 1.  ])
     """
+    check_functions("scan", f=f)
     leaves, spec = flatten(xs)
     count = _length(xs, leaves, length)
 
@@ -293,6 +294,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     >>> power(np.asarray(2.0)), agrad.grad(power)(2.0)
     (np.float64(8.0), np.float64(12.0))
     """
+    check_functions("fori_loop", body_fun=body_fun)
     if _is_hidden(lower) or _is_hidden(upper):
         return while_loop(lambda v: v[0] < upper, lambda v: (v[0] + 1, body_fun(*v)), (lower + 0 * upper, init_val))[1]
     first, end = _integer(lower, "fori_loop: a bound"), _integer(upper, "fori_loop: a bound")
@@ -394,6 +396,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     >>> f(3.0), agrad.grad(f)(3.0), agrad.grad(f)(-3.0)
     (9.0, np.float64(6.0), np.float64(-1.0))
     """
+    check_functions("cond", true_fn=true_fn, false_fn=false_fn)
     if _is_hidden(pred):
         return staged_branches("cond", _chosen(pred, "cond: pred", True), (false_fn, true_fn), operands)
     return own((true_fn if _truth(pred, "cond: pred") else false_fn)(*operands), operands)
@@ -496,6 +499,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     >>> halved(np.asarray(10.0)), agrad.grad(halved)(10.0)
     (np.float64(0.625), np.float64(0.0625))
     """
+    check_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
 
     def step(value: Any) -> Any:
         after = body_fun(value)

@@ -21,6 +21,7 @@ from agrad.errors import (
     NotDifferentiableError,
     OperandError,
     TracedValueError,
+    described,
 )
 from agrad.registry import CALLS
 
@@ -466,6 +467,8 @@ class Tensor(NumPyOperand):
         >>> x
         Tensor([3.0, 4.0], dtype=float64, backend=numpy, device=cpu, requires_grad=True)
         """
+        if not hasattr(raw, "shape"):
+            raise OperandError(f"assign: raw must be an array, got {described(raw)}")
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(
                 f"assign takes an array like the one it replaces, {self.dtype}{self.shape}, "

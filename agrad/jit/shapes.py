@@ -9,6 +9,7 @@ from agrad.dtypes import DType, as_dtype
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
+from agrad.errors import check_functions
 from agrad.jit import entry as entries
 from agrad.jit.api import Jitted
 from agrad.jit.capture import Tracing
@@ -92,6 +93,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     >>> agrad.eval_shape(agrad.grad(agrad.sum), np.ones(3))
     ShapeDtype((3,), 'float64')
     """
+    check_functions("eval_shape", f=f)
     function = f.__wrapped__ if isinstance(f, Jitted) else f
     leaves, spec = flatten((args, kwargs))
     leaves = [_stand_in(leaf) for leaf in leaves]

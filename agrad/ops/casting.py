@@ -97,7 +97,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
         x = to_device(x, device)
     floats = is_floating(dtype) and is_floating(x.dtype)
     if not floats and isinstance(x, Tensor) and is_floating(x.dtype) and as_dtype(dtype).kind == "other":
-        raise DtypeError(f"astype of a floating Tensor to {dtype}, which agrad has no derivative of; cast x.detach()")
+        raise DtypeError(
+            f"astype: dtype of a floating-point Tensor must be one of the array API standard, got {dtype!r}. Write "
+            "agrad.float64, for example, or cast x.detach()."
+        )
     return (astype_p if floats else cast)(x, dtype=native_dtype(dtype, x), copy=copy)
 
 

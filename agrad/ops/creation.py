@@ -7,7 +7,7 @@ from agrad.dtypes import is_floating
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import AgradError, OperandError, ShapeError, described
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray, dtype_on, new, read
 from agrad.ops.definition import public_of_array
@@ -19,7 +19,12 @@ from agrad.registry import namespace, public
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
+    try:
+        return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, AgradError):
+            raise
+        raise OperandError(f"shape must be an integer or a tuple of integers, got {described(shape)}") from None
 
 
 @public
@@ -194,6 +199,8 @@ def full(
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
         return no_view(broadcast_to(from_one, shape))
+    if not isinstance(fill_value, (bool, int, float, complex)):
+        raise OperandError(f"full: fill_value must be a number, got {described(fill_value)}")
     return new("full", (shape, fill_value), dtype, device, backend, requires_grad)
 
 

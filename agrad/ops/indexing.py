@@ -14,7 +14,7 @@ from agrad.engine.batching import spread
 from agrad.engine.layouts import members_apart
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at
-from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError
+from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError, described
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
@@ -23,7 +23,7 @@ from agrad.ops.elementwise import add, where
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS, namespace
-from agrad.shapes import ARRAY, broadcasts_to, size
+from agrad.shapes import ARRAY, broadcasts_to, integer, size
 
 Template = tuple[Any, ...]
 
@@ -275,6 +275,8 @@ def index_array(entry: Any, raw: Any) -> Any:
     if on_host:
         host = np.asarray(entry)
         entry = host.astype(np.int64) if host.size == 0 and isinstance(entry, _SEQUENCES) else host
+    if not hasattr(entry, "dtype"):
+        raise OperandError(f"indices must be an array or a list of integers, got {described(entry)}")
     if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
         raise DtypeError(f"x[i]: an index array must have an integer or Boolean dtype, got {as_dtype(entry.dtype)}")
     if on_host:
@@ -379,7 +381,7 @@ def _plain(entry: Any) -> Any:
     if type(entry) is slice:
         parts = (entry.start, entry.stop, entry.step)
         if any(p is not None and type(p) is not int for p in parts):
-            return slice(*[None if p is None else p.__index__() for p in parts])
+            return slice(*[None if p is None else integer(p, "x[i]: slice bounds") for p in parts])
     return entry
 
 

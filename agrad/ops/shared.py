@@ -1,6 +1,8 @@
 """Helpers that several files of operations use: arguments in one form, kept axes."""
 
+import sys
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
@@ -13,17 +15,21 @@ from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 NUMBERS = (bool, int, float, complex)
 
 
-def shape_of(x: Any, name: str = "this function") -> tuple[int, ...]:
+def shape_of(x: Any, name: str = "") -> tuple[int, ...]:
     """Return the shape of an array. Raise ``OperandError`` for any other object."""
     try:
         return tuple(x.shape)
     except AttributeError:
+        frame: FrameType | None = None if name else sys._getframe(1)
+        while frame is not None and (frame.f_code.co_filename == __file__ or frame.f_code.co_name[0] in "_<"):
+            frame = frame.f_back
+        name = name or (frame.f_code.co_name if frame else "")  # the public function, from which helpers were called
         raise OperandError(
             f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray"
         ) from None
 
 
-def ndim_of(x: Any, name: str = "this function") -> int:
+def ndim_of(x: Any, name: str = "") -> int:
     """Return the number of axes of an array. Raise ``OperandError`` for other objects."""
     try:
         return x.ndim

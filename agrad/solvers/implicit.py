@@ -19,7 +19,7 @@ from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import Forward, lift, namespace_of, select
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
 from agrad.solvers import traced
 from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
 from agrad.transforms.arguments import is_array, split, zeros
@@ -369,6 +369,7 @@ def fixed_point(
     >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
     (0.739085, -0.297474)
     """
+    check_functions("fixed_point", f=f)
     leaves, spec = state_leaves(x0, "fixed_point: x0")
 
     def step(xs: Leaves) -> list[Any]:
@@ -449,6 +450,7 @@ def root(
     >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
     (2.0, 0.083333)
     """
+    check_functions("root", f=f)
     leaves, spec = state_leaves(x0, "root: x0")
 
     def residual(xs: Leaves) -> list[Any]:

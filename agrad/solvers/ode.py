@@ -23,7 +23,7 @@ from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import Forward, lift, namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError
+from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
 from agrad.ops.conversion import asarray
 from agrad.solvers import traced
 from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_times
@@ -115,6 +115,7 @@ def odeint(
     >>> round(float(agrad.grad(lambda rate: decayed(rate)[-1])(0.5)), 4)
     -0.7358
     """
+    check_functions("odeint", f=f)
     options = Options(method, rtol, atol, maxsteps, first_step, max_step, steps)
     options.check()
     leaves, spec = state_leaves(y0, "odeint: y0")

@@ -10,7 +10,7 @@ import pytest
 
 import agrad
 from agrad import foreign
-from agrad.errors import BackendUnavailableError, ConfigurationError, NotDifferentiableError, OperandError
+from agrad.errors import AgradError, BackendUnavailableError, ConfigurationError, NotDifferentiableError, OperandError
 from agrad.foreign import function_word
 
 X = np.asarray([0.5, 1.5])
@@ -127,3 +127,36 @@ def _has(space: Any, path: str) -> bool:
     except AttributeError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: agrad.sum(x, axis="a"), "axis must be an integer or a tuple of integers, got 'a'"),
+        (lambda x: agrad.softmax(x, axis=0.5), "axis must be an integer or a tuple of integers, got 0.5"),
+        (lambda x: agrad.reshape(x, "a"), "shape must be an integer or a tuple of integers, got 'a'"),
+        (lambda x: agrad.zeros((2, None)), "shape must be an integer or a tuple of integers, got (2, None)"),
+        (lambda x: agrad.full((2,), "a"), "full: fill_value must be a number, got 'a'"),
+        (lambda x: agrad.permute_dims(x, 0), "axes must be a tuple of integers, got 0"),
+        (lambda x: agrad.sum([x, x]), "sum takes a Tensor or an array, not list"),
+        (lambda x: agrad.softmax("a"), "softmax takes a Tensor or an array, not str"),
+        (lambda x: agrad.take(x, 0), "indices must be an array or a list of integers, got 0"),
+        (lambda x: x[:2.5], "x[i]: slice bounds must be an integer"),
+        (lambda x: agrad.asarray([x[0]], dtype=object), "dtype of a floating-point Tensor must be one of"),
+        (lambda x: agrad.asarray([1.0], dtype=object), "dtype must be one of the array API standard"),
+        (lambda x: agrad.astype(x, None), "must be one of the array API standard, got None"),
+        (lambda x: agrad.linalg.norm(x), "agrad.linalg has no function 'norm'. Look for it in agrad.scipy.linalg"),
+        (lambda x: x.assign("a"), "assign: raw must be an array, got 'a'"),
+        (lambda x: agrad.cond(True, X, X), "cond: true_fn must be a function, got ndarray of shape (2,)"),
+        (lambda x: agrad.while_loop(bool, X, 0.0), "while_loop: body_fun must be a function"),
+        (lambda x: agrad.fori_loop(0, 3, X, 0.0), "fori_loop: body_fun must be a function"),
+        (lambda x: agrad.root(X, X), "root: f must be a function"),
+        (lambda x: agrad.fixed_point(None, X), "fixed_point: f must be a function, got None"),
+        (lambda x: agrad.odeint(X, X, X), "odeint: f must be a function"),
+        (lambda x: agrad.special.nothing, "agrad.special has no function 'nothing'"),
+    ],
+)
+def test_wrong_arguments_are_named(f: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises((AgradError, AttributeError)) as caught:
+        f(leaf())
+    assert message in str(caught.value)
