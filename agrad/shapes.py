@@ -40,6 +40,16 @@ def integer(value: Any, name: str) -> int:
         raise OperandError(f"{name} must be an integer or a tuple of integers, got {described(value)}") from None
 
 
+def shape_of_lengths(shape: Any) -> Shape:
+    """Return the shape of a new array, given as an integer or a sequence of them."""
+    try:
+        return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, AgradError):
+            raise
+        raise OperandError(f"shape must be an integer or a tuple of integers, got {described(shape)}") from None
+
+
 def normalize_axis(axis: int, ndim: int) -> int:
     """Return one axis as a number in ``range(ndim)``."""
     axis = integer(axis, "axis")

@@ -7,7 +7,7 @@ from agrad.dtypes import is_floating
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import AgradError, OperandError, ShapeError, described
+from agrad.errors import OperandError, ShapeError, described
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray, dtype_on, new, read
 from agrad.ops.definition import public_of_array
@@ -16,15 +16,7 @@ from agrad.ops.manipulation import broadcast_to, reshape
 from agrad.ops.shared import ndim_of, no_view, raw_of
 from agrad.ops.transfer import to_device
 from agrad.registry import namespace, public
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    try:
-        return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, AgradError):
-            raise
-        raise OperandError(f"shape must be an integer or a tuple of integers, got {described(shape)}") from None
+from agrad.shapes import shape_of_lengths
 
 
 @public
@@ -67,7 +59,7 @@ def zeros(
     >>> weights.grad
     Tensor([1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
-    return new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
+    return new("zeros", (shape_of_lengths(shape),), dtype, device, backend, requires_grad)
 
 
 @public
@@ -107,7 +99,7 @@ def ones(
     Tensor([[1.0, 1.0],
             [1.0, 1.0]], dtype=float64, backend=numpy, device=cpu)
     """
-    return new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
+    return new("ones", (shape_of_lengths(shape),), dtype, device, backend, requires_grad)
 
 
 @public
@@ -146,7 +138,7 @@ def empty(
     >>> agrad.empty((2, 3), dtype=agrad.float32).shape
     (2, 3)
     """
-    return new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
+    return new("empty", (shape_of_lengths(shape),), dtype, device, backend, requires_grad)
 
 
 @public
@@ -194,7 +186,7 @@ def full(
     Tensor([[7.0, 7.0],
             [7.0, 7.0]], dtype=float64, backend=numpy, device=cpu)
     """
-    shape = _shape(shape)
+    shape = shape_of_lengths(shape)
     if hasattr(fill_value, "shape") or isinstance(fill_value, TracedNumber):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
