@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from opcode import opmap
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -210,11 +211,16 @@ _NOTES = {
 }
 
 
+RUNNING: ContextVar[tuple[Any, ...] | None] = ContextVar("agrad_running", default=None)
+"""The arguments of the innermost function that a transform calls, or None outside of transforms."""
+
+
 def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
     """Call a function of the user's.
 
     Other libraries' errors about Tensors get a note with the remedy.
     """
+    token = RUNNING.set((args, settings))
     try:
         return f(*args, **settings)
     except (ValueError, TypeError) as error:
@@ -227,6 +233,8 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
             if not any(remedy in note for note in getattr(error, "__notes__", ())):
                 error.add_note(f"{names or 'the array'} is not agrad's but a raw array; {remedy}")
         raise
+    finally:
+        RUNNING.reset(token)
 
 
 def _raw_arrays(error: Exception) -> tuple[str, bool]:

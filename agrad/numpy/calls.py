@@ -1,0 +1,268 @@
+"""Calls of NumPy's functions on arrays of every backend, and the backend of the arrays that they create."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.backends import backend_of_type, selected
+from agrad.engine.explain import RUNNING
+from agrad.engine.tape import mode
+from agrad.interop import numpy as protocols
+from agrad.interop.arguments import constant, rejects, values_of
+from agrad.interop.creation import LIKE
+from agrad.interop.table import COMPOSED, FUNCTIONS, UFUNCS
+
+Function = Callable[..., Any]
+
+_SCALARS = (np.bool, np.int32, np.int64, np.float32, np.float64, np.complex128)
+PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, type(None), slice, type, type(...), *_SCALARS})
+"""Types that NumPy handles by itself and that contain no Tensor."""
+_NUMBERS = frozenset({int, float})
+_ITERATORS = (Iterator, type({}.keys()), type({}.values()), type({}.items()))
+_STANDARD = frozenset("?bBhHiIlLqQfdFD")
+"""The type codes of NumPy's dtypes that the standard has."""
+
+
+class Home(NamedTuple):
+    """A backend and one of its devices, for new arrays; ``device`` None is the default device."""
+
+    backend: str
+    device: Any
+
+
+def home() -> Home | None:
+    """Return where new arrays belong, or None for plain NumPy arrays.
+
+    Inside of a transform they are Tensors on the backend of the arguments of the function that it calls.
+    """
+    running, here = RUNNING.get(), selected()
+    if running is not None or mode().trace is not None:
+        like = first(running or ())
+        return Home(here.backend.name, here.device) if like is None else Home(like.backend, like.device)
+    return None if here.backend.name == "numpy" else Home(here.backend.name, here.device)
+
+
+def first(values: Any) -> Tensor | None:
+    """Return the first Tensor, or array of another library than NumPy, in nested containers."""
+    for value in values:
+        kind = type(value)
+        if kind in PLAIN:
+            continue
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (list, tuple)):
+            found = first(value)
+        elif isinstance(value, dict):
+            found = first(value.values())
+        else:
+            found = agrad.asarray(value) if _is_foreign(value) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _is_foreign(value: Any) -> bool:
+    """Return True for an array of another library than NumPy."""
+    if isinstance(value, (np.ndarray, np.generic)) or not hasattr(value, "shape"):
+        return False
+    return backend_of_type(type(value)) is not None
+
+
+def beside(value: Any, like: Tensor) -> Any:
+    """Return an argument with its arrays as constants on the backend of ``like``."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return kind([beside(part, like) for part in value])
+    if kind is np.ndarray:
+        return value if like.backend == "numpy" or value.dtype.char not in _STANDARD else constant(value, like)
+    if kind in PLAIN or isinstance(value, Tensor) or not _is_foreign(value):
+        return value
+    value = agrad.asarray(value)
+    return value if value.backend == like.backend else value.to(like.backend)
+
+
+def settled(out: Any, where: Home | None) -> Any:
+    """Return a result of NumPy's with its arrays as constants in a home.
+
+    On NumPy only floating arrays become Tensors, which accept writes of traced values; integers and Booleans, which
+    index and count, remain NumPy arrays. Dtypes that the standard lacks remain NumPy's on every backend.
+    """
+    if where is None or isinstance(out, np.generic):
+        return out
+    if isinstance(out, np.ndarray):
+        if type(out) is not np.ndarray or out.dtype.char not in _STANDARD or not out.dtype.isnative:
+            return out
+        if where.backend == "numpy":
+            return agrad.asarray(out, backend="numpy") if out.dtype.kind in "fc" else out
+        return agrad.asarray(out, backend=where.backend, device=where.device)
+    if isinstance(out, (tuple, list)):
+        parts = [settled(part, where) for part in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+    return out
+
+
+def elsewhere(where: Home | None) -> Home | None:
+    """Return a home that is not NumPy, or None: results of functions of NumPy arrays remain NumPy's on NumPy."""
+    return None if where is None or where.backend == "numpy" else where
+
+
+def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments with generators and views of dictionaries as lists."""
+    return tuple([list(a) if isinstance(a, _ITERATORS) and not isinstance(a, np.flatiter) else a for a in args])
+
+
+def accepting(function: Function) -> Function:
+    """Return the counterpart of a function of arrays."""
+    is_ufunc = isinstance(function, np.ufunc)
+    direct = UFUNCS.get(function) if is_ufunc and function not in COMPOSED else None
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        if not settings:
+            tensors = False
+            for arg in args:
+                kind = type(arg)
+                if kind is Tensor:
+                    tensors = True
+                elif kind not in PLAIN:
+                    break
+                elif tensors and kind not in _NUMBERS:
+                    break
+            else:
+                if not tensors:
+                    if selected().backend.name == "numpy":
+                        return function(*args)
+                elif direct is not None and type(args[0]) is Tensor:
+                    return direct(*args)
+        args = read(args)
+        like = first((*args, *settings.values())) if settings else first(args)
+        if like is None:
+            return settled(function(*args, **settings), elsewhere(home()))
+        args = tuple([beside(arg, like) for arg in args])
+        settings = {name: beside(value, like) for name, value in settings.items()}
+        if not is_ufunc:
+            return _by_handler(function, like, args, settings)
+        if settings.get("out") is not None and type(settings["out"]) is not tuple:
+            settings["out"] = (settings["out"],)
+        found = protocols.array_ufunc(function, "__call__", args, settings)
+        return function(*args, **settings) if found is NotImplemented else found
+
+    return call
+
+
+def _by_handler(function: Function, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    return protocols.array_function(like, function, (), args, settings)
+
+
+def creating(function: Function) -> Function:
+    """Return the counterpart of a function that creates arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        if (like := settings.pop("like", None)) is not None:
+            where: Home | None = _home_of(like)
+        else:
+            args = read(args)
+            like = first((*args, *settings.values()))
+            if like is None:
+                return settled(function(*args, **settings), home())
+            where = None
+        if function in FUNCTIONS and first((*args, *settings.values())) is not None:
+            args = tuple([beside(arg, like) for arg in args])
+            return _by_handler(function, like, args, settings)
+        if function in CONVERTING:
+            return _by_handler(function, like, tuple([beside(arg, like) for arg in args]), settings)
+        # a shape or a count, which is read on the host
+        args = tuple([_on_host(arg) for arg in args])
+        settings = {name: _on_host(value) for name, value in settings.items()}
+        return settled(function(*args, **settings), where or home() or _home_of(like))
+
+    return call
+
+
+def _home_of(like: Any) -> Home:
+    found = first((like,))
+    return Home("numpy", None) if found is None else Home(found.backend, found.device)
+
+
+def _on_host(value: Any) -> Any:
+    return value if first((value,)) is None else values_of(value)
+
+
+CONVERTING = {
+    function for function in LIKE if function.__name__.startswith("as") or function.__name__ in ("array", "require")
+}
+"""Functions that convert arrays, and are dispatched by ``like=`` alone."""
+
+
+class Ufunc:
+    """A universal function on arrays of every backend, with its methods.
+
+    Parameters
+    ----------
+    original : numpy.ufunc
+        The NumPy function; attributes such as ``nin`` and ``identity`` are its own.
+    """
+
+    def __init__(self, original: np.ufunc) -> None:
+        self._original, self._call = original, accepting(original)
+        self.__name__, self.__doc__ = original.__name__, original.__doc__
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        return self._call(*args, **settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("reduce", "accumulate", "reduceat", "outer", "at"):
+            found = self._method(name)
+        else:
+            found = getattr(self._original, name)
+        setattr(self, name, found)
+        return found
+
+    def _method(self, name: str) -> Function:
+        method = getattr(self._original, name)
+
+        def call(*args: Any, **settings: Any) -> Any:
+            args = read(args)
+            like = first(args)
+            if like is None:
+                return settled(method(*args, **settings), elsewhere(home()))
+            args = tuple([beside(arg, like) for arg in args])
+            return protocols.array_ufunc(self._original, name, args, settings)
+
+        call.__name__, call.__doc__ = name, method.__doc__
+        return call
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r} of agrad.numpy>"
+
+    def __reduce__(self) -> Any:
+        return (_named, (self.__name__,))
+
+
+def _named(name: str) -> Any:
+    import agrad.numpy as names
+
+    return getattr(names, name)
+
+
+def drawing(function: Function) -> Function:
+    """Return the counterpart of a function or method that draws random numbers."""
+    name = getattr(function, "__name__", "draw")
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        if mode().trace is not None:
+            raise rejects(
+                f"random.{name}",
+                "would draw once, when jit traces the function, and repeat these numbers at each call",
+                "draw with agrad.random and a key that is an argument, or outside of the jitted function",
+            )
+        where = home()
+        return settled(function(*map(_on_host, args), **{k: _on_host(v) for k, v in settings.items()}), where)
+
+    return call

@@ -1,0 +1,233 @@
+"""``agrad.numpy``: NumPy programs on every backend, the arrays that they create, and what is refused."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import agrad
+import agrad.numpy as np
+from agrad import Tensor
+from agrad.errors import RefusedFunctionError
+
+X = numpy.asarray([0.5, 1.5, 2.5])
+Program = Callable[[Any], Any]
+
+
+def written(t: Any) -> Any:
+    out = np.zeros(4)
+    out[0] = t[0]
+    out[1:] = t**2
+    out[out > 5.0] = 4.0
+    out *= 2.0
+    return np.sum(np.sin(out) * np.arange(4.0))
+
+
+def listed(t: Any) -> Any:
+    rows = np.array([[t[0], 1.0], [t[1], t[2] * 2]])
+    return np.sum(np.linalg.inv(rows) @ np.array(x * x for x in t[:2]))
+
+
+def joined(t: Any) -> Any:
+    return np.sum(np.r_[t, 1.0, 2 * t, 0:2] ** 2) + np.sum(np.c_[t, t**2, np.ones(3)][1])
+
+
+def looped(t: Any) -> Any:
+    state = np.empty((5, 3))
+    state[0] = t
+    for i in range(4):
+        state[i + 1] = state[i] + 0.1 * np.cross(state[i], np.array([1.0, t[0], 0.5]))
+    return np.mean(np.linalg.norm(state, axis=1))
+
+
+def grids(t: Any) -> Any:
+    x, y = np.meshgrid(np.linspace(0, 1, 3), np.linspace(0, t[0], 4))
+    return np.sum(np.exp(-x * t[1]) * y) + np.sum(np.mgrid[0:2, 0.0:3.0][1] * t)
+
+
+def filled(t: Any) -> Any:
+    return np.sum(np.full((2, 3), t[0]) * np.tri(2, 3) + np.eye(3)[:2] * t) + np.trace(np.diag(t))
+
+
+def stepped(t: Any) -> Any:
+    return np.sum(np.arange(t[0], 4.0, t[1])) + np.sum(np.geomspace(t[0], t[2], 4))
+
+
+def per_element(t: Any) -> Any:
+    return np.sum(np.vectorize(lambda a, b: a * b if b > 1 else a + b)(t, np.array([0.0, 2.0, 3.0])))
+
+
+def methods(t: Any) -> Any:
+    rows = np.stack([t, np.ones_like(t)]).reshape(2, -1)
+    return np.add.reduce(rows.T.dot(rows).ravel()) + np.multiply.outer(t, t).sum() + rows.max(axis=0).mean()
+
+
+def polynomial(t: Any) -> Any:
+    return np.polyval(t, 0.5) + np.interp(t[0], np.arange(3), np.array([0.0, 1.0, 4.0])) + np.convolve(t, t)[2]
+
+
+PROGRAMS = (written, listed, joined, looped, grids, filled, stepped, per_element, methods, polynomial)
+NO_VALUES = {"stepped", "per_element"}
+"""Programs that branch on values or count by them, which vmap and jit do not."""
+
+
+def numeric(program: Program) -> numpy.ndarray:
+    """The gradient by central differences of a program's value on NumPy."""
+    steps = 1e-6 * numpy.eye(3)
+    return numpy.asarray([(float(program(X + h)) - float(program(X - h))) / 2e-6 for h in steps])
+
+
+def host(value: Any) -> numpy.ndarray:
+    return value.detach().numpy() if isinstance(value, Tensor) else numpy.asarray(value)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs_have_derivatives_on_every_backend(program: Program, backend: str) -> None:
+    with agrad.use_backend("numpy"):
+        value, expected = float(program(X)), numeric(program)
+    x = np.array(X)
+    assert isinstance(x, numpy.ndarray) == (backend == "numpy")
+    numpy.testing.assert_allclose(host(program(x)), value, rtol=1e-12)
+    gradient = agrad.grad(program)
+    numpy.testing.assert_allclose(host(gradient(x)), expected, rtol=1e-6, atol=1e-8)
+    tangent = agrad.jvp(program, (x,), (np.ones(3),))[1]
+    numpy.testing.assert_allclose(host(tangent), expected.sum(), rtol=1e-6)
+    hessian = host(agrad.hessian(program)(x))
+    numpy.testing.assert_allclose(hessian, hessian.T, atol=1e-10)
+    if program.__name__ not in NO_VALUES:
+        both = agrad.vmap(gradient)(np.stack([x, x]))
+        numpy.testing.assert_allclose(host(both), [expected, expected], rtol=1e-6, atol=1e-8)
+        step = agrad.jit(gradient)
+        for _ in range(2):
+            numpy.testing.assert_allclose(host(step(x)), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_without_derivatives_a_program_is_numpys_own(program: Program) -> None:
+    """Plain NumPy arrays in, NumPy's own results out: no Tensor is made on the way."""
+    out = program(X)
+    assert isinstance(out, numpy.generic | numpy.ndarray)
+
+
+def test_arrays_are_created_where_the_arguments_are(backend: str) -> None:
+    x = np.array(X)
+    with agrad.use_backend("numpy"):
+        found: list[Any] = []
+        agrad.grad(lambda t: (found.append((np.zeros(2), np.array([1.0]), np.random.normal(size=2))), np.sum(t))[1])(x)
+        assert [part.backend for part in found[0]] == [backend] * 3
+        assert type(np.zeros(2)) is numpy.ndarray
+    created = np.zeros(2)
+    assert type(created) is (numpy.ndarray if backend == "numpy" else Tensor)
+    assert created.dtype == numpy.float64
+
+
+def test_integers_stay_indices() -> None:
+    def f(t: Any) -> Any:
+        order = np.argsort(np.array([3.0, 1.0, 2.0]))
+        return np.sum(t[np.arange(2)] * t[order[:2]])
+
+    numpy.testing.assert_allclose(agrad.grad(f)(X), [0.5 * 0 + 1.5, 0.5 + 2.5, 1.5])
+
+
+def test_generators_and_views_of_dictionaries_are_read() -> None:
+    parts = {"a": agrad.asarray(1.0), "b": agrad.asarray(2.0)}
+    assert host(np.array(parts.values())).tolist() == [1.0, 2.0]
+    assert host(np.stack(x * 2 for x in parts.values())).tolist() == [2.0, 4.0]
+    assert np.fromiter((i * i for i in range(4)), float, count=3).tolist() == [0.0, 1.0, 4.0]
+
+
+def test_like_creates_beside_a_tensor() -> None:
+    t = agrad.asarray([1.0, 2.0], requires_grad=True)
+    out = np.zeros(2, like=t)
+    out[1] = t[0] * 3
+    np.sum(out).backward()
+    assert host(t.grad).tolist() == [3.0, 0.0]
+
+
+def test_classes() -> None:
+    t = agrad.asarray(X)
+    assert isinstance(t, np.ndarray)
+    assert isinstance(X, np.ndarray)
+    assert not isinstance(numpy.float64(1.0), np.ndarray)
+    assert not isinstance([1.0], np.ndarray)
+    assert type(X) == np.ndarray  # noqa: E721 - programs ask so
+    assert type(t) == np.ndarray  # noqa: E721
+    assert type(1.0) != np.ndarray  # noqa: E721
+    assert np.ndarray((2, 3)).shape == (2, 3)
+
+
+@pytest.mark.needs("torch")
+def test_plain_arrays_of_other_libraries() -> None:
+    import torch
+
+    out = np.sum(torch.ones(3, dtype=torch.float64) * 2)
+    assert isinstance(out, Tensor) and out.backend == "torch" and out.item() == 6.0
+    mixed = np.dot(X, torch.ones(3, dtype=torch.float64))
+    assert mixed.backend == "torch" and mixed.item() == 4.5
+
+
+def test_random_numbers_are_refused_by_jit(backend: str) -> None:
+    for draw in (lambda: np.random.rand(3), lambda: np.random.default_rng(0).normal(size=3)):
+        with pytest.raises(RefusedFunctionError, match=r"repeat these numbers.*agrad\.random"):
+            agrad.jit(lambda x, draw=draw: x * draw())(np.ones(3))
+
+
+def test_random_numbers_are_numpys(backend: str) -> None:
+    drawn = np.random.default_rng(7)
+    assert isinstance(drawn, numpy.random.Generator)
+    numpy.testing.assert_array_equal(host(drawn.normal(size=3)), numpy.random.default_rng(7).normal(size=3))
+    np.random.seed(3)
+    first = host(np.random.rand(2))
+    numpy.random.seed(3)
+    numpy.testing.assert_array_equal(first, numpy.random.rand(2))
+    state = np.random.RandomState(5)
+    numpy.testing.assert_array_equal(host(state.randn(2)), numpy.random.RandomState(5).randn(2))
+
+
+def test_a_written_array_from_outside_is_refused() -> None:
+    outside = np.zeros(3)
+    with pytest.raises((ValueError, TypeError)) as info:
+        agrad.grad(lambda t: (outside.__setitem__(0, t[0]), np.sum(t))[1])(X)
+    assert "agrad" in "".join([str(info.value), *getattr(info.value, "__notes__", ())])
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_every_public_name_is_there() -> None:
+    assert [name for name in numpy.__all__ if not hasattr(np, name)] == []
+    for part in ("linalg", "fft", "random", "testing", "polynomial"):
+        module = getattr(np, part)
+        assert [name for name in getattr(numpy, part).__all__ if not hasattr(module, name)] == []
+    with pytest.raises(AttributeError, match=r"agrad\.numpy.*no_such_name"):
+        np.no_such_name  # noqa: B018
+    assert {"sin", "zeros"} <= set(dir(np))
+
+
+def test_functions_keep_numpys_documentation() -> None:
+    names = [name for name in numpy.__all__ if callable(getattr(numpy, name)) and getattr(numpy, name).__doc__]
+    assert [name for name in names if getattr(np, name).__doc__ != getattr(numpy, name).__doc__] == []
+    assert [name for name in names if getattr(getattr(np, name), "__name__", name) != getattr(numpy, name).__name__] == []
+
+
+def test_modules_are_imported_by_their_names() -> None:
+    from agrad.numpy.linalg import norm
+    from agrad.numpy.random import default_rng
+
+    assert norm(X) == numpy.linalg.norm(X)
+    assert default_rng is np.random.default_rng
+
+
+def test_ufuncs_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(np.add)) is np.add
+    assert np.add.nin == 2
+    assert repr(np.sin) == "<ufunc 'sin' of agrad.numpy>"
+
+
+def test_the_import_loads_no_handlers() -> None:
+    code = "import sys, agrad.numpy as np; assert 'agrad.interop.numpy' not in sys.modules; np.sin(1.0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
