@@ -291,6 +291,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads th
         data as data,
         errors as errors,
         nn as nn,
+        numpy as numpy,
         optim as optim,
         plotting as plotting,
         random as random,
@@ -328,6 +329,7 @@ def _answer(name: str, module: str = "numpy") -> None:
 _answer("array_ufunc")
 _answer("array_function")
 _answer("array_method")
+_answer("flat_iterator")
 _answer("special_word")
 _answer("operator_beside", "beside")
 _answer("values_of_labelled", "beside")
@@ -338,7 +340,7 @@ _answer("array_namespace", "namespaces")
 if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one of agrad's
 
     def __getattr__(name: str) -> _Any:
-        if name in _PACKAGES:
+        if name in _PACKAGES or name == "numpy":  # which a star import must not take for NumPy
             return _importlib.import_module(f"agrad.{name}")
         if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
             return getattr(_importlib.import_module("agrad.interop.words"), name)

@@ -61,6 +61,11 @@ class DType:
         return (as_dtype, (self.name,))
 
     @property
+    def char(self) -> str:
+        """NumPy's type code."""
+        return self.dtype.char
+
+    @property
     def dtype(self) -> np.dtype:
         """NumPy's dtype of this name, which NumPy asks for in ``zeros(3, dtype=t.dtype)``."""
         return np.dtype(self.name)

@@ -429,8 +429,8 @@ class Primitive(Operation):
                 backend = found
             elif found is not backend:
                 raise MixedBackendsError(
-                    f"{self.name} was given arrays of {backend.name} and of {found.name}; "
-                    f'move one: x.to("{backend.name}")'
+                    f"{self.name} was given arrays of {backend.name} and of {found.name}. Move a Tensor by x.to(name), "
+                    "or convert an array by agrad.asarray(x, backend=name) or np.asarray(x) of agrad.numpy."
                 )
         if backend is None:
             if not any(isinstance(a, np.generic) for a in args):

@@ -27,9 +27,10 @@ NumPy calls the ufunc for an operator with a Tensor on the right of these.
 """
 
 _METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum",
-    "diagonal", "dot", "fill", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape",
-    "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
+    "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "max", "mean", "min", "nonzero",
+    "partition", "prod", "put", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "squeeze", "std", "sum",
+    "swapaxes", "take", "tolist", "trace", "transpose", "var",
 )  # fmt: skip
 """The methods of NumPy's arrays that Tensors have.
 
@@ -55,6 +56,7 @@ class NumPyOperand:
     __slots__ = ()
 
     dtype: Any
+    size: int
 
     @property
     def __pandas_priority__(self) -> int:
@@ -102,18 +104,55 @@ class NumPyOperand:
         zeros = CALLS["zeros_like"](self)
         return CALLS["broadcast_to"](zeros, zeros.shape)  # read-only, like NumPy's
 
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def strides(self: Any) -> tuple[int, ...]:
+        """The number of bytes between neighbors along each axis.
+
+        An ``AttributeError`` if the arrays of the library have no strides.
+        """
+        self._check_concrete("strides")
+        return tuple(self.raw.strides)
+
+    @property
+    def flat(self) -> Any:
+        """The elements in row-major order.
+
+        Iterate over them, read ``x.flat[i]``, and write ``x.flat[i] = v``.
+        """
+        return CALLS["flat_iterator"](self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        CALLS["flat_iterator"](self)[:] = value
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits) if digits is None else self.round(digits)
+
     vars().update({name: _like_numpys(name) for name in _METHODS})
 
     if TYPE_CHECKING:  # the same names
 
         def _method(self, *args: Any, **settings: Any) -> "Tensor": ...
 
-        all = any = argmax = argmin = argsort = astype = clip = conj = conjugate = copy = cumprod = cumsum = _method
-        diagonal = dot = flatten = max = mean = min = prod = ravel = repeat = reshape = round = _method
+        all = any = argmax = argmin = argpartition = argsort = astype = choose = clip = compress = conj = _method
+        conjugate = copy = cumprod = cumsum = diagonal = dot = flatten = max = mean = min = prod = _method
+        ravel = repeat = reshape = round = _method
         searchsorted = squeeze = std = sum = swapaxes = take = trace = transpose = var = _method
 
         def fill(self, value: Any) -> None: ...
         def nonzero(self) -> "tuple[Tensor, ...]": ...
+        def partition(self, kth: Any, axis: int = -1) -> None: ...
+        def put(self, indices: Any, values: Any, mode: str = "raise") -> None: ...
         def sort(self, *args: Any, **settings: Any) -> None: ...
         def tolist(self) -> Any: ...
 

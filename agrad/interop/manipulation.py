@@ -43,7 +43,7 @@ from agrad.registry import CALLS
 
 @implements("reshape")
 def _reshape(a: Tensor, shape: Any, order: str = "C") -> Tensor:
-    shape = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
+    shape = tuple(shape) if np.iterable(shape) else (shape,)
     if order == "F":
         shape = tuple(int(n) for n in np.empty(a.shape).reshape(shape).shape)
         return _transpose(agrad.reshape(_transpose(a), tuple(reversed(shape))))

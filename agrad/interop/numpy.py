@@ -4,7 +4,7 @@ This module is loaded at the first call that needs it. A function that is not in
 remedy: nothing detaches silently.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,11 +126,39 @@ def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str
     """
     if name in _METHODS_ALONE:
         return called_as(f"Tensor.{name}", _METHODS_ALONE[name], x, *args, **settings)
-    if name in ("reshape", "transpose") and args and not isinstance(args[0], (tuple, list)) and args != (None,):
+    if name in ("reshape", "transpose") and args and not np.iterable(args[0]) and args != (None,):
         args = (args,)
     if name in ("conj", "conjugate"):
         return UFUNCS[np.conjugate](x)
-    return answer(FUNCTIONS[find(name)], (x, *args), settings, f"Tensor.{name}")
+    args = (*args[:1], x, *args[1:]) if name == "compress" else (x, *args)
+    return answer(FUNCTIONS[find(name)], args, settings, f"Tensor.{name}")
+
+
+class Flat:
+    """The elements of a Tensor in row-major order, as ``ndarray.flat``."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.base = x
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(agrad.reshape(self.base, (-1,)))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return agrad.reshape(self.base, (-1,))[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        # a reshape may be a copy, so the write is to positions
+        positions = np.arange(self.base.size)[key]
+        if isinstance(value, (Tensor, np.ndarray, list, tuple)) and np.ndim(value):
+            value = tensor(value, self.base)
+            value = answer(FUNCTIONS[np.resize], (value, np.shape(positions)), {})
+        self.base[np.unravel_index(positions, self.base.shape)] = value
+
+
+flat_iterator = Flat
 
 
 def _astype(
@@ -158,6 +186,10 @@ def _fill(x: Tensor, value: Any) -> None:
     x[...] = value
 
 
+def _partition(x: Tensor, kth: Any, axis: Any = -1, **settings: Any) -> None:
+    x[...] = answer(FUNCTIONS[np.partition], (x, kth, axis), settings)
+
+
 def _sort(x: Tensor, axis: Any = -1, **settings: Any) -> None:
     x[...] = answer(FUNCTIONS[np.sort], (x, axis), settings)
 
@@ -172,6 +204,7 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "fill": _fill,
     "flatten": _flatten,
+    "partition": _partition,
     "sort": _sort,
     "tolist": _tolist,
 }

@@ -14,7 +14,7 @@ from agrad.numpy.modules import attributes, submodule
 __all__ = list(numpy.__all__)
 __version__ = numpy.__version__
 
-for _name in ("linalg", "fft", "random", "testing", "polynomial"):
+for _name in ("linalg", "fft", "random", "testing"):
     globals()[_name] = submodule(__name__, _name)
 
 

@@ -1,6 +1,7 @@
-"""Calls of NumPy's functions on arrays of every backend, and the backend of the arrays that they create."""
+"""Calls of NumPy functions on the arrays of every backend."""
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ _STANDARD = frozenset("?bBhHiIlLqQfdFD")
 
 
 class Home(NamedTuple):
-    """A backend and one of its devices, for new arrays; ``device`` None is the default device."""
+    """A backend and one of its devices, None for the default one, for new arrays."""
 
     backend: str
     device: Any
@@ -47,7 +48,7 @@ def home() -> Home | None:
 
 
 def first(values: Any) -> Tensor | None:
-    """Return the first Tensor, or array of another library than NumPy, in nested containers."""
+    """Return the first array in nested containers that is not NumPy's."""
     for value in values:
         kind = type(value)
         if kind in PLAIN:
@@ -106,7 +107,10 @@ def settled(out: Any, where: Home | None) -> Any:
 
 
 def elsewhere(where: Home | None) -> Home | None:
-    """Return a home that is not NumPy, or None: results of functions of NumPy arrays remain NumPy's on NumPy."""
+    """Return a home that is not NumPy, or None.
+
+    On NumPy the results of functions of NumPy arrays remain NumPy arrays.
+    """
     return None if where is None or where.backend == "numpy" else where
 
 
@@ -128,9 +132,7 @@ def accepting(function: Function) -> Function:
                 kind = type(arg)
                 if kind is Tensor:
                     tensors = True
-                elif kind not in PLAIN:
-                    break
-                elif tensors and kind not in _NUMBERS:
+                elif kind not in (_NUMBERS if tensors else PLAIN):
                     break
             else:
                 if not tensors:
@@ -245,9 +247,7 @@ class Ufunc:
 
 
 def _named(name: str) -> Any:
-    import agrad.numpy as names
-
-    return getattr(names, name)
+    return getattr(importlib.import_module("agrad.numpy"), name)
 
 
 def drawing(function: Function) -> Function:

@@ -7,19 +7,21 @@ from typing import Any
 
 
 def attributes(module: dict[str, Any], part: str, name: str) -> Any:
-    """Return the counterpart of a name of NumPy's module ``part`` (``""``, ``"linalg"``), and keep it."""
+    """Return the counterpart of a NumPy name, and keep it.
+
+    ``part`` is the module in NumPy: ``""``, ``"linalg"``.
+    """
     original = importlib.import_module(f"numpy.{part}".rstrip("."))
     if not hasattr(original, name) or (name.startswith("__") and name not in (*original.__all__, "__all__")):
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
     value = getattr(original, name)
-    from agrad.numpy.names import counterpart  # loads the handlers of NumPy's functions
-
-    module[name] = counterpart(part, name, value)
+    names = importlib.import_module("agrad.numpy.names")  # loads the handlers of NumPy's functions
+    module[name] = names.counterpart(part, name, value)
     return module[name]
 
 
 def submodule(package: str, part: str) -> ModuleType:
-    """Return the counterpart of one of NumPy's modules, which can be imported by its name."""
+    """Return the counterpart of a NumPy module, importable by its name."""
     name = f"{package}.{part}"
     made = ModuleType(name, f"The names of ``numpy.{part}``; see ``agrad.numpy``.")
     names = vars(made)

@@ -1,7 +1,10 @@
-"""The counterparts of NumPy's names: own definitions, functions of arrays, and what is handed on unchanged."""
+"""The counterparts of NumPy's names.
 
+They are definitions of this file, functions of arrays by their kind, and otherwise NumPy's own objects.
+"""
+
+import importlib
 import math
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -35,7 +38,7 @@ def counterpart(part: str, name: str, value: Any) -> Any:
     if isinstance(value, np.ufunc):
         return Ufunc(value)
     if isinstance(value, ModuleType):
-        return sys.modules.get(f"agrad.numpy.{name}", value)
+        return importlib.import_module("agrad.numpy.polynomial") if name == "polynomial" and not part else value
     if part == "random":
         return value if isinstance(value, type) or name in _STATE else drawing(value)
     if callable(value) and not isinstance(value, type) and value in FUNCTIONS:

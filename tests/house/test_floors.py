@@ -50,6 +50,7 @@ FLOORS: dict[str, int] = {
     "agrad.data": 9,
     "agrad.random": 9,
     "agrad.scipy": 9,
+    "agrad.numpy": 9,
     "agrad.tree": 9,
     "agrad.sklearn": 10,
     "agrad.train": 10,

@@ -28,6 +28,7 @@ BUDGETS = {
     "interop": 3295,
     "jit": 6400,
     "nn": 5540,
+    "numpy": 500,
     "ops": 5795,
     "optim": 2290,
     "random": 480,
