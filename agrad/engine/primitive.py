@@ -429,8 +429,9 @@ class Primitive(Operation):
                 backend = found
             elif found is not backend:
                 raise MixedBackendsError(
-                    f"{self.name} was given arrays of {backend.name} and of {found.name}. Move a Tensor by x.to(name), "
-                    "or convert an array by agrad.asarray(x, backend=name) or np.asarray(x) of agrad.numpy."
+                    f"{self.name} was given arrays of {backend.name} and of {found.name}. Move a Tensor by "
+                    f'x.to("{backend.name}"), an array by agrad.asarray(x, backend="{backend.name}") or, with '
+                    "agrad.numpy, np.asarray(x)."
                 )
         if backend is None:
             if not any(isinstance(a, np.generic) for a in args):
