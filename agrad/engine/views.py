@@ -361,6 +361,14 @@ def check_writable(tensor: Tensor, what: str) -> None:
         )
 
 
+def _share_hooks(before: Any, node: Any) -> None:
+    """Make the hooks on a view's earlier value those of its new one too."""
+    if type(node) is Node and node is not before and hasattr(before, "hooks"):
+        node.hooks = before.hooks
+        if not node.plan.retains:
+            node.plan = node.plan.primitive.variant(node.plan, retains=True)
+
+
 def write(tensor: Tensor, result: Any, what: str) -> Any:
     """Replace a Tensor by ``result``, and update every Tensor that shares its memory.
 
@@ -397,7 +405,10 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         taken = _replay(base, steps)
         if silent:
             taken = taken.detach()
+        before = view.node
         become(view, taken)
+        if view is not tensor:  # its own value before the write leads to the new one, and keeps the hooks
+            _share_hooks(before, view.node)
 
 
 def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:

@@ -117,6 +117,36 @@ def test_writes_to_what_has_a_hook() -> None:
     assert_close(b.grad, np.ones(3), "retained")
 
 
+def test_a_write_to_the_base_of_a_view_with_a_hook() -> None:
+    def run(earlier_use: bool, write: Any) -> tuple[list[Any], Any]:
+        x = agrad.asarray(np.ones(4), requires_grad=True)
+        base, seen = x * 1.0, []
+        view = base[2:]
+        handle = view.register_hook(lambda g: (seen.append(host(g).tolist()), 10 * g)[1])
+        used = view * 2.0 if earlier_use else 0.0
+        write(base, view)
+        out = agrad.sum(view * 3.0 + used)
+        out.backward(retain_graph=True)
+        gradient, x.grad = host(x.grad).tolist(), None
+        handle.remove()
+        out.backward()
+        assert host(x.grad).tolist()[2:] == [5.0, 5.0] if earlier_use else [3.0, 3.0]
+        return seen, gradient
+
+    def to_base(base: Any, view: Any) -> None:
+        base[0] += 1.0
+
+    def to_both(base: Any, view: Any) -> None:
+        view += 1.0
+        base[0] += 1.0
+
+    assert run(False, to_base) == ([[3.0, 3.0]], [0.0, 0.0, 30.0, 30.0])
+    assert run(False, to_both) == ([[3.0, 3.0]], [0.0, 0.0, 30.0, 30.0])
+    # the value before the write was used too: the hook sees the gradient of each
+    assert run(True, to_base) == ([[3.0, 3.0], [2.0, 2.0]], [0.0, 0.0, 50.0, 50.0])
+    assert run(True, to_both) == ([[5.0, 5.0]], [0.0, 0.0, 50.0, 50.0])
+
+
 def test_what_is_refused() -> None:
     x = agrad.asarray(X, requires_grad=True)
     with pytest.raises(NotDifferentiableError, match=r"register_hook\(\): .* requires_grad=True"):
