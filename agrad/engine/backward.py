@@ -15,7 +15,7 @@ from agrad.engine.levels import (
     NAMESPACES,
     GetOutput,
     OutputCotangents,
-    check_finite_cotangent,
+    is_finite,
     namespace_of,
     select,
 )
@@ -318,7 +318,7 @@ def _watched(pull: Pull) -> Pull:
             )
         if now.anomaly and not now.inside_rule:
             for name, part in zip(node.plan.arguments, parts, strict=False):
-                check_finite_cotangent(node, g, name, part)
+                _check_finite(node, g, name, part)
         return parts
 
     return watched
@@ -454,3 +454,18 @@ def _recorded_pullback(level: Any, guarded: bool) -> Pull:
         return primitive.variant(plan, lifted=True).pullback(linked, g)
 
     return pull
+
+
+def _check_finite(node: Node, g: Any, name: str, cotangent: Any) -> None:
+    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity."""
+    if cotangent is not None and not isinstance(cotangent, OutputCotangents) and not is_finite(cotangent):
+        where = getattr(node, "where", None)
+        line = f"; the operation was recorded at {where}" if where else ""
+        if not all(map(is_finite, g.by_output.values() if isinstance(g, OutputCotangents) else (g,))):
+            raise AnomalyError(
+                f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
+                f"infinity already: the one given, or a sum of finite ones{line}"
+            )
+        raise AnomalyError(
+            f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
+        )

@@ -208,6 +208,13 @@ class Batch(Level):
             f"the mapped one, of length {self.members}"
         )
 
+    def outlived(self, tensor: Tensor) -> Any:
+        """Raise ``TracedValueError``: the members have a value each, and no map is left that they belong to."""
+        raise TracedValueError(
+            f"an array of shape {tensor.shape} that vmap mapped over {self.members} members was kept and used after "
+            "the map; return it from the function that vmap maps"
+        )
+
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         raise TracedValueError(
             f"{what} of a value that vmap maps over: each of the {self.members} members has its own, so Python cannot "

@@ -15,7 +15,7 @@ from agrad.engine.levels import GLOBAL_TAPE, lift, select, users_line
 from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
+from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id, replay
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import MissingRuleError
 from agrad.registry import CALLS
@@ -59,7 +59,9 @@ class Call(Operation):
     def _pull(self, node: Node, g: Any) -> tuple[Any, ...]:
         given = [g] if self.outputs is None else [g.by_output.get(i) for i in range(len(self.outputs))]
         assert node.saved is not None
-        return tuple(node.saved[0](node, given))
+        pull, replays = node.saved
+        with replay(node.id, replays):
+            return tuple(pull(node, given))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -77,8 +79,9 @@ def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *,
     node.id = next_id()
     node.plan = call.plan
     node.parents = tuple(parents)
-    node.saved = (pull,)
-    if mode().anomaly:
+    now = mode()
+    node.saved = (pull, now.replays)
+    if now.anomaly:
         node.where = users_line()
     return [node] if call.outputs is None else [select(node, i) for i in range(outputs)]
 

@@ -75,17 +75,17 @@ _WRITABLE = (
 )
 
 
-def detach_error(what: str) -> DetachError:
+def detach_error(what: str, means: str = "give it x.detach()") -> DetachError:
     """Return the error of a conversion that would leave the graph.
 
-    It names the function that asked, and the remedy.
+    It names the function that asked, and the remedy: what to write where the result ``means`` to be a constant.
     """
     what, remedy, counterpart = _asker(what)
     if counterpart:
         return DetachError(f"{what} cannot convert a Tensor that requires a gradient. Call {counterpart} instead.")
     return DetachError(
         f"{what} of a Tensor that requires a gradient would leave the graph silently; {remedy}"
-        "where that is meant, give it x.detach()"
+        f"where that is meant, {means}"
     )
 
 

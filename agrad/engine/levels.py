@@ -20,8 +20,8 @@ from agrad.backends.base import DEVICE_GUARDS
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
-from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
+from agrad.engine.tape import Meta, Node, Plan, inside_rule, is_over, mode, next_id
+from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
 from agrad.engine.views import linked
 from agrad.errors import AnomalyError
 from agrad.registry import namespace
@@ -81,8 +81,11 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
     scalars = False
     for arg in args:
         if isinstance(arg, Tensor):
-            if newest is None or arg.level.id > newest.id:
-                newest = arg.level
+            level = arg.level
+            if level.ended and is_over(level):
+                return dispatch(primitive, tuple(map(present, args)), settings, inside)
+            if newest is None or level.id > newest.id:
+                newest = level
         elif isinstance(arg, np.generic):
             scalars = True
         elif isinstance(arg, TracedNumber) and not primitive.takes_traced_numbers:
@@ -111,7 +114,10 @@ def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
 class Level:
     """Base class of the levels: it evaluates operations on the data of its Tensors."""
 
-    __slots__ = ("id",)
+    __slots__ = ("ended", "id")
+
+    ended: int
+    """When its transform ended, in the order of the nodes; 0 while it is open."""
 
     tape = False
     """True if Tensors of this level are recorded as nodes."""
@@ -135,12 +141,19 @@ class Level:
 
     def __init__(self, level_id: int | None = None) -> None:
         self.id = next_id() if level_id is None else level_id
+        self.ended = 0
+
+    def end(self) -> None:
+        """Note that the transform's function has returned: its Tensors then count as the values inside."""
+        self.ended = next_id()
+
+    def outlived(self, tensor: Tensor) -> Any:
+        """Return what a Tensor of this level, which has ended, counts as."""
+        return tensor.data
 
     def inside(self, value: Any) -> Any:
         """Return the argument without this level."""
-        if isinstance(value, Tensor):
-            return settle(value.data) if value.level is self else settle(value)
-        return value
+        return settle(value.data if isinstance(value, Tensor) and value.level is self else value)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         now = mode()
@@ -369,6 +382,8 @@ def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out
     """
     level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
     now = mode()
+    if is_over(level):
+        return dispatch(primitive, args, settings)
     if now.trace is not None:
         now.trace.check_known(args)
     if level.id < now.oldest:
@@ -436,9 +451,9 @@ def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any],
         found: tuple[Any, ...] = observed_run(
             now.observers, lambda observer, proceed: observer.pushforward(primitive, proceed), push
         )
-    if now.anomaly and not now.inside_rule and not all(t is None or _finite(t) for t in found):
+    if now.anomaly and not now.inside_rule and not all(t is None or is_finite(t) for t in found):
         names = primitive.argument_names(max(traced) + 1)
-        given = [names[i] for i, t in zip(traced, tangents, strict=True) if not _finite(t)]
+        given = [names[i] for i, t in zip(traced, tangents, strict=True) if not is_finite(t)]
         if given:
             raise AnomalyError(
                 f"{primitive.name} was handed a tangent of {' and '.join(given)} that holds a NaN or an infinity "
@@ -459,10 +474,10 @@ def users_line() -> str:
     return "unknown line"
 
 
-def _finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Return True if all values are finite, and the tangents of forward levels too."""
     while isinstance(value, Tensor):
-        if isinstance(value.level, Forward) and not (value.node is None or _finite(value.node)):
+        if isinstance(value.level, Forward) and not (value.node is None or is_finite(value.node)):
             return False
         value = value.data
     if not hasattr(value, "dtype"):
@@ -474,27 +489,12 @@ def _finite(value: Any) -> bool:
 def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
     """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
     for part in out if isinstance(out, tuple) else (out,):
-        if not _finite(part):
+        if not is_finite(part):
             names = primitive.argument_names(len(args))
-            given = [name for name, arg in zip(names, args, strict=True) if not _finite(arg)]
+            given = [name for name, arg in zip(names, args, strict=True) if not is_finite(arg)]
             if given:
                 raise AnomalyError(
                     f"{primitive.name} was handed a NaN or an infinity in {' and '.join(given)}, which no operation "
                     f"inside detect_anomaly made, at {users_line()}"
                 )
             raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")
-
-
-def check_finite_cotangent(node: Node, g: Any, name: str, cotangent: Any) -> None:
-    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity."""
-    if cotangent is not None and not isinstance(cotangent, OutputCotangents) and not _finite(cotangent):
-        where = getattr(node, "where", None)
-        line = f"; the operation was recorded at {where}" if where else ""
-        if not all(map(_finite, g.by_output.values() if isinstance(g, OutputCotangents) else (g,))):
-            raise AnomalyError(
-                f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
-                f"infinity already: the one given, or a sum of finite ones{line}"
-            )
-        raise AnomalyError(
-            f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
-        )

@@ -1,4 +1,4 @@
-"""NumPy's protocols and the methods of its arrays, as Tensors implement them.
+"""NumPy's protocols, DLPack's, and the methods of NumPy's arrays, as Tensors implement them.
 
 Operators are computed at once, all else by handlers that upper modules file in ``CALLS``.
 """
@@ -135,8 +135,32 @@ class NumPyOperand:
     def flat(self, value: Any) -> None:
         CALLS["flat_iterator"](self)[:] = value
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.item(), digits) if digits is None else self.round(digits)
+    def __round__(self: Any, digits: int | None = None) -> Any:
+        return round(self._number("round()")) if digits is None else self.round(digits)
+
+    def __dlpack__(
+        self: Any, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """Return the memory as a DLPack capsule, for another library's ``from_dlpack``.
+
+        The settings are the standard's. Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule
+        cannot carry.
+        """
+        self._check_detached("__dlpack__()")
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        # settings of None are left out, because not every library knows all of them
+        return self._dlpack("__dlpack__")(**{name: value for name, value in asked.items() if value is not None})
+
+    def __dlpack_device__(self: Any) -> tuple[Any, int]:
+        """Return the device type and the device number, as DLPack numbers them."""
+        self._check_concrete("__dlpack_device__()")
+        return self._dlpack("__dlpack_device__")()
+
+    def _dlpack(self: Any, name: str) -> Any:
+        found = getattr(self.raw, name, None)
+        if found is None:
+            raise BufferError(f"arrays of {self.backend!r} hand out no memory; move this one first: x.to('numpy')")
+        return found
 
     vars().update({name: _like_numpys(name) for name in _METHODS})
 

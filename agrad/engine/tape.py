@@ -146,6 +146,8 @@ class Mode(NamedTuple):
     """The trace that records operations as a program, or None outside of ``jit``."""
     maps: tuple[Any, ...] = ()
     """The calls of functions under ``vmap`` that run, the outermost first, which random draws ask for."""
+    replays: tuple[tuple[int, int], ...] = ()
+    """For each call under way that computes again what was recorded: when that was, and when it began."""
 
 
 _mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
@@ -261,6 +263,21 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
     finally:
         with change():
             generator.close()
+
+
+@contextmanager
+def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> Iterator[None]:
+    """Count the levels as open that were open at the time ``recorded``, when ``replays`` were under way."""
+    token = _mode.set(_mode.get()._replace(replays=(*replays, (recorded, next_id()))))
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def is_over(level: Any) -> bool:
+    """Return True for a level of a transform that has ended."""
+    return level.ended > 0 and not any(since < level.ended < start for since, start in _mode.get().replays)
 
 
 class no_grad(_ModeChange):

@@ -13,7 +13,7 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
-from agrad.engine.tape import LEAF, Node, leaf_node, mode
+from agrad.engine.tape import LEAF, Node, is_over, leaf_node, mode
 from agrad.errors import (
     DetachError,
     DtypeError,
@@ -142,12 +142,21 @@ class Tensor(NumPyOperand):
         bool, int, float or complex
             It carries no gradient.
 
+        Raises
+        ------
+        DetachError
+            If a transform differentiates the Tensor: use ``.detach().item()``. The result of recorded operations
+            outside of transforms, such as a loss, may be read.
+
         Examples
         --------
         >>> agrad.sum(agrad.asarray([1.0, 2.0])).item()
         3.0
         """
-        self._check_concrete("item()")
+        self._check_read("item()")
+        return self._item()
+
+    def _item(self) -> Any:
         raw = self.raw
         return backend_of(raw).to_host(raw).item()
 
@@ -156,6 +165,10 @@ class Tensor(NumPyOperand):
     @property
     def requires_grad(self) -> bool:
         """True if operations on this Tensor are recorded. Settable on leaves."""
+        if self.level.ended:
+            now = present(self)
+            if now is not self:
+                return isinstance(now, Tensor) and now.requires_grad
         return self.node is not None and self.level.id >= 0
 
     @requires_grad.setter
@@ -345,14 +358,21 @@ class Tensor(NumPyOperand):
         except TracedValueError as error:
             CALLS["note_asker"](error, what)
             raise
-        if self.node is not None:
+        if self.requires_grad:
             raise CALLS["detach_error"](what)
+
+    def _check_read(self, what: str) -> None:
+        """Raise for a value without a number, and for one that a transform differentiates."""
+        self._check_concrete(what)
+        now = present(self)
+        if isinstance(now, Tensor) and now.node is not None and now.level.id:
+            raise CALLS["detach_error"](what, f"write x.detach().{what}")
 
     def _number(self, what: str) -> Any:
         self._check_detached(what)
         if self.ndim:
             raise TypeError(f"{what} takes a Tensor of no dimensions, not one of shape {self.shape}")
-        return self.item()
+        return self._item()
 
     def __float__(self) -> float:
         return float(self._number("float()"))
@@ -373,31 +393,7 @@ class Tensor(NumPyOperand):
         if self.size != 1:
             raise TypeError(f"the truth of a Tensor of shape {self.shape} is ambiguous; use agrad.any() or agrad.all()")
         self._check_concrete("bool()")
-        return bool(self.item())
-
-    def __dlpack__(
-        self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
-        """Return the memory as a DLPack capsule, for another library's ``from_dlpack``.
-
-        The settings are the standard's. Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule
-        cannot carry.
-        """
-        self._check_detached("__dlpack__()")
-        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        # settings of None are left out, because not every library knows all of them
-        return self._dlpack("__dlpack__")(**{name: value for name, value in asked.items() if value is not None})
-
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        """Return the device type and the device number, as DLPack numbers them."""
-        self._check_concrete("__dlpack_device__()")
-        return self._dlpack("__dlpack_device__")()
-
-    def _dlpack(self, name: str) -> Any:
-        found = getattr(self.raw, name, None)
-        if found is None:
-            raise BufferError(f"arrays of {self.backend!r} hand out no memory; move this one first: x.to('numpy')")
-        return found
+        return bool(self._item())
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -440,7 +436,10 @@ class Tensor(NumPyOperand):
         return CALLS["inspect_html"](self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else repr(self)
+        if not spec or self.size != 1:
+            return repr(self)
+        self._check_concrete("format()")
+        return format(self._item(), spec)
 
     # ------------------------------------------------------------------ indexing and change in place
 
@@ -553,7 +552,18 @@ def settle(value: Any) -> Any:
     change theirs in place before the tape is read.
     """
     while isinstance(value, Tensor):
-        if value.node is not None:
-            return wrap(value.data, value.level, value.node)
-        value = value.data
+        level = value.level
+        if level.ended and is_over(level):
+            value = level.outlived(value)
+        elif value.node is not None:
+            return wrap(value.data, level, value.node)
+        else:
+            value = value.data
+    return value
+
+
+def present(value: Any) -> Any:
+    """Return a value without the levels that have ended (see ``Level.outlived``)."""
+    while isinstance(value, Tensor) and is_over(value.level):
+        value = value.level.outlived(value)
     return value

@@ -195,7 +195,7 @@ def _sort(x: Tensor, axis: Any = -1, **settings: Any) -> None:
 
 
 def _tolist(x: Tensor) -> Any:
-    x._check_concrete("tolist()")
+    x._check_read("tolist()")
     return backend_of(x.raw).to_host(x.raw).tolist()
 
 

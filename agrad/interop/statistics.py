@@ -109,7 +109,7 @@ def _edges(a: Tensor, bins: Any, limits: Any) -> Tensor:
     else:
         low, high = tensor(0.0, a), tensor(1.0, a)
     low, high = promoted(inexact(low), inexact(high))
-    if low.item() == high.item():
+    if low == high:
         low, high = low - 0.5, high + 0.5
     share = np.arange(int(bins) + 1) / int(bins)
     steps = constant(share.astype(low.dtype.name), a)

@@ -14,7 +14,7 @@ from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, present, settle, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
@@ -261,9 +261,13 @@ class Trace(Level):
         self.instructions.append(Instruction(HostCall(make, name), tuple(operands), {}, (out.node,)))
         return wrap(out, GLOBAL_TAPE)
 
+    def is_stand_in(self, tensor: Tensor) -> bool:
+        """Return True for the stand-in of a Tensor that is not a leaf."""
+        return any(tensor is stand_in for stand_in, _ in self.no_leaves)
+
     def check_writable(self, tensor: Tensor) -> None:
         """Raise ``TracedValueError`` for the stand-in of a Tensor that is not a leaf."""
-        if any(tensor is stand_in for stand_in, _ in self.no_leaves):
+        if self.is_stand_in(tensor):
             raise TracedValueError(
                 f"{self.named} writes into an argument or a captured Tensor of shape {tensor.shape} that is no leaf; a "
                 "program does not. Write into a copy, y = x + 0, and return it"
@@ -313,6 +317,7 @@ def traced_value(value: Any, trace: Trace) -> Any:
     """
     if isinstance(value, TracedNumber):
         return value.variable
+    value = present(value)
     bare = value.bare if isinstance(value, Tensor) else value
     if isinstance(bare, Tensor):
         trace.check_open((bare,))

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import check_writable, write
-from agrad.errors import AxesError, DetachError, OperandError
+from agrad.errors import AxesError, OperandError
 from agrad.ops import elementwise
 from agrad.ops.casting import astype
 from agrad.ops.indexing import get_at, set_at
@@ -56,7 +58,8 @@ def install(kind: type[Tensor]) -> None:
         "__setitem__": _setitem,
         "__contains__": _contains,
         "__reduce__": _reduce,
-        "__deepcopy__": _deepcopy,
+        "__copy__": _copy,
+        "__deepcopy__": _copy,
         "T": property(_transposed),
         "mT": property(matrix_transpose, doc="The last two axes exchanged."),
         "to": to,
@@ -132,13 +135,20 @@ def _transposed(self: Tensor) -> Any:
 
 
 def _reduce(self: Tensor) -> tuple[Any, ...]:
-    if not self.is_leaf:
-        raise DetachError("a Tensor made by a recorded operation cannot be copied or pickled; use .detach()")
+    if self.level is GLOBAL_TAPE and self.is_leaf:
+        self._check_concrete("pickle")
+    else:
+        self._check_detached("pickle")
     return rebuild, (self.raw, self.requires_grad, getattr(self, "_role", None))
 
 
-def _deepcopy(self: Tensor, memo: Any) -> Tensor:
-    """Copy a leaf into another leaf, a recorded result into a recorded result."""
-    if not self.is_leaf:
-        return astype(self, self.dtype, copy=True)
-    return rebuild(deepcopy(self.raw, memo), self.requires_grad, getattr(self, "_role", None))
+def _copy(self: Tensor, memo: Any = None) -> Tensor:
+    """Copy a leaf into another leaf, any other Tensor as an operation does."""
+    made = astype(self, self.dtype, copy=True)
+    trace = mode().trace
+    if not (self.is_leaf and self.level is GLOBAL_TAPE is made.level) or (trace and trace.is_stand_in(self)):
+        return made
+    twin = rebuild(made.data, self.node is not None, getattr(self, "_role", None))
+    if self.grad is not None:
+        twin.grad = deepcopy(self.grad, memo)
+    return twin

@@ -56,7 +56,10 @@ def native_dtype(dtype: Any, x: Any) -> Any:
     """Return the array library's own dtype for the array ``x``; None for None."""
     if type(dtype) is not DType:
         return dtype
-    return getattr(backend_of(raw_of(x)).xp, dtype.name)
+    raw = raw_of(x)
+    if dtype.kind == "other" and dtype == raw.dtype:  # the namespace may have no such name: ``>f8``
+        return raw.dtype
+    return getattr(backend_of(raw).xp, dtype.name)
 
 
 def floated(xp: Any, x: Any) -> Any:

@@ -16,6 +16,7 @@ from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
 from agrad.engine.scalars import TracedNumber
+from agrad.engine.tape import is_over
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
 from agrad.errors import (
@@ -313,8 +314,12 @@ def _place(path: str, names: Sequence[str]) -> str:
 
 def split(value: Any, level: Level) -> tuple[Any, Any]:
     """Return a result's value without the level, and its record there, or None."""
-    if isinstance(value, Tensor) and value.level is level:
-        return value.data, value.node
+    while isinstance(value, Tensor):
+        if value.level is level:
+            return value.data, value.node
+        if not is_over(value.level):
+            break
+        value = value.level.outlived(value)
     return value, None
 
 

@@ -50,7 +50,10 @@ class Recording:
         self.inputs = inputs
         self.level = Reverse()
         self.roots = [leaf_node() for _ in inputs.values]
-        out = call(inputs.lift(self.level, self.roots))
+        try:
+            out = call(inputs.lift(self.level, self.roots))
+        finally:
+            self.level.end()
         self.out: Any
         self.aux: Any
         self.out, self.aux = aux_of(out, inputs.what) if has_aux else (out, None)
@@ -500,7 +503,10 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     checked = inputs.tangents(tangents)
     level = Forward()
-    out = with_constants(called, f, inputs.lift(level, checked), {})
+    try:
+        out = with_constants(called, f, inputs.lift(level, checked), {})
+    finally:
+        level.end()
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])

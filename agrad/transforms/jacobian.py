@@ -203,7 +203,10 @@ def _forward_mode(
 
     def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
         level = Forward()
-        out = chosen.call(chosen.lift(level, tangents))
+        try:
+            out = chosen.call(chosen.lift(level, tangents))
+        finally:
+            level.end()
         out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
         outs = _Outputs(out, aux, level, chosen)
         return outs, outs.records

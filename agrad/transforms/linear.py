@@ -297,6 +297,7 @@ class LinearTape:
         self.roots = [leaf_node() for _ in point]
         outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
         self.ends = [None if out is None else split(out, level)[1] for out in outs]
+        level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the arguments' cotangents for those of the results, None for zero."""

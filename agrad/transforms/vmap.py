@@ -15,7 +15,7 @@ from agrad.engine.layouts import members_apart
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode, under_maps
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, present, settle, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
 from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
@@ -262,6 +262,8 @@ def _results(
     except BaseException:
         level.undo_writes()
         raise
+    finally:
+        level.end()
     if written := level.undo_writes(lambda: flatten_all(args)[0]):
         raise TracedValueError(
             f"{name}: a value that each of the {level.members} members has for itself was written into a Tensor from "
@@ -290,6 +292,7 @@ def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: st
     """Return a result without the level, with the members along an axis."""
     if leaf is None:
         return None
+    leaf = present(leaf)
     if isinstance(leaf, Tensor) and leaf.level is level:
         if axis is None:
             raise ConfigurationError(f"{name}: out_axes is None for {place}, which depends on the member; give an axis")

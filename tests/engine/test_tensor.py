@@ -417,30 +417,56 @@ def test_the_grad_attribute_takes_a_tensor_of_the_shape_alone() -> None:
 def test_copies_of_leaves_and_constants(copied: Any) -> None:
     x = leaf([1.0, 2.0])
     agrad.sum(x * x).backward()
+    x.register_hook(lambda g: 100 * g)
     twin = copied(x)
+    if copied in (copy.deepcopy, copy.copy):
+        assert_close(twin.grad, [2.0, 4.0], "the gradient of the copy")
+        twin.zero_grad()
+    assert twin.grad is None
     assert isinstance(twin, agrad.Tensor)
     assert twin is not x
     assert twin.requires_grad
     assert twin.is_leaf
     assert host(twin).tolist() == [1.0, 2.0]
     agrad.sum(twin * 3).backward()
+    assert_close(twin.grad, [3.0, 3.0], "the gradient of the copy, without the hook")
     assert_close(x.grad, [2.0, 4.0], "the gradient of the original")
     assert not copied(agrad.ones(2)).requires_grad
-    if copied is copy.deepcopy:
+    if copied in (copy.deepcopy, copy.copy):
+        x = leaf([1.0, 2.0])
         result = x * 2
         other = copied(result)
         assert not np.shares_memory(other.raw, result.raw)
         agrad.sum(other * other).backward()
-        assert_close(x.grad, [10.0, 20.0], "the gradient through the copy of a result")
+        assert_close(x.grad, [8.0, 16.0], "the gradient through the copy of a result")
     else:
         with pytest.raises(DetachError, match=r"\.detach\(\)"):
             copied(x * 2)
 
 
-def test_a_deep_copy_shares_no_memory() -> None:
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy])
+def test_a_copy_shares_no_memory(copied: Any) -> None:
     x = leaf(np.ones(2))
-    twin = copy.deepcopy(x)
+    x.grad = agrad.ones(2)
+    twin = copied(x)
     assert not np.shares_memory(twin.raw, x.raw)
+    assert not np.shares_memory(twin.grad.raw, x.grad.raw)
+    assert copied(agrad.asarray(np.ones(2, ">f8"))).raw.dtype == ">f8"
+
+
+def test_a_deep_copy_of_a_container_keeps_what_is_one_tensor() -> None:
+    x = leaf(3.0)
+    for tree in ([x, x], {"a": x, "b": (x * 1, x)}):
+        twin = copy.deepcopy(tree)
+        first, second = (twin[0], twin[1]) if isinstance(twin, list) else (twin["a"], twin["b"][1])
+        assert first is second and first is not x
+
+    def product(x: Any) -> Any:
+        first, second = copy.deepcopy([x, x])
+        assert first is second and first is not x
+        return first * second
+
+    assert agrad.grad(product)(3.0) == 6.0
 
 
 def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:

@@ -267,7 +267,9 @@ def test_copies(backend: str, how: str) -> None:
     net.register_forward_hook(_double)
     net.tied = net.blocks[0].weight
     net.blocks.requires_grad_(False)
+    net._scale.grad = agrad.ones_like(net._scale)
     twin = copy.deepcopy(net) if how == "deepcopy" else pickle.loads(pickle.dumps(net))
+    assert (twin._scale.grad is None) == (how == "pickle")
     assert [name for name, _ in twin.named_parameters()] == PARAMETERS
     assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in net.parameters()]
     assert twin.tied is twin.blocks[0].weight and twin.tied is not net.tied

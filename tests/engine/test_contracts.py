@@ -1,0 +1,153 @@
+"""What Python asks of any object, asked of Tensors: outside, recorded, and inside of each transform.
+
+Each cell of the table is right, in value and derivative, or refused.
+"""
+
+import copy
+import dataclasses
+import functools
+import operator
+import pickle
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close
+
+import agrad
+from agrad.errors import DetachError, TracedValueError
+
+X = np.asarray([3.0, 4.0])
+
+
+@dataclasses.dataclass
+class Pair:
+    first: Any
+    second: Any = 0.0
+
+
+def by_weakref(x: Any) -> Any:
+    return weakref.ref(x)()
+
+
+def by_hash(x: Any) -> Any:
+    return {x: x}[x] if hash(x) == hash(x) else None
+
+
+def by_bool(x: Any) -> Any:
+    return x if x[0] > 1 and x[1] else None
+
+
+def by_text(x: Any) -> Any:
+    return x if f"{x}" == repr(x) and str(x) == repr(x) else None
+
+
+def by_format(x: Any) -> Any:
+    return x if f"{x[0]:.1f}" == "3.0" else None
+
+
+def by_cache(x: Any) -> Any:
+    cached = functools.lru_cache(lambda x: x * 1.0)
+    return cached(x) if cached(x) is cached(x) else None
+
+
+def by_thread(x: Any) -> Any:
+    found: list[Any] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            found.append(x * 1.0)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+OUTSIDE = ("leaf", "recorded")
+GRADIENTS = ("grad", "forward", "second")
+TRACED = ("vmap", "vmap of grad", "jit", "jit of grad", "grad of jit")
+JITTED = ("jit", "jit of grad", "grad of jit")
+
+
+def refused(*kinds: str, error: type[Exception] = TracedValueError) -> dict[str, type[Exception]]:
+    return dict.fromkeys(kinds, error)
+
+
+NOWHERE: dict[str, type[Exception]] = {}
+NO_VALUE = refused(*TRACED)
+
+CONTRACTS: dict[str, tuple[Callable[[Any], Any], dict[str, type[Exception]]]] = {
+    "copy": (copy.copy, NOWHERE),
+    "deepcopy": (copy.deepcopy, NOWHERE),
+    "deepcopy in a container": (lambda x: copy.deepcopy({"a": [(x, x)]})["a"][0][1], NOWHERE),
+    "copy method": (lambda x: x.copy(), NOWHERE),
+    "pickle": (
+        lambda x: pickle.loads(pickle.dumps(x)),
+        refused("recorded", *GRADIENTS, error=DetachError) | NO_VALUE,
+    ),
+    "weakref": (by_weakref, NOWHERE),
+    "hash": (by_hash, NOWHERE),
+    "iteration": (lambda x: agrad.stack(list(x)), NOWHERE),
+    "unpacking": (lambda x: (lambda a, b: agrad.stack([a, b]))(*x), NOWHERE),
+    "bool": (by_bool, NO_VALUE),
+    "len": (lambda x: x[: len(x)], NOWHERE),
+    "str": (by_text, NOWHERE),
+    "format": (by_format, NO_VALUE),
+    "item": (lambda x: agrad.stack([x[0].item() * x[0] / 3, x[1]]), refused(*GRADIENTS, error=DetachError) | NO_VALUE),
+    "tolist": (lambda x: x * (x.tolist()[0] / 3), refused(*GRADIENTS, error=DetachError) | NO_VALUE),
+    "detached item": (lambda x: x * (x[0].detach().item() / 3), NO_VALUE),
+    "float": (lambda x: x * (float(x[0]) / 3), refused(*OUTSIDE, *GRADIENTS, error=DetachError) | NO_VALUE),
+    "reduce": (lambda x: functools.reduce(operator.mul, [x, agrad.ones_like(x), agrad.ones_like(x)]), NOWHERE),
+    "partial": (lambda x: functools.partial(agrad.multiply, x)(1.0), NOWHERE),
+    "lru_cache": (by_cache, NOWHERE),
+    "replace of a dataclass": (lambda x: dataclasses.replace(Pair(1.0), first=x).first, NOWHERE),
+    "asdict of a dataclass": (lambda x: dataclasses.asdict(Pair(x))["first"], NOWHERE),
+    "copy of a dataclass": (lambda x: copy.copy(Pair(x)).first, NOWHERE),
+    "deepcopy of a dataclass": (lambda x: copy.deepcopy(Pair([x])).first[0], NOWHERE),
+    "thread": (by_thread, refused(*JITTED)),
+}
+CUT = {"copy", "deepcopy", "deepcopy in a container", "pickle", "asdict of a dataclass", "deepcopy of a dataclass"}
+"""The contracts that make another leaf of a leaf."""
+
+
+@pytest.mark.parametrize("kind", [*OUTSIDE, *GRADIENTS, *TRACED])
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_a_contract(contract: str, kind: str, place: Any) -> None:
+    function, refusals = CONTRACTS[contract]
+    x = place(X)
+    members = agrad.stack([agrad.asarray(x)] * 3)
+
+    def loss(x: Any) -> Any:
+        return agrad.sum(function(x) * x)
+
+    def result() -> Any:
+        if kind in OUTSIDE:
+            t = agrad.asarray(x, requires_grad=True)
+            loss(t if kind == "leaf" else t * 1.0).backward()
+            return t.grad * (2 if contract in CUT and kind == "leaf" else 1)
+        return {
+            "grad": lambda: agrad.grad(loss)(x),
+            "forward": lambda: agrad.jacfwd(loss)(x),
+            "second": lambda: agrad.hessian(loss)(x) @ x,
+            "vmap": lambda: agrad.vmap(loss)(members)[1] * members[1] / 12.5,
+            "vmap of grad": lambda: agrad.vmap(agrad.grad(loss))(members)[1],
+            "jit": lambda: agrad.asarray(agrad.jit(loss)(x)) * agrad.asarray(x) / 12.5,
+            "jit of grad": lambda: agrad.jit(agrad.grad(loss))(x),
+            "grad of jit": lambda: agrad.grad(agrad.jit(loss))(x),
+        }[kind]()
+
+    if kind in refusals:
+        with pytest.raises(refusals[kind]) as caught:
+            result()
+        assert "detach" in str(caught.value) or refusals[kind] is TracedValueError
+    else:
+        assert_close(result(), 2 * X, "derivative", 1e-12)

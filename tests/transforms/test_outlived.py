@@ -1,0 +1,122 @@
+"""Values that are kept from a transform and used after it has ended."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import TracedValueError
+
+ONE, THREE = np.asarray(1.0), np.asarray(3.0)
+
+
+def failing(f: Any, y: Any) -> None:
+    """Take a gradient that an error in the function ends."""
+
+    def fails(y: Any) -> Any:
+        f(y)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        agrad.grad(fails)(y)
+
+
+INNER: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, y: agrad.grad(f)(y),
+    "value_and_grad": lambda f, y: agrad.value_and_grad(f)(y),
+    "vjp": lambda f, y: agrad.vjp(f, y)[1](1.0),
+    "jvp": lambda f, y: agrad.jvp(f, (y,), (1.0,)),
+    "jacfwd": lambda f, y: agrad.jacfwd(f)(y),
+    "jacobian": lambda f, y: agrad.jacobian(f)(y),
+    "linearize": lambda f, y: agrad.linearize(f, y)[1](1.0),
+    "grad of grad": lambda f, y: agrad.grad(agrad.grad(f))(y),
+    "checkpoint": lambda f, y: agrad.grad(agrad.checkpoint(f))(y),
+    "an error": failing,
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_value_kept_from_a_gradient_counts_as_the_value_inside(inner: str, place: Any) -> None:
+    """The kept value is x, in the function x * kept + kept."""
+
+    def outer(x: Any, part: str = "sum") -> Any:
+        kept: list[Any] = []
+        INNER[inner](lambda y: (kept.append(x * y), x * y)[1], 1.0)
+        assert kept[0].requires_grad == x.requires_grad
+        return {"kept": lambda: kept[0], "sum": lambda: x * kept[0] + kept[0] * kept[0]}[part]()
+
+    x = place(THREE)
+    for part, slope, second in (("kept", 1.0, 0.0), ("sum", 12.0, 4.0)):
+
+        def f(x: Any, part: str = part) -> Any:
+            return outer(x, part)
+
+        assert_close(agrad.grad(f)(x), np.asarray(slope), "grad", 0.0)
+        value, tangent = agrad.jvp(f, (x,), (place(ONE),))
+        assert not isinstance(value, agrad.Tensor)
+        assert_close(tangent, np.asarray(slope), "jvp", 0.0)
+        assert_close(agrad.hessian(f)(x), np.asarray(second), "hessian", 0.0)
+        assert_close(agrad.grad(agrad.checkpoint(f))(x), np.asarray(slope), "checkpoint", 0.0)
+        assert_close(agrad.grad(agrad.grad(agrad.checkpoint(f)))(x), np.asarray(second), "second order", 0.0)
+        mapped = agrad.vmap(agrad.grad(f))(agrad.stack([agrad.asarray(x)] * 2))
+        assert_close(mapped, np.asarray([slope] * 2), "vmap", 0.0)
+        if inner != "an error":
+            assert_close(agrad.jit(agrad.grad(f))(x), np.asarray(slope), "jit", 0.0)
+        t = agrad.asarray(x, requires_grad=True)
+        agrad.sum(f(t)).backward()
+        assert_close(t.grad, np.asarray(slope), "backward", 0.0)
+
+
+def test_a_kept_value_outside_of_all_transforms_is_a_number(place: Any) -> None:
+    kept: list[Any] = []
+    agrad.grad(lambda y: (kept.append(y * y), y * y)[1])(place(THREE))
+    (loss,) = kept
+    assert (float(loss), loss.item(), loss.tolist(), host(loss).item()) == (9.0,) * 4
+    assert not loss.requires_grad and not (loss + agrad.ones_like(loss)).requires_grad
+    with agrad.detect_anomaly():
+        assert float(loss * 2) == 18.0
+
+
+def test_a_value_kept_from_a_map_is_refused(place: Any) -> None:
+    kept: list[Any] = []
+    agrad.vmap(lambda y: (kept.append(y * 2), y)[1])(place(np.arange(2.0)))
+    (x,) = kept
+    uses: dict[str, Callable[[], Any]] = {
+        "an operation": lambda: x * 2,
+        "another map": lambda: agrad.vmap(lambda z: z * x)(place(np.arange(3.0))),
+        "a map of one member": lambda: agrad.vmap(lambda z: z * x)(place(np.arange(1.0))),
+        "a result of a map": lambda: agrad.vmap(lambda z: x)(place(np.arange(2.0))),
+        "a shared result": lambda: agrad.vmap(lambda z: x, out_axes=None)(place(np.arange(2.0))),
+        "a gradient": lambda: agrad.grad(lambda z: z * x)(place(ONE)),
+        "a result": lambda: agrad.jvp(lambda z: x, (place(ONE),), (place(ONE),)),
+        "jit": lambda: agrad.jit(lambda z: x)(place(ONE)),
+        "an argument": lambda: agrad.grad(lambda z: z)(x),
+        "float": lambda: float(x),
+    }
+    for name, use in uses.items():
+        with pytest.raises(TracedValueError, match="vmap"):
+            print(name, use())
+
+
+def test_pullbacks_call_functions_again_as_they_were(place: Any) -> None:
+    """A checkpoint runs again after the map and the gradient whose values it closes over have ended."""
+    x = place(np.asarray([0.5, 2.0]))
+
+    def cubes(x: Any) -> Any:
+        return agrad.vmap(lambda y: agrad.checkpoint(lambda z: z * y * y)(y))(x)
+
+    value, pullback = agrad.vjp(cubes, x)
+    assert_close(value, host(x) ** 3, "value", 1e-15)
+    for _ in range(2):
+        assert_close(pullback(agrad.ones_like(x))[0], 3 * host(x) ** 2, "pullback", 1e-15)
+
+    def slopes(x: Any) -> Any:
+        return agrad.sum(agrad.grad(lambda y: agrad.sum(agrad.checkpoint(lambda z: z * y * x)(y)))(x))
+
+    _, pullback = agrad.vjp(slopes, x)
+    assert_close(pullback(1.0)[0], 4 * host(x), "of a gradient", 1e-15)
+    _, pullback = agrad.vjp(agrad.grad(slopes), x)
+    assert_close(pullback(agrad.ones_like(x))[0], np.full(2, 4.0), "third order", 1e-15)
