@@ -22,6 +22,7 @@ settings, in the order of the definition, is the fastest.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, cast, overload
 
@@ -308,7 +309,7 @@ def elementwise(
     if forward is None:
         made = Primitive(None, name=name, arrays=names, **how)
         made.declare(traits)
-        operation = _dress(made, None, __name__)
+        operation = _dress(made, None, sys._getframe(1).f_globals["__name__"])
     else:
         operation = _define(forward, name, traits, **how)
     operation.__doc__ = _elementwise_doc(doc or f"Return the array API standard's ``{name}`` of each element.", names)

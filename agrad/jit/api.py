@@ -1,6 +1,7 @@
 """``jit``: traced functions with a cache of signatures."""
 
 import functools
+import sys
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -82,6 +83,7 @@ class Jitted(Generic[P, R]):
             raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
+        self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options
         self._name = getattr(function, "__name__", type(function).__name__)
         self._parameters, self._static = static_places(function, _tuple(static_argnums), _tuple(static_argnames))
         self._donated = frozenset(_tuple(donate_argnums))
@@ -104,6 +106,12 @@ class Jitted(Generic[P, R]):
 
         Two, as the last batch of an epoch is often shorter.
         """
+
+    def __reduce__(self) -> Any:
+        """Return its name in its module where that is this function, else how to make another like it."""
+        name = getattr(self, "__qualname__", "")
+        known = getattr(sys.modules.get(getattr(self, "__module__", "")), name, None)
+        return name if known is self else (Jitted, self._given)
 
     # ------------------------------------------------------------------ calls
 

@@ -1,6 +1,7 @@
 """Definitions of agrad's own operations, which are filed by name."""
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, overload
 
@@ -80,5 +81,6 @@ def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> Any
     if name in SENTENCES:
         how["doc"] = f"{SENTENCES[name]}\n\nExamples\n--------{EXAMPLES[name]}"
     operation = notation.elementwise(name, *rules, **how)
+    operation.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is bound, for pickle
     file_primitive(operation.primitive)
     return publish(operation) if public else operation

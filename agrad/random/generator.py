@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import agrad
-from agrad.engine.scalars import host_array_call, mark_state_used
+from agrad.engine.scalars import host_array_call, mark_state_used, refuse_trace
 from agrad.errors import DataError
 from agrad.ops.map_draws import key_under_maps
 from agrad.random.keys import fold_in, key, number
@@ -136,6 +136,14 @@ class Generator:
         seed, calls = (number(state[name], "Generator", f"the state's {name!r}", 2**128) for name in ("seed", "calls"))
         with self._lock:
             self.seed, self._calls = seed, calls
+
+    def __getstate__(self) -> dict[str, Any]:
+        refuse_trace("a copy of a Generator", "Copy it outside of the function")
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
 
     def __repr__(self) -> str:
         return f"Generator(seed={self.seed})  # {self._calls} keys given"

@@ -1,6 +1,7 @@
 """The definition of a special function: arguments, a generic form, and rules."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, overload
@@ -72,6 +73,7 @@ def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public
     )
     forward.__module__ = form.__module__
     operation = elementwise(f"special.{name}", *rules, forward=forward, doc=inspect.getdoc(form), public=False)
+    operation.__module__ = sys._getframe(1).f_globals["__name__"]
     if not public:
         return operation
     if len(rules) == 1:
