@@ -151,3 +151,52 @@ def test_a_contract(contract: str, kind: str, place: Any) -> None:
         assert "detach" in str(caught.value) or refusals[kind] is TracedValueError
     else:
         assert_close(result(), 2 * X, "derivative", 1e-12)
+
+
+# ---------------------------------------------------------------- functions and generators
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+}
+
+
+@agrad.jit
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+def test_public_functions_pickle() -> None:
+    sections = {"agrad": vars(agrad), **{name: vars(getattr(agrad, name)) for name in ("linalg", "fft", "special")}}
+    functions = {
+        f"{s}.{n}": f for s, names in sections.items() for n, f in names.items() if callable(f) and n[0] != "_"
+    }
+    assert len(functions) > 250
+    for name, function in functions.items():
+        assert pickle.loads(pickle.dumps(function)) is function, name
+    softplus = agrad.elementwise("log", lambda g, x: g / x)
+    assert softplus.__module__ == __name__
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_jitted_functions_are_copied(how: str) -> None:
+    twin = COPIES[how](agrad.jit(agrad.sin))
+    assert_close(twin(X), np.sin(X), "value", 1e-15)
+    assert_close(agrad.grad(lambda x: agrad.sum(twin(x)))(X), np.cos(X), "gradient", 1e-15)
+    assert_close(COPIES[how](agrad.jit(agrad.multiply, static_argnums=1))(X, 2.0), 2 * X, "options", 0.0)
+    assert COPIES[how](doubled) is doubled
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_generators_are_copied(how: str) -> None:
+    generator = agrad.random.Generator(3)
+    generator.key()
+    twin = COPIES[how](generator)
+    layer = COPIES[how](agrad.nn.Dropout(0.5, rng=twin))
+    twin = COPIES[how](generator)
+    assert twin is not generator and twin.state() == {"seed": 3, "calls": 1}
+    assert np.array_equal(twin.key().numpy(), generator.key().numpy())
+    assert layer(agrad.ones(3)).shape == (3,)
+    with pytest.raises(TracedValueError, match="copy of a Generator"):
+        agrad.jit(lambda x: COPIES[how](generator))(1.0)
