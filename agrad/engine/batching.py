@@ -209,7 +209,7 @@ class Batch(Level):
         )
 
     def outlived(self, tensor: Tensor) -> Any:
-        """Raise ``TracedValueError``: the members have a value each, and no map is left that they belong to."""
+        """Raise ``TracedValueError``: no map is left that the members belong to."""
         raise TracedValueError(
             f"an array of shape {tensor.shape} that vmap mapped over {self.members} members was kept and used after "
             "the map; return it from the function that vmap maps"

@@ -144,7 +144,7 @@ class Level:
         self.ended = 0
 
     def end(self) -> None:
-        """Note that the transform's function has returned: its Tensors then count as the values inside."""
+        """Note that the function returned: Tensors count as the values inside now."""
         self.ended = next_id()
 
     def outlived(self, tensor: Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""NumPy's protocols, DLPack's, and the methods of NumPy's arrays, as Tensors implement them.
+"""The protocols of NumPy and DLPack, and NumPy's array methods, for Tensors.
 
 Operators are computed at once, all else by handlers that upper modules file in ``CALLS``.
 """

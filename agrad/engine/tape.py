@@ -267,7 +267,10 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
 
 @contextmanager
 def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> Iterator[None]:
-    """Count the levels as open that were open at the time ``recorded``, when ``replays`` were under way."""
+    """Count the levels as open that were so at the time ``recorded``.
+
+    ``replays``: those under way at that time.
+    """
     token = _mode.set(_mode.get()._replace(replays=(*replays, (recorded, next_id()))))
     try:
         yield

@@ -82,7 +82,6 @@ class Jitted(Generic[P, R]):
         if not isinstance(cache_size, int) or cache_size < 1:
             raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
         functools.update_wrapper(self, function)
-        self.__wrapped__ = function
         self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options
         self._name = getattr(function, "__name__", type(function).__name__)
         self._parameters, self._static = static_places(function, _tuple(static_argnums), _tuple(static_argnames))
@@ -91,21 +90,16 @@ class Jitted(Generic[P, R]):
             raise ConfigurationError(
                 f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
             )
-        self._size = cache_size
-        self._options = options
+        self._size, self._options = cache_size, options
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
-        self._count = 0
+        self._count = self._hits = self._misses = 0
         self._known: list[Any] = []
-        self._hits = self._misses = 0
         self._traces: deque[tuple[_Key, list[str]]] = deque(maxlen=KEPT)
         """The last traces, with what differed from the nearest program."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
         self._latest: list[tuple[Matches, Entry, Selection, _Key]] = []
-        """Tests for the last two signatures, their entries, selected backends and keys; the last one first.
-
-        Two, as the last batch of an epoch is often shorter.
-        """
+        """Tests for the last two signatures, their entries, selected backends and keys; the last one first."""
 
     def __reduce__(self) -> Any:
         """Return its name in its module where that is this function, else how to make another like it."""

@@ -18,9 +18,9 @@ def failing(f: Any, y: Any) -> None:
 
     def fails(y: Any) -> Any:
         f(y)
-        raise KeyError
+        raise KeyError("ended")
 
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="ended"):
         agrad.grad(fails)(y)
 
 
