@@ -82,6 +82,7 @@ class Jitted(Generic[P, R]):
         if not isinstance(cache_size, int) or cache_size < 1:
             raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
         functools.update_wrapper(self, function)
+        self.__wrapped__ = function
         self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options
         self._name = getattr(function, "__name__", type(function).__name__)
         self._parameters, self._static = static_places(function, _tuple(static_argnums), _tuple(static_argnames))
