@@ -212,7 +212,8 @@ class Tracing:
 
         A Tensor that is no leaf is one during the trace, so that derivatives of the program end there.
         """
-        data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
+        data, node, kind = tensor.data, tensor.node, tensor.__class__
+        grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
         slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
         tensor.__class__ = Lifted
