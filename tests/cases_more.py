@@ -202,6 +202,11 @@ more("linalg.solve", ex("no rows", normal(2, 0, 0), normal(2, 0, 3)),
     ex("no columns", square_matrix(2, 2), normal(2, 0)),
     ex("real and complex", square_matrix(2, 2), complex_normal(2, 1)), ex("complex batch", complex_matrix(2, 2, 2),
     complex_normal(2, 2, 1)))
+row("linalg.solve_or_nan", ex("matrix", square_matrix(3, 3), normal(3, 2)),
+    ex("one matrix for a batch", square_matrix(2, 2), normal(2, 2, 1)),
+    ex("as many members as rows", square_matrix(2, 2, 2), normal(2, 2)),
+    ex("real and complex", square_matrix(2, 2), complex_normal(2, 1)),
+    call=PRIMITIVES["linalg.solve_or_nan"].bind, reference=lambda xp, x1, x2: np.matmul(np.linalg.inv(x1), x2))
 more("linalg.outer", ex("constant right", normal(2), constant([1.0, 2.0])))
 more("linalg.svd", ex("no columns", normal(3, 0), full_matrices=False))
 more("linalg.qr", ex("no columns", normal(3, 0), mode="reduced"))

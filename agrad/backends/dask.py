@@ -103,7 +103,7 @@ def from_parts(x1: da.Array, x2: da.Array, /) -> da.Array:
 
 _MATRIX_WORDS = (
     "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "matrix_power", "pinv", "qr", "slogdet",
-    "solve", "svd", "svdvals",
+    "solve", "solve_or_nan", "svd", "svdvals",
 )  # fmt: skip
 """Linear algebra of stacks of matrices. Dask has a part of it, for one matrix in suitable chunks, and its cholesky
 returns the other triangle. Here each function becomes one task on whole arrays."""

@@ -214,11 +214,11 @@ def lu(x: jax.Array, /) -> tuple[jax.Array, ...]:
     return unpacked(jnp, packed, order)
 
 
-vars(BACKEND.xp.linalg).update(lu=lu)
+vars(BACKEND.xp.linalg).update(lu=lu, solve_or_nan=BACKEND.xp.linalg.solve)
 
 
 @kernel("jax", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
-def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool) -> jax.Array:
+def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool, checked: bool = False) -> jax.Array:
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
     return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)

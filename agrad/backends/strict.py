@@ -14,7 +14,7 @@ import numpy as np
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import backend as host
-from agrad.backends.numpy.linalg import lu
+from agrad.backends.numpy.linalg import lu, solve_or_nan
 from agrad.backends.numpy.words import scatter_add
 from agrad.backends.special import SpecialWords, in_double
 
@@ -100,4 +100,4 @@ BACKEND = Backend(
     read_only=lambda x: not x._array.flags.writeable,
     content=lambda x: x._array.tobytes if x._array.nbytes <= CONTENT else None,
 )
-vars(BACKEND.xp.linalg).update(lu=_on_host(lu))
+vars(BACKEND.xp.linalg).update(lu=_on_host(lu), solve_or_nan=_on_host(solve_or_nan))

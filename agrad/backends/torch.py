@@ -311,8 +311,19 @@ BACKEND = Backend(
 # ------------------------------------------------------------------ linear algebra
 
 
+def solve_or_nan(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+    dtype = torch.promote_types(x1.dtype, x2.dtype)
+    # matrices that PyTorch would take for a batch of vectors
+    x2 = x2[None] if x1.shape[:-1] == x2.shape else x2
+    found, info = torch.linalg.solve_ex(x1.to(dtype), x2.to(dtype))
+    return found.masked_fill((info != 0)[..., None, None], math.nan)
+
+
+vars(BACKEND.xp.linalg).update(solve_or_nan=solve_or_nan)
+
+
 @kernel("torch", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
-def over_triangle(x1: torch.Tensor, x2: torch.Tensor, *, upper: bool) -> torch.Tensor:
+def over_triangle(x1: torch.Tensor, x2: torch.Tensor, *, upper: bool, checked: bool = False) -> torch.Tensor:
     return torch.linalg.solve_triangular(x2, x1, upper=upper, left=False)
 
 

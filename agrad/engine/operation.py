@@ -19,7 +19,7 @@ KINDS = frozenset(
 TRAITS = frozenset(
     {
         "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias",
-        "no_alias", "operator", "product_rules", "rule_traits", "takes_traced_numbers",
+        "no_alias", "operator", "product_rules", "raises", "rule_traits", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -106,6 +106,8 @@ class Operation:
     """True if each rule is the product of the cotangent and the one other value that it names."""
     finite_slopes = False
     """True if the derivative is finite at every argument, NaN and infinities too: 0 times it is 0."""
+    raises = False
+    """True if some array library raises an error for some values of the operands."""
     by_layout = False
     """True if the argument's layout decides if the result is a view or a copy."""
     sum_slices: Function | None = None

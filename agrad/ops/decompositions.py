@@ -26,7 +26,6 @@ from agrad.ops.matrices import (
     on_diagonal,
     real_diagonal,
     rows,
-    safe_inverse,
 )
 from agrad.registry import public
 
@@ -57,7 +56,7 @@ class SVDResult(NamedTuple):
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading", core_axes=2)
+@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading", core_axes=2, raises=True)
 def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
@@ -79,6 +78,15 @@ def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
     return xp.matmul(rest, turn)
 
 
+def _shares(xp: Any, S: Any) -> Any:
+    """Return S[k] / (S[j] + S[k]) in row j and column k, and 0 where both are 0.
+
+    By shares the squares of singular values are in no rule: they leave the range long before the values.
+    """
+    both = columns(xp, S) + rows(xp, S)
+    return columns(xp, S) / (both + xp.astype(both == 0, S.dtype))
+
+
 @svd_p.vjp
 def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     # Wan and Zhang 2019, arXiv:1909.02659, with the complex matrices' own term; Giles 2008, section 3.2, for the values
@@ -90,13 +98,13 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
         g_S = g_S * (-xp.astype(S == 0, S.dtype) + 1)
     if g_U is None and g_Vh is None:
         return conjugate(xp, xp.matmul(U1 * columns(xp, g_S), V1h))
-    gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
+    gaps, share = inverse_gaps(xp, S), _shares(xp, S)
     inverse = inverse_or_nan(S)
     inner = left = right = None
     if g_U is not None:
         g_U = conjugate(xp, g_U)
         turn = xp.matmul(adjoint(xp, U1), g_U[..., :, :k])
-        inner = (turn - adjoint(xp, turn)) * gaps * columns(xp, S)
+        inner = (turn - adjoint(xp, turn)) * gaps * share
         if is_complex(turn.dtype):
             inner = inner + on_diagonal(xp, imaginary_diagonal(xp, turn) * inverse, k, k)
         if m > k:
@@ -104,7 +112,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     if g_Vh is not None:
         g_V = xp.matrix_transpose(g_Vh)  # the adjoint of the conjugate
         turn = xp.matmul(V1h, g_V[..., :, :k])
-        inner = added(inner, (turn - adjoint(xp, turn)) * gaps * rows(xp, S))
+        inner = added(inner, (turn - adjoint(xp, turn)) * gaps * xp.matrix_transpose(share))
         if n > k:
             right = adjoint(xp, _outside(xp, g_V, V1, V2, k) * columns(xp, inverse))
     if g_S is not None:
@@ -139,11 +147,11 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     (U1, U2), (V1, V2) = _split(U, k), _split(adjoint(xp, Vh), k)
     from_right, from_left = xp.matmul(t, V1), xp.matmul(adjoint(xp, t), U1)
     inner = xp.matmul(adjoint(xp, U1), from_right)
-    gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
+    gaps, share = inverse_gaps(xp, S), _shares(xp, S)
     inverse = inverse_or_nan(S)
-    inner_h = adjoint(xp, inner)
-    turn_U = gaps * (inner * columns(xp, S) + inner_h * rows(xp, S))
-    turn_V = gaps * (inner * rows(xp, S) + inner_h * columns(xp, S))
+    inner_h, other = adjoint(xp, inner), xp.matrix_transpose(share)
+    turn_U = gaps * (inner * share + inner_h * other)
+    turn_V = gaps * (inner * other + inner_h * share)
     if is_complex(inner.dtype):
         turn_U = turn_U + on_diagonal(xp, imaginary_diagonal(xp, inner) * inverse, k, k)
     zero = xp.astype(S == 0, S.dtype)
@@ -198,7 +206,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
 
 
-@primitive(name="linalg.svdvals", constant="x", batch="leading", core_axes=2)
+@primitive(name="linalg.svdvals", constant="x", batch="leading", core_axes=2, raises=True)
 def svdvals_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
 

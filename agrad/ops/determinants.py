@@ -8,7 +8,8 @@ from agrad.engine.tensor import Tensor
 from agrad.ops.creation import zeros_like
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.elementwise import atan2, from_parts, imag, real, where
-from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, on_diagonal, rows
+from agrad.ops.linear_algebra import solve_or_nan
+from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, identity, on_diagonal, rows
 from agrad.ops.shared import raw_of
 from agrad.registry import public
 
@@ -40,7 +41,7 @@ def adjugate(xp: Any, x: Any, /) -> Any:
     # divided by their geometric mean, the product of the numbers leaves the range only where the adjugate does
     mean = _mean_size(xp, size + fill)
     fill = xp.astype(fill, x.dtype) if is_complex(x.dtype) else fill
-    inverse = xp.linalg.solve((R + on_diagonal(xp, fill, n, n)) / mean[..., None], adjoint(xp, Q))
+    inverse = xp.linalg.solve_or_nan((R + on_diagonal(xp, fill, n, n)) / mean[..., None], adjoint(xp, Q))
     factor = xp.prod((d + fill) / mean, axis=-1) * xp.linalg.det(Q)
     # in two steps: a factor that overflows would make its products with 0 NaN
     half = n // 2
@@ -79,7 +80,9 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     # With x = U S Vh the adjugate is det(U Vh) V adj(S) U.H, and at a diagonal S the derivative of adj is a polynomial
     # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, and the
     # products come by division
-    U, s, Vh = xp.linalg.svd(x, full_matrices=False)
+    # svd of some libraries refuses matrices that are not finite
+    finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
+    U, s, Vh = xp.linalg.svd(xp.where(finite, x, xp.zeros_like(x)), full_matrices=False)
     scale = xp.max(s, axis=-1, keepdims=True)
     scale = scale + xp.astype(scale == 0, s.dtype)
     s = xp.maximum(s, scale * xp.finfo(x.dtype).eps ** 2)
@@ -92,7 +95,8 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     sums = xp.sum(kept * columns(xp, xp.linalg.diagonal(inner)), axis=-1)
     change = on_diagonal(xp, sums, n, n) - kept * inner
     turn = xp.linalg.det(U) * xp.linalg.det(Vh)
-    return turn[..., None, None] * xp.matmul(xp.matmul(adjoint(xp, Vh), change), adjoint(xp, U))
+    out = turn[..., None, None] * xp.matmul(xp.matmul(adjoint(xp, Vh), change), adjoint(xp, U))
+    return xp.where(finite, out, xp.full_like(out, math.nan))
 
 
 def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
@@ -199,12 +203,12 @@ def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> An
         factor = turn if factor is None else factor + turn
     if factor is None:
         return xp.zeros_like(x)  # the sign of a real determinant is constant
-    return xp.matrix_transpose(xp.linalg.inv(x)) * factor[..., None, None]
+    return solve_or_nan(xp.matrix_transpose(x), identity(xp, x)) * factor[..., None, None]
 
 
 @slogdet_p.jvp
 def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
-    change = xp.linalg.trace(xp.linalg.solve(x, t))
+    change = xp.linalg.trace(solve_or_nan(x, t))
     if not is_complex(change.dtype):
         return None, change
     return sign * xp.astype(xp.imag(change), sign.dtype) * 1j, xp.real(change)
@@ -214,7 +218,8 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the size of each determinant.
 
-    The sign of a complex determinant is det / abs(det). The derivative is that of regular matrices.
+    The sign of a complex determinant is det / abs(det). The derivative is that of regular matrices, and not finite for
+    singular ones.
 
     Parameters
     ----------
@@ -286,7 +291,7 @@ def logdet(x: Any, /) -> Any:
     return size + where(sign < 0, nothing + math.nan, nothing)
 
 
-@primitive(name="linalg.pinv", batch="leading", core_axes=2)
+@primitive(name="linalg.pinv", batch="leading", core_axes=2, raises=True)
 def pinv_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.linalg.pinv(x) if rtol is None else xp.linalg.pinv(x, rtol=rtol)
 
@@ -355,7 +360,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return pinv_p(x, rtol=raw_of(rtol))
 
 
-@primitive(name="linalg.matrix_rank", constant="x", batch="leading", core_axes=2)
+@primitive(name="linalg.matrix_rank", constant="x", batch="leading", core_axes=2, raises=True)
 def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     # the standard's own definition, as not every library takes rtol, or a batch
     S = xp.linalg.svdvals(x)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
 from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import (
     added,
     adjoint,
@@ -36,7 +37,7 @@ class EighResult(NamedTuple):
 # ------------------------------------------------------------------ Hermitian matrices
 
 
-@primitive(name="linalg.eigh", out=("w", "V"), batch="leading", core_axes=2)
+@primitive(name="linalg.eigh", out=("w", "V"), batch="leading", core_axes=2, raises=True)
 def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
     """Decompose Hermitian matrices, with ``upper`` by their upper triangle.
 
@@ -51,7 +52,9 @@ def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     # et al. 2017, arXiv:1701.00392, section 4
     if g_V is None:
         return conjugate(xp, xp.matmul(V * columns(xp, g_w), adjoint(xp, V)))
-    inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
+    # of nearly equal values only the skew part is divided by their gap: the rest would cancel after it, with its digits
+    turn = xp.matmul(adjoint(xp, V), conjugate(xp, g_V))
+    inner = (turn - adjoint(xp, turn)) / 2 * inverse_gaps(xp, w)
     if g_w is not None:
         inner = inner + diagonal_matrices(xp, g_w, V)
     return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
@@ -59,7 +62,7 @@ def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
 
 @eigh_p.jvp
 def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
-    inner = xp.matmul(xp.matmul(adjoint(xp, V), hermitian_part(xp, t)), V)
+    inner = hermitian_part(xp, xp.matmul(xp.matmul(adjoint(xp, V), t), V))
     return real_diagonal(xp, inner), xp.matmul(V, inner * inverse_gaps(xp, w))
 
 
@@ -106,7 +109,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*eigh_p(x, upper=False))
 
 
-@primitive(name="linalg.eigvalsh", constant="x", batch="leading", core_axes=2)
+@primitive(name="linalg.eigvalsh", constant="x", batch="leading", core_axes=2, raises=True)
 def eigvalsh_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
 
@@ -150,7 +153,7 @@ def eigvalsh(x: Any, /) -> Any:
 # ------------------------------------------------------------------ general square matrices
 
 
-@primitive(name="linalg.eig", out=("w", "V"), batch="leading", core_axes=2)
+@primitive(name="linalg.eig", out=("w", "V"), batch="leading", core_axes=2, raises=True)
 def eig_p(xp: Any, x: Any, /) -> Any:
     return tuple(linalg_word(xp, "eig")(x))
 
@@ -167,12 +170,12 @@ def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
         inner = xp.matmul(adjoint_V, g_V) * conjugate(xp, inverse_gaps(xp, w))
     if g_w is not None:
         inner = added(inner, diagonal_matrices(xp, conjugate(xp, g_w), V))
-    return conjugate(xp, xp.linalg.solve(adjoint_V, xp.matmul(inner, adjoint_V)))
+    return conjugate(xp, solve_or_nan(adjoint_V, xp.matmul(inner, adjoint_V)))
 
 
 @eig_p.jvp
 def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
-    inner = xp.linalg.solve(V, xp.matmul(xp.astype(t, V.dtype), V))
+    inner = solve_or_nan(V, xp.matmul(xp.astype(t, V.dtype), V))
     turned = xp.matmul(V, inner * inverse_gaps(xp, w))
     lengths = xp.real(xp.sum(conjugate(xp, V) * turned, axis=-2))
     return xp.linalg.diagonal(inner), turned - V * columns(xp, xp.astype(lengths, V.dtype))

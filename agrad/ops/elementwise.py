@@ -176,10 +176,24 @@ def _over_size(xp: Any, value: Any, x: Any) -> Any:
     return xp.where(zero, xp.zeros_like(value), value / xp.where(zero, xp.ones_like(size), size))
 
 
+def _complex_sign(xp: Any, x: Any, /) -> Any:
+    parts = xp.real(x), xp.imag(x)
+    ends = [xp.isinf(part) for part in parts]
+    # an infinite number has the direction of its infinite parts
+    x = xp.where(
+        ends[0] | ends[1],
+        xp.from_parts(
+            *[xp.where(end, xp.sign(part), xp.zeros_like(part)) for end, part in zip(ends, parts, strict=True)]
+        ),
+        x,
+    )
+    return _over_size(xp, x, x)
+
+
 complex_sign = elementwise(
     "complex_sign",
     lambda xp, g, x, y: _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x),
-    forward=lambda xp, x, /: _over_size(xp, x, x),
+    forward=_complex_sign,
     doc="Return x / abs(x) of complex numbers, and 0 at 0.",
     public=False,
 )

@@ -240,21 +240,44 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     return xp.triu(x, k=k)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", core_axes=2)
+@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", core_axes=2, raises=True)
 def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.linalg.solve(x1, x2)
 
 
+@primitive(linear="x2", broadcasts=True, name="linalg.solve_or_nan", batch="leading", matrices=True)
+def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
+    """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
+
+    For rules, which raise nothing where the function itself has a value.
+
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., n, n) and a floating dtype.
+    x2 : array
+        Of shape (..., n, k).
+
+    Returns
+    -------
+    array
+        Of the shape of ``x2``, with the batch axes of both.
+    """
+    return xp.linalg.solve_or_nan(x1, x2)
+
+
+@solve_or_nan.vjp("x1", "x2")
 @solve_p.vjp("x1", "x2")
 def solve_vjp(xp: Any, g: Any, y: Any, x1: Any) -> Any:
     # Giles 2008, "An extended collection of matrix derivative results", section 2.3.1: one solve serves both
-    b = xp.linalg.solve(xp.matrix_transpose(x1), g)
+    b = solve_or_nan(xp.matrix_transpose(x1), g)
     return -xp.matmul(b, xp.matrix_transpose(y)), b
 
 
+@solve_or_nan.jvp("x1")
 @solve_p.jvp("x1")
 def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
-    return -xp.linalg.solve(x1, xp.matmul(t, y))
+    return -solve_or_nan(x1, xp.matmul(t, y))
 
 
 @public_of_arrays("linalg")
@@ -307,8 +330,8 @@ def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
     return reshape(y := solver(expand_dims(b, -1)), tuple(y.shape)[:-1])
 
 
-@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", core_axes=2)
-def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
+@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", core_axes=2, raises=True)
+def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = False) -> Any:
     """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
     The standard has no triangular solve.
@@ -321,13 +344,16 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
         Of shape (..., n, n).
     upper : bool
         The upper triangle of ``x2`` is not 0, else the lower one.
+    checked : bool
+        A 0 on the diagonal is the error of an array library that has one. By default the solution is not finite.
 
     Returns
     -------
     array
         Of shape (..., m, n).
     """
-    return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
+    solve = xp.linalg.solve if checked else xp.linalg.solve_or_nan
+    return xp.matrix_transpose(solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
 
 
 @over_triangle.vjp("x1", "x2")
@@ -342,14 +368,14 @@ def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
     return -over_triangle(xp.matmul(y, t), x2, upper=upper)
 
 
-def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool) -> Any:
+def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool, checked: bool = False) -> Any:
     """Return the solution y of ``x2 @ y = x1`` with a triangular matrix."""
     transpose = xp.matrix_transpose
-    return transpose(over_triangle(transpose(x1), transpose(x2), upper=not upper))
+    return transpose(over_triangle(transpose(x1), transpose(x2), upper=not upper, checked=checked))
 
 
 @public("linalg")
-@primitive(name="linalg.inv", batch="leading", core_axes=2)
+@primitive(name="linalg.inv", batch="leading", core_axes=2, raises=True)
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
@@ -405,7 +431,7 @@ def _half_lower(xp: Any, x: Any) -> Any:
 
 
 @public("linalg")
-@primitive(name="linalg.cholesky", batch="leading", core_axes=2)
+@primitive(name="linalg.cholesky", batch="leading", core_axes=2, raises=True)
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     """Return the triangular factor of each positive-definite matrix.
 

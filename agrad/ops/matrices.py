@@ -89,12 +89,6 @@ def identity(xp: Any, like: Any) -> Any:
     return xp.astype(columns(xp, place) == rows(xp, place), like.dtype)
 
 
-def safe_inverse(xp: Any, d: Any) -> Any:
-    """Return 1 / d, and 0 where ``d`` is 0, in every order of derivative."""
-    zero = xp.astype(d == 0, d.dtype)
-    return (-zero + 1) / (d + zero)
-
-
 @primitive(batch="leading")
 def inverse_or_nan(xp: Any, x: Any, /) -> Any:
     """Return 1 / x, and NaN where ``x`` is 0.

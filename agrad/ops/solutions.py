@@ -86,7 +86,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     upper = bool(lower) == (trans not in (0, "N"))
 
     def solved(columns: Any) -> Any:
-        return under_triangle(namespace, columns, t, upper=upper)
+        return under_triangle(namespace, columns, t, upper=upper, checked=True)
 
     return on_columns(solved, b, t.shape[-1], "solve_triangular")
 
@@ -132,8 +132,8 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     lower, across = (adjoint(namespace, t), t) if upper else (t, adjoint(namespace, t))
 
     def solved(columns: Any) -> Any:
-        half = under_triangle(namespace, columns, lower, upper=False)
-        return under_triangle(namespace, half, across, upper=True)
+        half = under_triangle(namespace, columns, lower, upper=False, checked=True)
+        return under_triangle(namespace, half, across, upper=True, checked=True)
 
     return on_columns(solved, b, t.shape[-1], "cholesky_solve")
 

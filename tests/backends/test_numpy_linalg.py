@@ -48,7 +48,7 @@ def test_over_a_singular_triangle_is_numpys_error() -> None:
     x2 = np.triu(np.ones((20, 20)))
     x2[4, 4] = 0
     with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-        OVER.bind(np.ones((2, 20)), x2, upper=True)
+        OVER.bind(np.ones((2, 20)), x2, upper=True, checked=True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])

@@ -41,6 +41,15 @@ def test_the_variance_of_complex_numbers(place: Any) -> None:
         assert_close(slope, np.real(np.sum(expected * t)), "tangent")
 
 
+def test_the_size_of_an_infinite_complex_number(place: Any) -> None:
+    z = np.asarray([complex(INF, 0), complex(3, -INF), complex(-INF, INF), 3 + 4j, 0j])
+    expected = np.asarray([1, 1j, -(1 + 1j) * math.sqrt(0.5), 0.6 - 0.8j, 0])
+    assert_close(agrad.grad(lambda z: agrad.sum(agrad.abs(z)))(place(z)), expected, "gradient")
+    for t in (1 + 0j, 1j):
+        slopes = agrad.jvp(agrad.abs, (place(z),), (place(np.full(5, t)),))[1]
+        assert_close(slopes, np.real(expected * t), "tangent")
+
+
 def test_numpys_variance_is_the_same_inside_a_transform() -> None:
     assert_close(agrad.grad(np.var)(Z), 2 * np.conj(Z - Z.mean()) / 3, "gradient")
 

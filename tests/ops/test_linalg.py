@@ -245,6 +245,95 @@ def test_functions_of_the_matrix_where_values_are_double(dtype: str, place: Any)
     assert_close(g, x.conj(), "gradient through the rebuilt matrix", 1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "scale", "room"), [("float64", 1e-200, 1e-12), ("float32", 1e-25, 1e-4)])
+def test_singular_vectors_of_matrices_whose_squares_underflow(
+    dtype: str, scale: float, room: float, place: Any
+) -> None:
+    x, t = drawn(4, 3), drawn(4, 3, seed=4)
+    weights = [place(w.astype(dtype)) for w in (drawn(4, 4, seed=1), drawn(3, seed=2), drawn(3, 3, seed=3))]
+
+    def found(scale: float) -> tuple[Any, Any]:
+        def f(a: Any) -> Any:
+            u, s, vh = agrad.linalg.svd(a)
+            return agrad.sum(u**2 @ weights[0]) + agrad.sum(s * weights[1]) / scale + agrad.sum(vh**2 @ weights[2])
+
+        at, along = place((x * scale).astype(dtype)), place((t * scale).astype(dtype))
+        return host(agrad.grad(f)(at)) * np.asarray(scale, dtype), agrad.jvp(f, (at,), (along,))[1]
+
+    for small, usual, mode in zip(found(scale), found(1.0), ("reverse", "forward"), strict=True):
+        assert_close(small, host(usual), mode, room, 10.0)
+
+
+def test_singular_values_beside_vectors_that_do_not_count(place: Any) -> None:
+    f = lambda a: agrad.sum((usv := agrad.linalg.svd(a))[1]) + 0 * agrad.sum(usv[0]) + 0 * agrad.sum(usv[2])  # noqa: E731
+    assert_close(agrad.grad(f)(place(np.diag([3e-200, 2e-200, 1e-200]))), np.eye(3), "gradient", 1e-12)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_a_projector_on_the_space_of_nearly_equal_values(name: str, dtype: str, place: Any) -> None:
+    """The values differ by a rounding error, and the projector has derivatives all the same."""
+    q, w = np.linalg.qr(drawn(3, 3, dtype=dtype))[0], drawn(3, 3, dtype=dtype, seed=1)
+    w = place(w + w.conj().T)
+    left, right = place(q.conj().T.copy()), place(q)
+
+    def f(a: Any) -> Any:
+        values = agrad.stack([a[0], a[1], a[1] * (1 + 1e-15)])
+        m = (values * right) @ left
+        u = agrad.linalg.eigh(m)[1][..., 1:] if name == "eigh" else agrad.linalg.svd(m)[0][..., :2]
+        return agrad.real(agrad.sum((u @ agrad.conj(agrad.matrix_transpose(u))) * w))
+
+    at = place(np.asarray([1.0, 2.0]))
+    assert_close(agrad.grad(f)(at), np.zeros(2), "reverse", 1e-12)
+    assert_close(agrad.jvp(f, (at,), (place(np.asarray([0.3, -0.7])),))[1], 0.0, "forward", 1e-12)
+
+
+SINGULAR = np.stack([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 1.0], [1.0, 3.0]], np.zeros((2, 2)), [[0.0, 1.0], [0.0, 0.0]]])
+RULES: dict[str, Any] = {
+    "slogdet": lambda a: agrad.linalg.slogdet(a)[1],
+    "logdet": agrad.linalg.logdet,
+    "qr, Q": lambda a: agrad.linalg.qr(a)[0],
+    "qr, R": lambda a: agrad.linalg.qr(a)[1],
+    "lu": lambda a: agrad.linalg.lu(a)[2],
+    "eig": lambda a: agrad.abs(agrad.linalg.eig(a)[1]),
+    "det": agrad.linalg.det,
+    "pinv": agrad.linalg.pinv,
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_rule_raises_nothing_where_its_function_has_a_value(name: str, place: Any) -> None:
+    """A regular member has its derivative, whatever the others are."""
+
+    def f(a: Any) -> Any:
+        try:
+            return agrad.sum(RULES[name](a))
+        except MissingFunctionError as error:
+            pytest.skip(str(error))
+
+    batch, alone = place(SINGULAR), place(SINGULAR[1])
+    gradient = agrad.grad(f)
+    assert_close(host(gradient(batch))[1], host(gradient(alone)), "reverse", 1e-12)
+    assert_close(host(agrad.vmap(gradient)(batch))[1], host(gradient(alone)), "mapped", 1e-12)
+    push = lambda a: agrad.jvp(f, (a,), (a,))[1]  # noqa: E731
+    assert_close(host(agrad.vmap(push)(batch))[1], host(push(alone)), "forward", 1e-12)
+    twice = agrad.grad(lambda a: agrad.sum(gradient(a) * a))
+    assert_close(host(twice(batch))[1], host(twice(alone)), "second order", 1e-11)
+    for one in SINGULAR:
+        gradient(place(one))
+    if name in ("slogdet", "logdet"):
+        assert not np.isfinite(host(gradient(batch))[[0, 2, 3]]).any()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_second_derivatives_of_det_of_a_nan(place: Any) -> None:
+    x = place(np.stack([np.eye(2), np.full((2, 2), math.nan)]))
+    found = host(agrad.vmap(agrad.hessian(agrad.linalg.det))(x))
+    assert np.isnan(found[1]).all()
+    assert_close(found[0], host(agrad.hessian(agrad.linalg.det)(x[0, ...])), "the other member", 1e-15)
+
+
 # ---------------------------------------------------------------- another implementation
 
 

@@ -235,7 +235,10 @@ _XP = vocabulary(
     **{name: _on_device(name) for name in _CREATION},
 )
 vars(_XP.linalg).update(
-    {name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, lu=lu, solve=solve
+    {name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)},
+    lu=lu,
+    solve=solve,
+    solve_or_nan=solve,
 )
 
 BACKEND = Backend(

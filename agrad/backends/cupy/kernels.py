@@ -180,7 +180,7 @@ def _solvable(x1: Raw, x2: Raw) -> bool:
 
 
 @kernel("cupy", "linalg.over_triangle", "forward", when=_solvable)
-def over_triangle(x1: Raw, x2: Raw, *, upper: bool) -> Raw:
+def over_triangle(x1: Raw, x2: Raw, *, upper: bool, checked: bool = False) -> Raw:
     import cupy
     from cupyx.scipy.linalg import solve_triangular
 

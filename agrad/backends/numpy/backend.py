@@ -20,7 +20,7 @@ from agrad.backends import special as special_words
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy.convolution import convolution
 from agrad.backends.numpy.fused import where
-from agrad.backends.numpy.linalg import lu
+from agrad.backends.numpy.linalg import lu, solve_or_nan
 from agrad.backends.numpy.words import WORDS
 from agrad.shapes import fill_index
 
@@ -155,6 +155,6 @@ BACKEND = Backend(
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,
 )
-vars(BACKEND.xp.linalg).update(lu=lu)
+vars(BACKEND.xp.linalg).update(lu=lu, solve_or_nan=solve_or_nan)
 
 keep_memory()

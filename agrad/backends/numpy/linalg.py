@@ -22,6 +22,21 @@ def _is_array(x: Raw) -> bool:
     return type(x) is np.ndarray and x.dtype.char in "fdFD"
 
 
+# ------------------------------------------------------------------ singular matrices
+
+
+def solve_or_nan(x1: Raw, x2: Raw, /) -> Raw:
+    """Return the solutions y of ``x1 @ y = x2``, NaN for singular matrices, which are NumPy's error for the batch."""
+    try:
+        return np.linalg.solve(x1, x2)
+    except np.linalg.LinAlgError:
+        if x1.ndim == x2.ndim == 2:
+            return np.full(x2.shape, math.nan, np.result_type(x1, x2))
+        batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        many, sides = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+        return np.stack([solve_or_nan(many[i], sides[i]) for i in np.ndindex(batch)]).reshape(sides.shape)
+
+
 # ------------------------------------------------------------------ triangular systems
 
 
@@ -30,7 +45,16 @@ def _worth(x1: Raw, x2: Raw) -> bool:
 
 
 @kernel("numpy", "linalg.over_triangle", "forward", when=_worth)
-def over_triangle(x1: Raw, x2: Raw, *, upper: bool) -> Raw:
+def over_triangle(x1: Raw, x2: Raw, *, upper: bool, checked: bool = False) -> Raw:
+    try:
+        return _substituted(x1, x2, upper)
+    except np.linalg.LinAlgError:
+        if checked:
+            raise
+        return solve_or_nan(x2.swapaxes(-1, -2), x1.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _substituted(x1: Raw, x2: Raw, upper: bool) -> Raw:
     """Solve by substitution. Only the blocks on the diagonal are inverted, at once."""
     n = x2.shape[-1]
     width = 16 if n > _WIDE or (n > 16 and x2.size < _MANY * n * n) else 8
