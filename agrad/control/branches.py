@@ -12,9 +12,10 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import settle
-from agrad.jit.program import Variable, interpret
+from agrad.jit.program import Instruction, Variable, interpret
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.custom import stop_gradient
 
 
 class Switch(ControlFlow):
@@ -58,6 +59,15 @@ class Switch(ControlFlow):
 def _place(which: int, count: int) -> int:
     """Return the number of the branch for an index: the nearest one."""
     return min(max(which, 0), count - 1)
+
+
+def _may_raise(instruction: Instruction) -> bool:
+    operation = instruction.operation
+    if not operation.is_own:
+        return True
+    # an index without arrays was checked in the trace
+    checked = operation.variadic == "indices" and len(instruction.operands) == len(operation.arrays)
+    return operation.raises and not checked
 
 
 class SwitchRules(ControlRules):
@@ -133,13 +143,44 @@ class SwitchRules(ControlRules):
     def _all_branches(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
         own = self.operation
         which, *operands = [level.wrap(x) if m else x for x, m in zip(leaves, flags, strict=True)]
-        outs = interpret(own.programs[0], operands)
-        for k, program in enumerate(own.programs[1:], 1):
-            chosen = which >= k
-            given = lift_all([chosen, *outs, *interpret(program, operands)])
-            count, xp = len(outs), namespace_of(given)
-            outs = [xp.where(given[0], given[1 + count + i], given[1 + i]) for i in range(count)]
-        return list(outs)
+        outs: list[Any] = []
+        for k, program in enumerate(own.programs):
+            last = k == len(own.programs) - 1
+            chosen = which <= 0 if k == 0 else which >= k if last else which == k
+            if any(map(_may_raise, program.instructions)):
+                found = self._of_members(k, level, chosen, flags, leaves)
+            else:
+                found = interpret(program, operands)
+            given, count = lift_all([chosen, *outs, *found]), len(outs)
+            xp = namespace_of(given)
+            outs = [xp.where(given[0], given[1 + count + i], given[1 + i]) for i in range(count)] or found
+        return outs
+
+    def _of_members(self, k: int, level: Batch, chosen: Any, flags: Sequence[bool], leaves: Values) -> list[Any]:
+        """Return the results of a branch for the members that take it, and any for the others.
+
+        The others have the operands of one that takes it, and the branch does not run if none does: what it may raise
+        for their own values is none of their concern.
+        """
+        own, members, wanted = self.operation, level.members, range(len(self.operation.results))
+        key = ("members", k, members, tuple(flags))
+        if key not in own.derived:
+            body = mapped(own.programs[k], own.examples, flags[1:], members, own.name, wanted).body
+            results = [body.examples[v] for v in body.program.outputs]
+            constants, examples = dict(body.program.constants), dict(body.examples)
+            nothing = [or_zeros(None, like, constants, examples) for like in results]
+            programs = [program_of(body, body.program.inputs, nothing, constants, []), body.program]
+            own.derived[key] = Switch(own.name, programs, body.inputs(), results)
+        chosen, which, *operands = lift_all([chosen.data, *leaves])
+        xp = namespace_of([chosen])
+        one = xp.argmax(xp.astype(chosen, which.dtype), axis=0, keepdims=True)
+        given = [xp.astype(xp.any(chosen), which.dtype)]
+        for x, m in zip(operands, flags[1:], strict=True):
+            if m:
+                mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
+                x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
+            given.append(x)
+        return [level.wrap(settle(out)) for out in call(SwitchRules(own.derived[key]), lift_all(given))]
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:
