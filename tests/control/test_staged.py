@@ -163,38 +163,6 @@ def test_the_branch_that_does_not_count_leaves_no_nan(place: Any) -> None:
     assert_close(agrad.jit(agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs))))(xs), [-4.0, 0.25, -2.0], "of a sum")
 
 
-MATRICES = np.stack([np.zeros((2, 2)), np.diag([1.0, 2.0]), np.ones((2, 2)), [[2.0, 1.0], [1.0, 3.0]]])
-FAILING: dict[str, Any] = {
-    "inv": lambda a: agrad.cond(agrad.abs(agrad.linalg.det(a)) > 0.5, agrad.linalg.inv, lambda a: a * a, a),
-    "solve": lambda a: agrad.cond(a[1, 1] < 1.5, agrad.tanh, lambda a: agrad.linalg.solve(a @ a.T, a), a),
-    "switch": lambda a: agrad.switch(
-        agrad.astype(a[1, 1], agrad.int64), [lambda a: a * 3, agrad.sin, agrad.linalg.inv, agrad.linalg.cholesky], a
-    ),
-    "index": lambda a: agrad.cond(
-        a[1, 1] < 2.5,
-        lambda i: agrad.take(a, i, axis=0),
-        lambda i: agrad.take(a, i - 2, axis=0) ** 2,
-        agrad.reshape(agrad.astype(a[1, 1] > 2.5, agrad.int64) * 3, (1,)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FAILING)
-def test_a_branch_fails_for_no_member_that_does_not_take_it(name: str, place: Any) -> None:
-    f, xs = total(FAILING[name]), place(MATRICES)
-    gradient, push = agrad.grad(f), lambda x: agrad.jvp(f, (x,), (x,))[1]
-    expected = np.stack([host(gradient(place(x))) for x in MATRICES])
-    assert_close(agrad.vmap(f)(xs), np.stack([host(f(place(x))) for x in MATRICES]), "values", 1e-12)
-    assert_close(agrad.vmap(gradient)(xs), expected, "of each", 1e-12)
-    assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "jitted", 1e-12)
-    assert_close(agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))(xs), expected, "of a sum", 1e-12)
-    assert_close(agrad.vmap(push)(xs), np.stack([host(push(place(x))) for x in MATRICES]), "forward", 1e-12)
-    twice = agrad.hessian(f)
-    assert_close(agrad.vmap(twice)(xs), np.stack([host(twice(place(x))) for x in MATRICES]), "second order", 1e-11)
-    nobody = place(MATRICES[:1])
-    assert_close(agrad.vmap(gradient)(nobody), expected[:1], "a branch that nobody takes", 1e-12)
-
-
 def test_hand_written_rules_hold_inside(place: Any) -> None:
     f = lambda x: agrad.scan(lambda c, v: (squared(c) + v, c), x[0], x)[0]  # noqa: E731
     x = place(X)

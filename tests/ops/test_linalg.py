@@ -303,16 +303,17 @@ RULES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_rule_raises_nothing_where_its_function_has_a_value(name: str, place: Any) -> None:
+def test_a_rule_raises_nothing_where_its_function_has_a_value(name: str, place: Any, backend: str) -> None:
     """A regular member has its derivative, whatever the others are."""
 
     def f(a: Any) -> Any:
-        try:
-            return agrad.sum(RULES[name](a))
-        except MissingFunctionError as error:
-            pytest.skip(str(error))
+        return agrad.sum(RULES[name](a))
 
     batch, alone = place(SINGULAR), place(SINGULAR[1])
+    if name in ("lu", "eig") and not hasattr(load(backend).xp.linalg, name):
+        with pytest.raises(MissingFunctionError):
+            f(batch)
+        return
     gradient = agrad.grad(f)
     assert_close(host(gradient(batch))[1], host(gradient(alone)), "reverse", 1e-12)
     assert_close(host(agrad.vmap(gradient)(batch))[1], host(gradient(alone)), "mapped", 1e-12)

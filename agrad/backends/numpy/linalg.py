@@ -26,7 +26,10 @@ def _is_array(x: Raw) -> bool:
 
 
 def solve_or_nan(x1: Raw, x2: Raw, /) -> Raw:
-    """Return the solutions y of ``x1 @ y = x2``, NaN for singular matrices, which are NumPy's error for the batch."""
+    """Return the solutions y of ``x1 @ y = x2``, NaN for singular matrices.
+
+    To NumPy one singular matrix is an error of the whole batch.
+    """
     try:
         return np.linalg.solve(x1, x2)
     except np.linalg.LinAlgError:
