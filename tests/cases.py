@@ -157,12 +157,12 @@ row(
 
 row(
     "mask_unused",
-    ex("finite", constant([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), normal(2, 3)),
-    ex("0-d", constant(1.0), normal()),
-    ex("empty", constant(np.zeros(0)), normal(0)),
-    ex("infinite where the cotangent is zero", constant([0.0, 0.0, 1.0]), values([np.inf, -np.inf, 0.5])),
+    ex("finite", constant([[True, False, True], [False, True, False]]), normal(2, 3)),
+    ex("0-d", constant(True), normal()),
+    ex("empty", constant(np.zeros(0, bool)), normal(0)),
+    ex("infinite where it is not used", constant([False, False, True]), values([np.inf, -np.inf, 0.5])),
     call=PRIMITIVES["mask_unused"].bind,
-    reference=lambda xp, g, x: np.where((g == 0) & ~np.isfinite(x), 0, x),
+    reference=lambda xp, used, x: np.where(used | np.isfinite(x), x, 0),
 )
 
 # ---------------------------------------------------------------- casting and moving

@@ -42,8 +42,8 @@ more("copysign", ex("batch", off_zero(2, 1, 3), constant([[[-1.0]], [[1.0]]])))
 more("complex_sign", ex("batch", complex_normal(2, 1, 3)))
 more("gelu", ex("batch", normal(2, 1, 3)), ex("empty batch", normal(0, 2), approximate=True))
 more("where", ex("batch", constant([[[True]], [[False]]]), normal(2, 2, 3), normal(2, 3)))
-more("mask_unused", ex("complex", constant([1.0, 0.0]), complex_normal(2)),
-    ex("batch", constant(np.ones((2, 1, 3))), normal(2, 1, 3)))
+more("mask_unused", ex("complex", constant([True, False]), complex_normal(2)),
+    ex("batch", constant(np.ones((2, 1, 3), bool)), normal(2, 1, 3)))
 
 # ---------------------------------------------------------------- lengths
 

@@ -19,11 +19,11 @@ from agrad.engine.levels import (
     namespace_of,
     select,
 )
+from agrad.engine.masks import BY_VALUE, Apply, Masked, Masks
 from agrad.engine.observing import observed_run
-from agrad.engine.tape import LEAF, Meta, Node, inside_rule, mode
+from agrad.engine.tape import LEAF, Meta, Node, Plan, inside_rule, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
-from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
 
 Pull = Callable[[Node, Any], tuple[Any, ...]]
@@ -69,10 +69,11 @@ def backward_pass(
 def _backward_pass(
     cotangents: dict[Node, Any], retain: bool, level: Any, visit: Visit | None, since: int
 ) -> dict[Node, Any]:
-    guarded = sliced = False
+    masks: Masks | None = None
+    sliced = False
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers)
-    pull = _pullback_for(level, lifted, guarded)
+    pull = _pullback_for(level, lifted, masks)
     leaves: dict[Node, Any] = {}
     take, nodes = cotangents.pop, topological_order(cotangents, since)
     for node in [node for node in nodes if node.id > since] if since else nodes:
@@ -93,12 +94,14 @@ def _backward_pass(
             if plan.retains and visit is None:
                 g = _retained(node, g)
             if sums_slices and plan.primitive.sum_slices is not None and plan.count == 1:
+                if masks is not None:
+                    masks.add(node.parents[0], BY_VALUE)
                 _add_slice(cotangents, node, g)
                 sliced, node.saved = True, node.saved if retain else None
                 continue
-            if (plan.lifted and not lifted) or (plan.primitive.masks and not guarded):
-                guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
-                pull = _pullback_for(level, lifted, guarded)
+            if (plan.lifted and not lifted) or (plan.primitive.masks and masks is None):
+                masks, lifted = Masks(cotangents) if plan.primitive.masks else masks, lifted or plan.lifted
+                pull = _pullback_for(level, lifted, masks)
         try:
             parts = plan.pullback(node, g) if pull is None else pull(node, g)
         except AnomalyError:
@@ -241,17 +244,15 @@ def _accumulate(tensor: Tensor, cotangent: Any) -> None:
         tensor._grad = cotangent if recorded else wrap(cotangent, GLOBAL_TAPE)
 
 
-def _pullback_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
+def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     """Return the function that runs pullbacks in a pass; None to call them in place.
 
-    Behind an operation that masks (``where``), cotangents are zero where a branch was not used, and there a value that
-    is not finite must not turn them into nan: a guarded pass mends that. Where cotangents may be Tensors, what was kept
-    raw is lifted beside them. Only a pass that meets such a node pays for it.
+    Behind an operation that masks (``where``), what is not used goes with the cotangents, and rules are guarded. Where
+    cotangents may be Tensors, what was kept raw is lifted beside them. Only a pass that meets such a node pays for it.
     """
-    if level is not None:
-        pull = _recorded_pullback(level, guarded)
-    elif lifted or guarded:
-        pull = _detour(guarded)
+    if level is not None or lifted or masks is not None:
+        apply = _detour if level is None else _recorded_pullback(level)
+        pull = (lambda node, g: apply(node, g, None)) if masks is None else masks.guarded(apply)
     elif mode().anomaly or mode().observers or DEVICE_GUARDS:
         pull = _plain_pullback
     else:
@@ -281,31 +282,25 @@ def _device_guarded(pull: Pull) -> Pull:
     return on_device
 
 
-def _detour(guarded: bool) -> Pull:
-    def pull(node: Node, g: Any) -> tuple[Any, ...]:
-        plan = node.plan
-        guards = guarded and plan.primitive.elementwise and not plan.primitive.finite_slopes
-        lifts = not plan.lifted and _holds_tensor(g)
-        if not (guards or lifts) or not plan.names:
-            return plan.pullback(node, g)
-        twin = plan.primitive.variant(plan, lifted=lifts, guarded=guards)
-        if not guards:
-            return twin.pullback(node, g)
-        with np.errstate(all="ignore"):
-            return twin.pullback(node, g)
+def _detour(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+    plan = node.plan
+    lifts = not plan.lifted and _holds_tensor(g)
+    if (masked is None and not lifts) or not plan.names:
+        return plan.pullback(node, g)
+    return _run(plan.primitive.variant(plan, lifted=lifts, guarded=masked is not None), node, g, masked)
 
-    return pull
+
+def _run(plan: Plan, node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+    if masked is None:
+        return plan.pullback(node, g)
+    with np.errstate(all="ignore"):
+        return plan.pullback(node, masked)
 
 
 def _holds_tensor(g: Any) -> bool:
     if isinstance(g, OutputCotangents):
         return any(isinstance(part, Tensor) for part in g.by_output.values())
     return isinstance(g, Tensor)
-
-
-def guard(g: Any, part: Any) -> Any:
-    """Return a rule's result, 0 where ``g`` is 0 and the result is not finite."""
-    return CALLS["guard"](g, part)
 
 
 def _watched(pull: Pull) -> Pull:
@@ -427,10 +422,10 @@ def fit_tangent(t: Any, out: Any, name: str) -> Any:
     return _to_dtype(xp, t, out.dtype)
 
 
-def _recorded_pullback(level: Any, guarded: bool) -> Pull:
+def _recorded_pullback(level: Any) -> Apply:
     """Return the function that runs pullbacks on Tensors of ``level``, recorded."""
 
-    def pull(node: Node, g: Any) -> tuple[Any, ...]:
+    def pull(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
         plan = node.plan
         primitive = plan.primitive
         if not plan.names:
@@ -448,10 +443,7 @@ def _recorded_pullback(level: Any, guarded: bool) -> Pull:
             values.append(value)
         linked = Node()
         linked.saved = tuple(values)
-        if guarded and primitive.elementwise and not primitive.finite_slopes:
-            with np.errstate(all="ignore"):
-                return primitive.variant(plan, lifted=True, guarded=True).pullback(linked, g)
-        return primitive.variant(plan, lifted=True).pullback(linked, g)
+        return _run(primitive.variant(plan, lifted=True, guarded=masked is not None), linked, g, masked)
 
     return pull
 

@@ -18,7 +18,7 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias",
+        "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias", "moves",
         "no_alias", "operator", "product_rules", "raises", "rule_traits", "takes_traced_numbers",
     }
 )  # fmt: skip
@@ -63,6 +63,8 @@ class Operation:
     """
     masks = False
     """True if elements of an argument may be unused."""
+    moves = False
+    """True if its rules move cotangents and add them up, and multiply them by no value."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
     flags: dict[str, tuple[int, ...]] | None = None
@@ -142,6 +144,7 @@ class Operation:
         for name, value in traits.items():
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
+        self.moves = self.moves or self.is_view or self.kind in ("broadcast", "reshape", "transpose", "indexing")
         self.sketches = self.sketches or self.is_update
 
     @property
@@ -220,7 +223,8 @@ class Operation:
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """Return the plan for other values or another pass.
 
-        lifted: Tensors are among the values. guarded: zero cotangents stay zero. retains: the pass keeps the cotangent.
+        lifted: Tensors are among the values. guarded: the pullback takes ``Masked``. retains: the pass keeps the
+        cotangent.
         """
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted

@@ -7,8 +7,9 @@ built; at a call the values are picked by their places.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.backward import fit, guard, product, shrink
+from agrad.engine.backward import fit, product, shrink
 from agrad.engine.levels import NAMESPACES, OutputCotangents, lift
+from agrad.engine.masks import Masked, guard
 from agrad.engine.places import Values, picker, places_of, settings_picker
 from agrad.engine.rulecalls import rule_has_kernels
 from agrad.engine.tape import SETTINGS, Node, Plan
@@ -21,8 +22,8 @@ Part = Callable[[Any, Any], Any]
 def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull:
     """Return the pullback of a plan: run the rules and fit their results.
 
-    For a lifted plan rules are handed Tensors and agrad's own namespace. guarded: zero cotangents stay zero, see
-    ``backward.guard``.
+    For a lifted plan rules are handed Tensors and agrad's own namespace. guarded: the pullback takes a ``Masked``
+    cotangent, whose unused elements stay zero.
     """
     rules = primitive.rules_for(plan.positions)
     served = [_served(primitive, plan, rule) for rule in rules]
@@ -112,7 +113,7 @@ def _on_tensors(primitive: Any, plan: Plan, pull: Pull) -> Pull:
         lifted.saved = tuple([lift(x) if lifts_it else x for x, lifts_it in zip(node.saved or (), lifts, strict=True)])
         if type(g) is OutputCotangents:
             return pull(lifted, OutputCotangents({i: lift(part) for i, part in g.by_output.items()}))
-        return pull(lifted, lift(g))
+        return pull(lifted, Masked(lift(g.g), g.used) if type(g) is Masked else lift(g))
 
     return on_tensors
 
@@ -182,8 +183,10 @@ def _of_one_value(function: Any, needs_xp: bool, places: list[int]) -> Part:
 def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     """Return a rule as ``_call`` does, with less work for broadcast arguments, or guarded."""
     found = _call(primitive, plan, rule)
-    if guarded and rule.names != ("g",):
-        return lambda saved, g: guard(g, found(saved, g))
+    if guarded:
+        if rule.names == ("g",):
+            return lambda saved, masked: found(saved, masked.g)
+        return lambda saved, masked: guard(masked.used, found(saved, masked.g))
     if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
     call = rule.function

@@ -19,7 +19,7 @@ from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
 
-@primitive(name="repeat", linear="x", batch="axis")
+@primitive(name="repeat", linear="x", batch="axis", moves=True)
 def repeat_p(xp: Any, x: Any, /, *, repeats: int, axis: int) -> Any:
     return xp.repeat(x, repeats, axis=axis)
 
@@ -109,7 +109,7 @@ def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     return xp.reshape(flat, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
 
 
-@primitive(name="tile", linear="x")
+@primitive(name="tile", linear="x", moves=True)
 def tile_p(xp: Any, x: Any, /, *, repetitions: tuple[int, ...]) -> Any:
     return _tiled(xp, x, repetitions)
 
@@ -164,7 +164,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     return tile_p(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
-@primitive(name="roll", linear="x", batch="axis")
+@primitive(name="roll", linear="x", batch="axis", moves=True)
 def roll_p(xp: Any, x: Any, /, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
     return xp.roll(x, shift, axis=axis)
 

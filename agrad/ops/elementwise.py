@@ -354,7 +354,14 @@ pow = elementwise(
 
 
 @primitive(
-    name="where", constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading", kind="elementwise"
+    name="where",
+    constant="condition",
+    broadcasts=True,
+    masks=True,
+    moves=True,
+    jointly=True,
+    batch="leading",
+    kind="elementwise",
 )
 def where_p(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
     return xp.where(condition, x1, x2)
@@ -372,24 +379,27 @@ def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, 0, g)
 
 
-@primitive(constant="cotangent", masks=True, broadcasts=True, batch="leading", kind="elementwise")
-def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
-    """Return ``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite.
+@primitive(constant="used", masks=True, broadcasts=True, batch="leading", kind="elementwise")
+def mask_unused(xp: Any, used: Any, part: Any, /) -> Any:
+    """Return ``part``, but 0 where it is not used and not finite.
 
     The guard of passes behind ``where``. Both arrays have one shape. A derivative of it that is not finite is guarded
     in the same way.
     """
-    return xp.where((cotangent == 0) & ~xp.isfinite(part), xp.zeros_like(part), part)
+    return xp.where(used | xp.isfinite(part), part, xp.zeros_like(part))
 
 
 @mask_unused.vjp("part")
 @mask_unused.jvp("part")
-def mask_unused_part(xp: Any, g: Any, cotangent: Any, part: Any) -> Any:
-    masked = (cotangent == 0) & ~xp.isfinite(part)
-    return mask_unused(cotangent, xp.where(masked, xp.zeros_like(g), g))
+def mask_unused_part(xp: Any, g: Any, used: Any, part: Any) -> Any:
+    return mask_unused(used, xp.where(used | xp.isfinite(part), g, xp.zeros_like(g)))
 
 
-CALLS["guard"] = mask_unused
+def _guard(used: Any, part: Any, exact: bool) -> Any:
+    return where_p(used, part, 0) if exact else mask_unused(used, part)
+
+
+CALLS["guard"] = _guard
 
 
 @public_of_arrays

@@ -60,7 +60,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
     return xp.setitem(x, value, index=index)
 
 
-@primitive(linear="x", constant="indices", raises=True)
+@primitive(linear="x", constant="indices", raises=True, moves=True)
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
     """Return zeros of ``shape`` with ``x`` added at the index; repeated places add up."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
@@ -126,7 +126,7 @@ def scatter_sum_batch(
 getitem.primitive.sum_slices = scatter_sum
 
 
-@primitive(constant="indices", broadcasts=True, masks=True, jointly=True, raises=True)
+@primitive(constant="indices", broadcasts=True, masks=True, jointly=True, raises=True, moves=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """Return ``x`` with ``value`` at the index.
 
@@ -197,7 +197,7 @@ def setitem_value_jvp(xp: Any, t: Any, y: Any, indices: Any, *, index: Template)
     return xp.setitem(xp.zeros_like(y), t, *indices, index=index)
 
 
-@primitive(name="take", linear="x", constant="indices", raises=True)
+@primitive(name="take", linear="x", constant="indices", raises=True, moves=True)
 def take_p(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     return xp.take(x, indices, axis=axis)
 

@@ -1,8 +1,8 @@
 """Lengths: ``hypot``, and divisors in the slopes of norms and deviations.
 
 At 0 the derivative of a length is 0, and its second one NaN: the length has none, and a rule does not know if the
-length is squared later. Divisions by a length are not elementwise, because passes guard elementwise primitives: they
-take a cotangent of zero for an unused value, which does not hold here.
+length is squared later. Divisions by a length are not elementwise, because passes guard elementwise primitives: behind
+a product they take a cotangent of zero for an unused value, which does not hold here.
 """
 
 import math

@@ -245,7 +245,7 @@ def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.linalg.solve(x1, x2)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve_or_nan", batch="leading", matrices=True)
+@primitive(linear="x2", broadcasts=True, name="linalg.solve_or_nan", batch="leading", core_axes=2)
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
 

@@ -381,7 +381,7 @@ def _arrays_of(arrays: Any, name: str) -> tuple[list[Any], list[tuple[int, ...]]
     return found, [shape_of(x, name) for x in found]
 
 
-@primitive(name="concat", linear="arrays", batch="axis")
+@primitive(name="concat", linear="arrays", batch="axis", moves=True)
 def concat_p(xp: Any, /, *arrays: Any, axis: Any) -> Any:
     return xp.concat(arrays, axis=axis)
 
@@ -437,7 +437,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concat_p(*found, axis=axis)
 
 
-@primitive(name="stack", linear="arrays", batch="axis", no_alias=True)
+@primitive(name="stack", linear="arrays", batch="axis", no_alias=True, moves=True)
 def stack_p(xp: Any, /, *arrays: Any, axis: Any) -> Any:
     return xp.stack(arrays, axis=axis)
 

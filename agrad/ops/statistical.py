@@ -33,7 +33,7 @@ def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(name="sum", linear="x", batch="axis", kind="reduction")
+@primitive(name="sum", linear="x", batch="axis", kind="reduction", moves=True)
 def sum_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -82,7 +82,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="mean", linear="x", batch="axis", kind="reduction")
+@primitive(name="mean", linear="x", batch="axis", kind="reduction", moves=True)
 def mean_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.mean(x, axis=axis, keepdims=keepdims)
 

@@ -71,6 +71,7 @@ def jointly(update: Any, tensor: Tensor) -> AbstractContextManager[None]:
     constant="where",
     broadcasts=True,
     masks=True,
+    moves=True,
     jointly=True,
     overwrites="x",
     batch="leading",

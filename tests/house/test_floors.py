@@ -35,6 +35,7 @@ FLOORS: dict[str, int] = {
     "agrad.engine.layouts": 2,
     "agrad.engine.views": 2,
     "agrad.engine.backward": 3,
+    "agrad.engine.masks": 3,
     "agrad.engine": 4,
     "agrad.ops": 5,
     "agrad.inspecting": 6,

@@ -139,6 +139,79 @@ def test_the_unused_branch_of_where_never_poisons(label: str, backend: str) -> N
     each_close(curvatures(f, [2.0, 0.0, -1.0]), second, f"{label}, second order")
 
 
+def _parts(x: Any) -> Any:
+    a = agrad.log(x)
+    return agrad.concat([agrad.where(x[:2] > 0, a[:2], 0.0), agrad.where(x[2:] > 0, a[2:], 0.0)])
+
+
+UNUSED = {
+    "reshaped": lambda x: agrad.where(x > 0, agrad.reshape(agrad.log(agrad.reshape(x, (3, 1))), (3,)), 0.0),
+    "reversed": lambda x: agrad.where(x > 0, agrad.flip(agrad.log(agrad.flip(x))), 0.0),
+    "in parts": _parts,
+    "taken": lambda x: agrad.where(x > 0, agrad.take(agrad.log(x), agrad.asarray([0, 1, 2]), axis=0), 0.0),
+    "summed": lambda x: agrad.where(x > 0, agrad.sum(agrad.log(agrad.stack([x, x])) / 2, axis=0), 0.0),
+    "a product": lambda x: agrad.where(
+        x > 0, agrad.matmul(agrad.log(agrad.stack([x, x], axis=1)), agrad.full((2,), 0.5, dtype=x.dtype)), 0.0
+    ),
+    "of a row": lambda x: agrad.where(agrad.expand_dims(x, 0) > 0, agrad.log(x) / agrad.full((2, 1), 2.0), 0.0),
+    "twice": lambda x: agrad.where(x > 0, agrad.where(x > -1, agrad.log(x), 7.0), 0.0),
+    "unstacked": lambda x: agrad.stack(
+        [agrad.where(a > 0, b, 0.0) for a, b in zip(x, agrad.unstack(agrad.log(x)), strict=True)]
+    ),
+}
+
+
+@pytest.mark.parametrize("label", UNUSED)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_unused_elements_stay_out_through_operations_before_where(label: str, backend: str) -> None:
+    each_close(slopes(UNUSED[label], [2.0, 0.0, -1.0]), [0.5, 0.0, 0.0], label)
+    each_close(curvatures(UNUSED[label], [2.0, 0.0, -1.0]), [-0.25, 0.0, 0.0], f"{label}, second order")
+
+
+def _written(x: Any) -> Any:
+    y = agrad.sqrt(x) ** 2
+    y[1] = x[1]
+    return y
+
+
+CHOSEN = {
+    "where": (lambda x: agrad.where(x >= 0, agrad.sqrt(x) ** 2, 0.0), [np.nan, 1.0, 0.0]),
+    "the other branch": (lambda x: agrad.where(x < 0, 0.0, agrad.sqrt(x) ** 2), [np.nan, 1.0, 0.0]),
+    "infinite": (lambda x: agrad.where(x >= 0, agrad.sqrt(x), x), [np.inf, 0.5, 1.0]),
+    "a write": (_written, [np.nan, 1.0, np.nan]),
+    "reshaped": (
+        lambda x: agrad.where(x >= 0, agrad.reshape(agrad.reshape(agrad.sqrt(x), (3, 1)), (3,)) ** 2, 0.0),
+        [np.nan, 1.0, 0.0],
+    ),
+    "of a row": (
+        lambda x: agrad.where(agrad.expand_dims(x, 0) >= 0, (agrad.sqrt(x) + agrad.zeros((2, 1))) ** 2 / 2, 0.0),
+        [np.nan, 1.0, 0.0],
+    ),
+    "in one member of two": (
+        lambda x: agrad.where(x >= 0, agrad.sqrt(x) ** 2, 0.0) + agrad.where(x > 0, agrad.log(x), 0.0),
+        [np.nan, 2.0, 0.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("label", CHOSEN)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_chosen_element_has_the_derivative_of_the_formula_in_both_modes(label: str, backend: str) -> None:
+    """An infinite slope, or NaN for 0 times infinity: a cotangent of 0 that is computed is none that is masked."""
+    f, expected = CHOSEN[label]
+    x = leaf([0.0, 1.0, -1.0])
+    agrad.sum(f(x)).backward(create_graph=True)
+    first, x = x.grad, x.detach()
+    gradient = agrad.grad(lambda x: agrad.sum(f(x)))
+    for found in (first, gradient(x), agrad.jit(gradient)(x), agrad.vmap(gradient)(agrad.stack([x, x]))[1, :]):
+        np.testing.assert_allclose(host(found), expected)
+    for i, slope in enumerate(expected):
+        # of one element alone, as a tangent of 0 beside an infinite slope is NaN
+        alone = lambda v, i=i: f(agrad.concat([x[:i], v, x[i + 1 :]]))  # noqa: E731
+        found = host(agrad.jvp(alone, (x[i : i + 1].raw,), (agrad.ones(1, dtype=agrad.float64).raw,))[1])
+        np.testing.assert_allclose(found.reshape(-1, 3)[:, i].sum(), slope)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_value_that_is_not_finite_in_the_used_branch_is_not_hidden(backend: str) -> None:
     f, x = (lambda x: agrad.where(x >= 0, agrad.sqrt(x), x)), leaf([0.0])

@@ -54,7 +54,7 @@ _OF_FLOATS = {
     "relu.vjp:x": "relu_vjp({0}, {1})",
     "tanh.vjp:x": "tanh_vjp({0}, {1})",
     "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
-    "mask_unused": "({0} == T(0) && !({1} * T(0) == T(0)) ? T(0) : {1})",
+    "mask_unused": "({0} || {1} * T(0) == T(0) ? {1} : T(0))",
 }  # fmt: skip
 """Operations whose operands are converted to the floating dtype ``T`` of the result."""
 

@@ -1,0 +1,151 @@
+"""The elements of cotangents that are not used, in the part of a backward pass behind an operation that masks.
+
+Behind ``where`` and a write the cotangent of elements that are not chosen is 0, and an infinite derivative before it
+must not turn that into NaN. A chosen element may have the cotangent 0 too, and there 0 times infinity is NaN. So what
+is chosen goes with the cotangent, through operations that are elementwise or move elements. Behind all others, which
+mix elements, those count as used whose cotangent is not 0.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from agrad.engine.levels import NAMESPACES, GetOutput
+from agrad.engine.tape import Node
+from agrad.registry import CALLS
+from agrad.shapes import broadcast_axes
+
+Apply = Callable[[Node, Any, Any], tuple[Any, ...]]
+"""Takes a node, its cotangent, and the same as a ``Masked`` or None, to the cotangents of the parents."""
+
+
+class Used:
+    """The used elements of a cotangent: booleans that are computed on demand.
+
+    exact: False if elements whose cotangent is 0 are among the unused ones.
+    """
+
+    __slots__ = ("array", "exact", "sources", "step")
+
+    def __init__(self, step: Callable[..., Any] | None, sources: Sequence["Used"] = (), exact: bool = True) -> None:
+        self.step, self.sources, self.array = step, sources, None
+        self.exact = exact and all(source.exact for source in sources)
+
+    def value(self) -> Any:
+        """Return the booleans. There is no recursion, as chains may be as long as a tape."""
+        waiting = [self]
+        while waiting:
+            top = waiting[-1]
+            more = [source for source in top.sources if source.array is None]
+            waiting += more
+            if not more:
+                waiting.pop()
+                if top.array is None:
+                    top.array = top.step(*[source.array for source in top.sources])  # type: ignore[misc]
+                    top.step, top.sources = None, ()
+        return self.array
+
+
+ALL, BY_VALUE = Used(None), Used(None, exact=False)
+"""All elements, and those that are not 0."""
+
+
+def _together(a: Used, b: Used) -> Used:
+    """Return the elements that one of two cotangents of one array uses."""
+    if a is b or ALL in (a, b):
+        return ALL if ALL in (a, b) else a
+    if BY_VALUE in (a, b):
+        return BY_VALUE
+    return Used(lambda x, y: NAMESPACES[type(x)].logical_or(x, y), (a, b))
+
+
+class Masked(NamedTuple):
+    """A cotangent with its used elements, as guarded pullbacks take it."""
+
+    g: Any
+    used: Used
+
+
+def guard(used: Used, part: Any) -> Any:
+    """Return a rule's result, 0 where an element is not used."""
+    return CALLS["guard"](used.value(), part, used.exact)
+
+
+class Masks:
+    """The used elements of the cotangents of a pass."""
+
+    __slots__ = ("cotangents", "used")
+
+    def __init__(self, cotangents: dict[Node, Any]) -> None:
+        self.cotangents = cotangents
+        self.used: dict[Node, Used] = {}
+        """Of each node that has got a cotangent since the first mask."""
+
+    def guarded(self, apply: Apply) -> Callable[[Node, Any], tuple[Any, ...]]:
+        """Return the function that runs pullbacks, guarded where elements are not used."""
+        return lambda node, g: self._pull(node, g, apply)
+
+    def _pull(self, node: Node, g: Any, apply: Apply) -> tuple[Any, ...]:
+        """Return the cotangents of the parents, and keep which of their elements are used."""
+        primitive, mine = node.plan.primitive, self.used.pop(node, ALL)
+        if mine is not ALL and primitive.elementwise and not primitive.finite_slopes and node.plan.names:
+            used = Used(lambda: g != 0, exact=False) if mine is BY_VALUE else mine
+            parts = apply(node, g, Masked(g, used))
+            mine = mine if used.array is None else used
+        else:
+            parts = apply(node, g, None)
+        pulled = None
+        if primitive.moves and (primitive.masks or mine not in (ALL, BY_VALUE)):
+            pulled = _pulled(node, g, mine, apply)
+        for k, (parent, part) in enumerate(zip(node.parents, parts, strict=True)):
+            if part is not None:
+                self.add(parent, _of_parent(primitive, mine, pulled, k, g, part))
+        return parts
+
+    def add(self, parent: Node, used: Used) -> None:
+        """Take up which elements a cotangent uses."""
+        if parent in self.used:
+            used = _together(self.used[parent], used)
+        elif parent in self.cotangents and used is not ALL:
+            used = BY_VALUE  # the other part is from before the first mask
+        self.used[parent] = used
+
+
+def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, part: Any) -> Used:
+    if pulled is not None:
+        return Used(lambda parts: parts[k], (pulled,))
+    if primitive.masks or "indices" in primitive.constant or isinstance(primitive, GetOutput):
+        return BY_VALUE  # of a part of an array: others may use the rest
+    if mine is ALL or mine is BY_VALUE:
+        return mine
+    if not primitive.elementwise:
+        return BY_VALUE
+    if part.shape == g.shape:
+        return mine
+    shape = tuple(part.shape)
+    return Used(lambda used: _any_to(used, shape), (mine,))
+
+
+def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
+    """Return which elements of the parents are used, by the rules of an operation that moves elements.
+
+    The rules are handed ones for used elements, zeros for others, and add them up.
+    """
+    again = Node()
+    again.plan, again.saved, again.parents = node.plan, node.saved, node.parents
+
+    def step(*used: Any) -> Any:
+        xp = NAMESPACES[type(g)]
+        start = _as(used[0], g.dtype) if used else xp.astype(g != 0, g.dtype) if mine is BY_VALUE else xp.ones_like(g)
+        return [None if part is None else part != 0 for part in apply(again, start, None)]
+
+    return Used(step, () if mine in (ALL, BY_VALUE) else (mine,), exact=mine is not BY_VALUE)
+
+
+def _any_to(used: Any, shape: tuple[int, ...]) -> Any:
+    """Return which elements of an array are used that was broadcast."""
+    xp = NAMESPACES[type(used)]
+    return xp.reshape(xp.any(used, axis=broadcast_axes(shape, tuple(used.shape))), shape)
+
+
+def _as(used: Any, dtype: Any) -> Any:
+    return NAMESPACES[type(used)].astype(used, dtype)
