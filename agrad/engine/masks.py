@@ -1,4 +1,4 @@
-"""The elements of cotangents that are not used, in the part of a backward pass behind an operation that masks.
+"""The used elements of cotangents, behind an operation that masks.
 
 Behind ``where`` and a write the cotangent of elements that are not chosen is 0, and an infinite derivative before it
 must not turn that into NaN. A chosen element may have the cotangent 0 too, and there 0 times infinity is NaN. So what
