@@ -28,7 +28,7 @@ class Used:
 
     def __init__(self, step: Callable[..., Any] | None, sources: Sequence["Used"] = (), exact: bool = True) -> None:
         self.step, self.sources, self.array = step, sources, None
-        self.exact = exact and all(source.exact for source in sources)
+        self.exact: bool = exact and all(source.exact for source in sources)
 
     def value(self) -> Any:
         """Return the booleans. There is no recursion, as chains may be as long as a tape."""
