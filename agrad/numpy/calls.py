@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from agrad import Tensor
 from agrad.backends import backend_of_type, selected
 from agrad.engine.explain import RUNNING
 from agrad.engine.tape import mode
+from agrad.errors import DtypeError
 from agrad.interop import numpy as protocols
 from agrad.interop.arguments import constant, rejects, values_of
 from agrad.interop.creation import LIKE
@@ -99,11 +101,34 @@ def settled(out: Any, where: Home | None) -> Any:
             return out
         if where.backend == "numpy":
             return agrad.asarray(out, backend="numpy") if out.dtype.kind in "fc" else out
-        return agrad.asarray(out, backend=where.backend, device=where.device)
+        return _moved(out, where)
     if isinstance(out, (tuple, list)):
         parts = [settled(part, where) for part in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     return out
+
+
+_NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+
+
+def _moved(array: np.ndarray, where: Home) -> Tensor:
+    """Return an array in a home, with half the precision if the home has no 64-bit numbers."""
+    try:
+        return agrad.asarray(array, backend=where.backend, device=where.device)
+    except DtypeError:
+        if array.dtype.name not in _NARROW:
+            raise
+        _say_narrow(where.backend)
+        return agrad.asarray(array.astype(_NARROW[array.dtype.name]), backend=where.backend, device=where.device)
+
+
+@functools.cache
+def _say_narrow(backend: str) -> None:
+    warnings.warn(
+        f"agrad.numpy: the backend {backend!r} has no 64-bit numbers here; new arrays have 32-bit dtypes. "
+        f"To enable 64-bit JAX arrays, call agrad.set_backend({backend!r}).",
+        stacklevel=5,
+    )
 
 
 def elsewhere(where: Home | None) -> Home | None:

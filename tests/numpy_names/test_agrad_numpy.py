@@ -139,6 +139,21 @@ def test_integers_stay_indices() -> None:
     numpy.testing.assert_allclose(agrad.grad(f)(X), [0.5 * 0 + 1.5, 0.5 + 2.5, 1.5])
 
 
+@pytest.mark.needs("jax")
+def test_a_backend_without_64_bits_gets_32_and_says_so_once() -> None:
+    code = """
+import warnings
+import jax.numpy as jnp
+import agrad, agrad.numpy as np
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    g = agrad.grad(lambda t: np.sum(t * np.zeros(3) + np.array([1.0, 2.0, 3.0]) * t))(jnp.ones(3))
+assert (g.dtype, g.tolist()) == (jnp.float32, [1.0, 2.0, 3.0])
+assert ["64-bit" in str(w.message) for w in said] == [True], said
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_generators_and_views_of_dictionaries_are_read() -> None:
     parts = {"a": agrad.asarray(1.0), "b": agrad.asarray(2.0)}
     assert host(np.array(parts.values())).tolist() == [1.0, 2.0]
