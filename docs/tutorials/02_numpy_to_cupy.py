@@ -2,79 +2,86 @@
 From NumPy to CuPy
 ==================
 
-The arrays decide where a program runs. This program runs on NumPy when this page is built; with
-``AGRAD_BACKEND=cupy`` it computes on a GPU, and nothing in it is changed. agrad's tests run the real CuPy on an
-emulated CUDA; on a GPU it has not run yet.
+Change one import of a NumPy program, and it runs on a GPU and has derivatives. This page was built on NumPy. Set
+``AGRAD_BACKEND=cupy`` to run the same program on CuPy. agrad's tests run CuPy on an emulated CUDA; agrad has not run on
+a GPU yet.
 """
 
 # %%
-# What differs between the two libraries
-# --------------------------------------
+# Change the import
+# -----------------
 #
-# Nothing in code that asks its arrays for their namespace. ``heat`` is such code.
+# ``agrad.numpy`` has NumPy's names. ``heat`` below is a NumPy program: it creates an array and writes into it.
 
 import importlib.util
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
-from array_api_compat import array_namespace
 
 import agrad
+import agrad.numpy as np  # instead of: import numpy as np
 
 
 def heat(start: Any, conductivity: Any, steps: int = 60) -> Any:
-    """Return the temperatures of a rod after some steps; its ends are kept."""
-    xp = array_namespace(start, conductivity)
+    """Return the temperatures of a rod after some steps. The ends keep their temperature."""
     now = start
     for _ in range(steps):
         flow = conductivity * (now[1:] - now[:-1])
-        zero = xp.zeros_like(flow[:1])
-        now = now + 0.4 * xp.concat([zero, flow[1:] - flow[:-1], zero])
+        change = np.zeros(now.shape)
+        change[1:-1] = flow[1:] - flow[:-1]
+        now = now + 0.4 * change
     return now
 
 
 # %%
-# Where new arrays are made
-# -------------------------
+# Where arrays are created
+# ------------------------
 #
-# Most arrays follow from others and are where these are. Only new ones need a place. ``agrad.linspace`` makes them on
-# the selected backend: that of ``AGRAD_BACKEND``, or of ``agrad.use_backend``.
+# Outside of a transform, ``np.linspace`` creates an array on the selected backend. On NumPy that is a NumPy array.
 
-x = agrad.linspace(0.0, 1.0, 41)
-start = agrad.exp(-(((x - 0.3) / 0.1) ** 2))
-truth = 0.5 + 0.4 * agrad.sin(6.0 * (x[1:] + x[:-1]) / 2)
+x = np.linspace(0.0, 1.0, 41)
+start = np.exp(-(((x - 0.3) / 0.1) ** 2))
+truth = 0.5 + 0.4 * np.sin(6.0 * (x[1:] + x[:-1]) / 2)
 measured = heat(start, truth)
-print(measured.backend, measured.device)
+print(type(measured).__name__, measured.dtype)
 
 # %%
-# Data of the host are put there by ``agrad.asarray(array, backend=...)`` or ``tensor.to("cupy")``; ``numpy()`` brings
-# results back. No array moves by itself: a program that mixes libraries is an error that names both.
+# Inside a transform, ``np.zeros`` in ``heat`` creates an array where the arguments of the differentiated function are,
+# and accepts traced values.
 #
-# A fit
-# -----
+# Convert data from other libraries once, with ``np.asarray(data)``. An operator on arrays of two libraries raises
+# ``MixedBackendsError``.
 #
-# Which conductivities explain the measurement? The gradient of the misfit is computed where the arrays are. The jitted
-# step becomes CUDA graphs on CuPy, and fused blocks on NumPy.
+# Fit the conductivity
+# --------------------
+#
+# The gradient of the misfit is computed where the arrays are. ``agrad.jit`` compiles the step to CUDA graphs on CuPy
+# and to fused loops on NumPy.
 
 
 def misfit(conductivity: Any) -> Any:
-    """Return the mean of the squared differences from the measurement."""
-    return agrad.mean((heat(start, conductivity) - measured) ** 2)
+    """Return the mean squared difference from the measurement."""
+    return np.mean((heat(start, conductivity) - measured) ** 2)
 
 
 step = agrad.jit(agrad.value_and_grad(misfit))
-guess = agrad.full(40, 0.5)
+guess = np.full(40, 0.5)
 losses = []
 for _ in range(300):
-    loss, slope = step(guess)
+    loss, gradient = step(guess)
     losses.append(float(loss))
-    guess = guess - 150.0 * slope
-print(f"misfit {losses[0]:.1e} at first, {losses[-1]:.1e} at last")
+    guess = guess - 150.0 * gradient
+print(f"misfit {losses[0]:.1e} before the fit, {losses[-1]:.1e} after it")
+
+
+def host(array: Any) -> Any:
+    """Return a NumPy array for the plot."""
+    return agrad.asarray(array).numpy()
+
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-left.plot(truth.numpy(), label="the truth")
-left.plot(guess.numpy(), "--", label="the fit")
+left.plot(host(truth), label="true")
+left.plot(host(guess), "--", label="fitted")
 left.set(title="conductivity")
 left.legend()
 right.semilogy(losses)
@@ -82,33 +89,35 @@ right.set(title="misfit", xlabel="step")
 plt.show()
 
 # %%
-# Where no heat flows, at the first peak and far from it, the measurement says nothing of the conductivity, and the
-# guess stays what it was.
+# At the first peak and far from it no heat flows. There the measurement does not determine the conductivity, and the
+# fit keeps the initial value.
 #
-# The same on another library
-# ---------------------------
+# Run on another library
+# ----------------------
 #
-# ``with agrad.use_backend(name)`` selects one for a block. Here it is array-api-strict, the standard's reference, which
-# refuses whatever is not in the standard. It is left out where it is missing.
+# ``agrad.use_backend(name)`` selects a backend for a block. Here it is array-api-strict, the reference
+# implementation of the standard.
 
 
 def sensitivity() -> Any:
-    """Return how the squared temperatures follow each conductivity, on the selected backend."""
-    start = agrad.exp(-(((agrad.linspace(0.0, 1.0, 41) - 0.3) / 0.1) ** 2))
-    return agrad.grad(lambda k: agrad.sum(heat(start, k) ** 2))(agrad.full(40, 0.5))
+    """Return the gradient of the squared temperatures, on the selected backend."""
+    start = np.exp(-(((np.linspace(0.0, 1.0, 41) - 0.3) / 0.1) ** 2))
+    return agrad.grad(lambda k: np.sum(heat(start, k) ** 2))(np.full(40, 0.5))
 
 
 if importlib.util.find_spec("array_api_strict"):
     with agrad.use_backend("array_api_strict"):
         other = sensitivity()
-    print(other.backend, np.allclose(other.numpy(), sensitivity().numpy()))
+    print(other.backend, np.allclose(host(other), host(sensitivity())))
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * Ask the arrays: ``xp = array_namespace(x)``.
-# * Make new arrays with ``agrad.linspace`` and the like, or like others: ``xp.zeros_like(x)``.
-# * Select once: ``AGRAD_BACKEND=cupy python program.py``.
+# * Replace ``import numpy as np`` by ``import agrad.numpy as np``.
+# * Create the arrays that you write into inside the function that is differentiated.
+# * Select the backend once: ``AGRAD_BACKEND=cupy python program.py``.
 #
-# Read on: :doc:`choosing a backend </docs/howto/choose_a_backend>`.
+# Libraries that accept arrays of any kind can ask the arrays for their namespace instead: ``xp = array_namespace(x)``.
+#
+# Read on: :doc:`/docs/agrad_numpy` and :doc:`choosing a backend </docs/howto/choose_a_backend>`.
