@@ -22,7 +22,9 @@ _MATH = {
 def counterpart(called: str) -> str:
     """Return agrad's function for one of ``math`` or SciPy, or an empty text."""
     module, _, name = called.partition(".")
-    if module in ("math", "cmath"):
+    if module not in ("math", "cmath", "scipy"):
+        return ""
+    if module != "scipy":
         path = _MATH.get(name, name)
         found: Any = agrad
     else:
@@ -39,7 +41,7 @@ def counterpart(called: str) -> str:
         found = getattr(found, part, None)
     if found is None:
         return ""
-    return f"agrad.{path}" if module in ("math", "cmath") else f"agrad.{called}"
+    return f"agrad.{path}" if module != "scipy" else f"agrad.{called}"
 
 
 # ------------------------------------------------------------------ reading

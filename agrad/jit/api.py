@@ -5,7 +5,7 @@ import sys
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -29,30 +29,12 @@ from agrad.jit.reasons import (
     signature_text,
     state_differences,
 )
-from agrad.jit.signatures import Matches, static_places
+from agrad.jit.signatures import Key, Matches, static_places
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
-
-
-class _Key(NamedTuple):
-    """The signature of a call: equal for calls that one program may serve."""
-
-    spec: Any
-    """The structure of the arguments."""
-    kinds: tuple[Any, ...]
-    pattern: tuple[int, ...]
-    """For each Tensor among the leaves the place of the first one that is the same."""
-    donated: tuple[int, ...]
-    static: tuple[Any, ...]
-    """The places and values of static arguments."""
-    static_types: tuple[Any, ...]
-    records: bool
-    on_global_tape: bool
-    backend: str
-    device: str
 
 
 P = ParamSpec("P")
@@ -95,11 +77,11 @@ class Jitted(Generic[P, R]):
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
         self._count = self._hits = self._misses = 0
         self._known: list[Any] = []
-        self._traces: deque[tuple[_Key, list[str]]] = deque(maxlen=KEPT)
+        self._traces: deque[tuple[Key, list[str]]] = deque(maxlen=KEPT)
         """The last traces, with what differed from the nearest program."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
-        self._latest: list[tuple[Matches, Entry, Selection, _Key]] = []
+        self._latest: list[tuple[Matches, Entry, Selection, Key]] = []
         """Tests for the last two signatures, their entries, selected backends and keys; the last one first."""
 
     def __reduce__(self) -> Any:
@@ -149,7 +131,7 @@ class Jitted(Generic[P, R]):
         with entries.STATE_LOCK:
             return entry.finish(values, inputs, leaves)
 
-    def _find(self, key: _Key, leaves: Sequence[Any]) -> tuple[Entry, Any] | None:
+    def _find(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any] | None:
         """Return the entry of a call and its inputs, or None."""
         with entries.STATE_LOCK:
             for entry in self._entries.get(key, ()):
@@ -162,7 +144,7 @@ class Jitted(Generic[P, R]):
                     return entry, inputs
         return None
 
-    def _trace(self, key: _Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
+    def _trace(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
         """Trace the function for a call; return the entry and the inputs."""
 
         def call(given: Sequence[Any]) -> Any:
@@ -193,7 +175,7 @@ class Jitted(Generic[P, R]):
             self._keep(key, entry)
             return entry, inputs_of(entry, leaves)
 
-    def _reasons(self, key: _Key, leaves: Sequence[Any]) -> list[str]:
+    def _reasons(self, key: Key, leaves: Sequence[Any]) -> list[str]:
         """Return why no known program serves a call."""
         known = self._entries.get(key)
         if known:
@@ -203,7 +185,7 @@ class Jitted(Generic[P, R]):
             return [f"its program was removed: the last {self._size} are kept (cache_size)"]
         return key_differences(nearest(list(self._entries), key), key, self._parameters)
 
-    def _keep(self, key: _Key, entry: Entry) -> None:
+    def _keep(self, key: Key, entry: Entry) -> None:
         """Add an entry; remove the least recently used one if there are too many."""
         self._entries.setdefault(key, []).insert(0, entry)
         self._entries.move_to_end(key)
@@ -217,7 +199,7 @@ class Jitted(Generic[P, R]):
             if not self._entries[oldest]:
                 del self._entries[oldest]
 
-    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, _Key | None]:
+    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Key | None]:
         """Return the arguments' leaves and their key.
 
         The key is None if the arguments belong to levels that no single program can record.
@@ -252,7 +234,7 @@ class Jitted(Generic[P, R]):
             return leaves, None
         tensors = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
         place = selected()
-        key = _Key(
+        key = Key(
             spec,
             tuple(kinds),
             tuple([tensors.index(i) for i in tensors]),
@@ -277,7 +259,7 @@ class Jitted(Generic[P, R]):
         counts = Counter(map(id, [*raws, *[getattr(raw, "base", None) for raw in raws]]))
         return tuple([i for i in found if counts[id(raws[i])] == 1 and _may_be_overwritten(leaves[i])])
 
-    def _all_donated(self, key: _Key) -> bool:
+    def _all_donated(self, key: Key) -> bool:
         """Return True if all leaves of donated arguments may be overwritten."""
         return len(key.donated) == (len(self._leaves_given_away(key.spec)) if self._donated else 0)
 

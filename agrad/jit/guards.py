@@ -25,7 +25,7 @@ PLAIN = (*NUMBERS, str, bytes, type(None), range, slice, type(...), np.dtype, En
 
 
 def is_value(value: Any) -> bool:
-    """Return True for an immutable value of a library's class, whose attributes do not change."""
+    """Return True for an immutable value of a library's class."""
     return isinstance(value, PLAIN) and is_library(type(value))
 
 

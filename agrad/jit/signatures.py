@@ -5,7 +5,7 @@ Arguments like those of the call before are known in a fraction of the time that
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,6 +20,24 @@ Matches = Callable[[Sequence[Any], dict[str, Any]], Sequence[Any] | None]
 
 _SINGLE = (bool, int, str)
 """Types of static arguments that are compared by type and value."""
+
+
+class Key(NamedTuple):
+    """The signature of a call: equal for calls that one program may serve."""
+
+    spec: Any
+    """The structure of the arguments."""
+    kinds: tuple[Any, ...]
+    pattern: tuple[int, ...]
+    """For each Tensor among the leaves the place of the first one that is the same."""
+    donated: tuple[int, ...]
+    static: tuple[Any, ...]
+    """The places and values of static arguments."""
+    static_types: tuple[Any, ...]
+    records: bool
+    on_global_tape: bool
+    backend: str
+    device: str
 
 
 class _Unknown(Exception):

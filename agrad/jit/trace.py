@@ -34,7 +34,7 @@ class UnknownState(BaseException):
 
 
 class NoProgram(BaseException):
-    """Raised where no program can record what a function computes: a call then runs the function itself."""
+    """Raised if no program can record a function: calls then run the function."""
 
 
 class Trace(Level):

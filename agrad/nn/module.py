@@ -172,7 +172,7 @@ class Module(Parts, State, Hooked):
 
         Examples
         --------
-        >>> layer = agrad.nn.Linear(2, 1)
+        >>> layer = agrad.nn.Linear(2, 1, dtype=agrad.float64)
         >>> layer(np.ones(2)).sum().backward()
         >>> layer.zero_grad()
         >>> layer.weight.grad is None

@@ -166,7 +166,7 @@ class AveragedModel(Module):
 
     Examples
     --------
-    >>> model = agrad.nn.Linear(1, 1, bias=False)
+    >>> model = agrad.nn.Linear(1, 1, bias=False, dtype=agrad.float64)
     >>> average = agrad.optim.swa_utils.AveragedModel(model)
     >>> for value in (1.0, 2.0, 6.0):
     ...     _ = agrad.nn.init.constant_(model.weight, value)
