@@ -12,6 +12,7 @@ from agrad.backends.cupy import cublaslt
 from agrad.backends.cupy import products as lt_products
 from agrad.backends.cupy.cublaslt import CublasLtError
 from agrad.backends.cupy.products import Lt, product_in_capture, timing
+from agrad.jit.lower.cuda import graphs
 from agrad.jit.lower.cuda import segments as cuda_segments
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
@@ -203,6 +204,19 @@ def test_nothing_waits_in_a_capture(lt: Lt, called: Spied, monkeypatch: pytest.M
     assert used(called) == [*EACH_TIMED, 2]
 
 
+def test_a_refusal_in_a_capture_is_not_remembered(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    monkeypatch.setenv("CUPY_ON_CPU_LT_IN_CAPTURE", "0")
+    x, w = factors((4, 3), (3, 5))
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        stream.begin_capture()
+        assert lt.attempt(x, w) is None
+        stream.end_capture()
+    assert not lt.refused
+    check(lt.attempt(x, w), x, w)
+
+
 @pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize(
     ("failures", "kept"), [({0: 13}, 1), ({0: 15, 1: 14}, 2), ({0: cublaslt.ALLOC_FAILED}, 1), ({1: 13, 2: 13}, 0)]
@@ -332,6 +346,45 @@ def test_a_jitted_product_is_timed_in_the_first_run(
         check([f(x)], x, w, bias)
         assert used(called) == runs
     assert "graph:" in f.lower(x).code
+
+
+@pytest.mark.parametrize("fastest", [0, 2])
+def test_a_layout_that_only_a_capture_has_gets_its_algorithm_before(
+    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch, fastest: int
+) -> None:
+    """Rows with gaps are copied into a buffer without gaps, and so is a vector at an odd address."""
+    monkeypatch.setenv("CUPY_ON_CPU_LT_IN_CAPTURE", "0")
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", str(fastest))
+    w, *wide = factors((3, 5), (4, 8), (4, 8), (4, 8), (4, 8))
+    f = agrad.jit(lambda x, bias: agrad.tanh(agrad.relu(agrad.linear(x, w, bias))) @ w.T)
+    for one in wide:
+        x, bias = one[:, :3], one.reshape(-1)[1:6]
+        right = np.tanh(np.maximum(x.get() @ w.get() + bias.get(), 0)) @ w.get().T
+        np.testing.assert_allclose(f(x, bias).get(), right, rtol=1e-5, atol=1e-5)
+        if one is wide[0]:
+            called["Matmul"].clear()
+            plans = set(lt.plans)
+    assert set(lt.plans) > plans
+    assert "graph:" in (code := f.lower(x, bias).code)
+    assert "between graphs" not in code
+    assert not lt.refused
+    assert used(called)[-2:] == [fastest, fastest]
+
+
+def test_products_without_an_algorithm_do_not_retry_a_capture_for_ever(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose = lt_products.Plan._choose
+
+    def forgotten(plan: Any, *given: Any) -> Any:
+        lt.plans.clear()
+        return choose(plan, *given)
+
+    monkeypatch.setattr(graphs, "CHOICES", 3)
+    monkeypatch.setattr(lt_products.Plan, "_choose", forgotten)
+    x, w = factors((4, 3), (3, 5))
+    f = agrad.jit(lambda x: agrad.cos(agrad.tanh(x) @ w))
+    for _ in range(3):
+        np.testing.assert_allclose(f(x).get(), np.cos(np.tanh(x.get()) @ w.get()), rtol=1e-5)
+    assert "could not be captured: Unchosen: " in f.lower(x).code
 
 
 def test_products_of_convolutions_are_timed_before_a_capture(lt: Lt, called: Spied) -> None:

@@ -12,6 +12,8 @@ from checker import host
 from graph_steps import batch, draw, mlp, program_of
 
 import agrad
+from agrad import backends
+from agrad.jit.lower.cuda import graphs
 from agrad.jit.lower.cuda import segments as cuda_segments
 
 pytestmark = pytest.mark.needs("cupy")
@@ -113,6 +115,111 @@ def test_an_error_in_between_does_not_spoil_the_next_call() -> None:
                 host(fast(x, rate)), np.sin(np.cos(host(x)) * rate + 1) * rate, rtol=1e-12, err_msg=str(k)
             )
     assert not program_of(fast).given_up
+
+
+Spoil = Callable[[Callable[[], None], int], tuple[Any, Any]]
+
+
+@pytest.fixture
+def spoilt(monkeypatch: pytest.MonkeyPatch) -> Spoil:
+    """A function that lets a thread work in some captures of a program; it returns jitted function and input."""
+
+    def make(work: Callable[[], None], times: int) -> tuple[Any, Any]:
+        fast = agrad.jit(lambda x: agrad.floor_divide(agrad.sin(x) * 2.0, 0.5) + agrad.sort(x, axis=0))
+        x = draw("float64", 7)
+        fast(x)
+        program, left = program_of(fast), [times]
+        (divide,) = [i for i in program.functions if i.name == "floor_divide"]
+        own = program.functions[divide]
+
+        def beside(*args: Any, **settings: Any) -> Any:
+            import cupy
+
+            if left[0] and cupy.cuda.get_current_stream().is_capturing():
+                left[0] -= 1
+                work()
+            return own(*args, **settings)
+
+        program.functions[divide] = beside
+        return fast, x
+
+    return make
+
+
+def check_sums(fast: Any, x: Any) -> None:
+    right = np.floor_divide(np.sin(host(x)) * 2, 0.5) + np.sort(host(x))
+    np.testing.assert_allclose(host(fast(x)), right, rtol=1e-13)
+
+
+def in_thread(work: Callable[[], Any]) -> list[str]:
+    """Do some work in a thread; return the error."""
+    found: list[str] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 3, 100])
+def test_a_thread_that_waits_for_the_device_keeps_nothing_out_of_graphs(spoilt: Spoil, times: int) -> None:
+    import cupy
+
+    errors: list[str] = []
+    fast, x = spoilt(lambda: errors.extend(in_thread(cupy.cuda.Device().synchronize)), times)
+    for _ in range(3):
+        check_sums(fast, x)
+    assert errors
+    program = program_of(fast)
+    blamed = [i.name for i in program.reasons]
+    assert not program.given_up
+    if times < 100:
+        assert not blamed
+        assert "between" not in program.text
+    else:  # in all captures at this very instruction
+        assert blamed == ["floor_divide"]
+
+
+def test_captures_that_are_spoilt_here_and_there_leave_one_call_without_graphs(
+    spoilt: Spoil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "SPOILT", 100)
+    import cupy
+
+    fast, x = spoilt(lambda: in_thread(cupy.cuda.Device().synchronize) and None, graphs.TRIES)
+    check_sums(fast, x)
+    program = program_of(fast)
+    assert program._streams.recording is None
+    for _ in range(2):
+        check_sums(fast, x)
+    assert program._streams.recording is not None
+    assert not program.reasons
+    assert not program.given_up
+
+
+def test_agrads_own_wait_for_the_device_waits_for_a_capture_of_another_thread(spoilt: Spoil) -> None:
+    threads: list[threading.Thread] = []
+    errors: list[str] = []
+
+    def begin() -> None:
+        threads.append(threading.Thread(target=lambda: errors.extend(in_thread(backends.load("cupy").synchronize))))
+        threads[0].start()
+        threads[0].join(0.05)
+        assert threads[0].is_alive()
+
+    fast, x = spoilt(begin, 1)
+    for _ in range(3):
+        check_sums(fast, x)
+    threads[0].join()
+    assert not errors
+    assert len(threads) == 1
+    assert not program_of(fast).reasons
 
 
 def test_an_interrupt_in_a_capture_ends_it() -> None:

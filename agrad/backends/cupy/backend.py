@@ -21,6 +21,7 @@ from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.convolution import convolution
 from agrad.backends.cupy.elementwise import JOINT
+from agrad.backends.cupy.streams import synchronize
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
 from agrad.shapes import fill_index
@@ -252,7 +253,7 @@ BACKEND = Backend(
     find_device=_find_device,
     to_host=cupy.asnumpy,
     from_host=_from_host,
-    synchronize=lambda: cupy.cuda.Device().synchronize(),
+    synchronize=synchronize,
     laid_out_like=laid_out_like,
     strides=lambda x: x.strides,
     row_major=lambda x: x.flags.c_contiguous,

@@ -92,9 +92,33 @@ def _step(axes: list[tuple[int, int]], width: int) -> int | None:
 
 class _Timing(threading.local):
     wanted = False
+    over = False
+    """True in a capture that uses algorithms which were chosen before it."""
 
 
 _TIMING = _Timing()
+
+
+class Unchosen(Exception):
+    """A product in a capture has no algorithm yet.
+
+    ``choose`` chooses one, outside of the capture.
+    """
+
+    choose: Callable[[], Any]
+
+
+@contextlib.contextmanager
+def chosen_before() -> Iterator[None]:
+    """Let products without an algorithm raise ``Unchosen``.
+
+    It is for a capture, in which cuBLASLt 13.3 returns no algorithms. Errors of cuBLASLt are raised too.
+    """
+    before, _TIMING.over = _TIMING.over, True
+    try:
+        yield
+    finally:
+        _TIMING.over = before
 
 
 @contextlib.contextmanager
@@ -172,11 +196,14 @@ class Plan:
         last = at[2] if bias is None else at[2] | bias.data.ptr  # an epilogue may load the bias as it stores D
         alignments = tuple([(p | ALIGNED) & -(p | ALIGNED) for p in (at[0], at[1], last)])
         choice, final = self.choices.get(alignments, (None, False))
-        timed = not final and _TIMING.wanted and not sys.modules["cupy"].cuda.get_current_stream().is_capturing()
-        if choice is None or timed:
-            self.choices[alignments] = self._choose(at, alignments, timed)
-        else:
-            self._launch(at, choice)
+        if choice is None or (_TIMING.wanted and not final):
+            capturing = is_capturing()
+            if choice is None and capturing and _TIMING.over:
+                raise Unchosen("no algorithm was chosen before the capture")
+            if choice is None or not capturing:
+                self.choices[alignments] = self._choose(at, alignments, _TIMING.wanted and not capturing)
+                return
+        self._launch(at, choice)
 
     def _launch(self, addresses: tuple[int, ...], choice: Choice) -> None:
         cupy, size = sys.modules["cupy"], choice.workspace
@@ -210,6 +237,11 @@ class Plan:
         return best, timed or len(found) == 1
 
 
+def is_capturing() -> bool:
+    """Return True if the current stream is captured."""
+    return bool(sys.modules["cupy"].cuda.get_current_stream().is_capturing())
+
+
 def _is_shortage(error: Exception) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "status", 0) == cublaslt.ALLOC_FAILED
 
@@ -237,17 +269,21 @@ class Lt:
     def attempt(self, x: Any, weight: Any, bias: Any = None, **settings: Any) -> tuple[Any, ...] | None:
         """Return ``product``, or None if cuBLASLt refuses it.
 
-        Raises ``CublasLtError`` if memory is short.
+        Raises ``CublasLtError`` if memory is short. A refusal in a capture may be because of it, and is not remembered.
         """
         key = _key(x, weight, bias, **settings)
         if self.absent or key in self.refused:
             return None
         try:
             return self.product(x, weight, bias, key=key, **settings)
+        except Unchosen as error:
+            error.choose = partial(self.attempt, x, weight, bias, **settings)
+            raise
         except CublasLtError as error:
-            if _is_shortage(error):
+            if _is_shortage(error) or _TIMING.over:
                 raise
-            self.refused[key] = str(error)
+            if not is_capturing():
+                self.refused[key] = str(error)
             return None
 
     def product(
@@ -386,11 +422,7 @@ def product_in_capture(x: Any, weight: Any) -> Any:
     It is by cuBLASLt in a capture, where CuPy refuses its own products, and where ``timing`` prepares for one.
     """
     cupy = sys.modules["cupy"]
-    if (
-        (_TIMING.wanted or cupy.cuda.get_current_stream().is_capturing())
-        and x.dtype.char in REAL
-        and x.dtype == weight.dtype
-    ):
+    if (_TIMING.wanted or is_capturing()) and x.dtype.char in REAL and x.dtype == weight.dtype:
         found = current_lt().attempt(x, weight, tensor_float=tensor_float_by_default())
         if found is not None:
             return found[0]

@@ -1,6 +1,8 @@
 // cuBLASLt: products of matrices by columns with the epilogues that agrad may ask for, and the rules that cuBLASLt's
 // documentation has for them. CUPY_ON_CPU_LT_REFUSES=DRELU_BGRAD,BGRADA lets it refuse epilogues. Each product has three
 // algorithms, which compute the same. CUPY_ON_CPU_LT_FASTEST=2 tells which one is the fastest by CUDA's events (0).
+// CUPY_ON_CPU_LT_IN_CAPTURE=0: no algorithm can be asked for while a stream is captured, as with cuBLASLt 13.3.
+// CUPY_ON_CPU_LT_MASK_AT_ZERO=1: the mask of a ReLU is 1 at zeros.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +19,7 @@ typedef ptrdiff_t Long;
 
 extern "C" int on_cpu_submit(void* stream, const char* name, const std::function<void()>* work);
 extern "C" int on_cpu_is_device_memory(const void* p);
+extern "C" int on_cpu_captures();
 extern "C" void on_cpu_complain(const char* what);
 extern "C" void on_cpu_pass(double milliseconds);
 extern "C" void on_cpu_product(int ta, int tb, Long m, Long n, Long k, const void* a, int a_type, Long lda,
@@ -25,7 +28,7 @@ extern "C" double on_cpu_load(const void* p, int type, Long i);
 extern "C" void on_cpu_store(void* p, int type, Long i, double value);
 
 namespace {
-enum Status { OK = 0, BAD_VALUE = 7, FAILED = 13, UNSUPPORTED = 15 };
+enum Status { OK = 0, BAD_VALUE = 7, FAILED = 13, INTERNAL = 14, UNSUPPORTED = 15 };
 enum DataType { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 };
 enum Compute { COMPUTE_F32 = 68, COMPUTE_F64 = 70, COMPUTE_TF32 = 77 };
 enum Attribute {
@@ -157,6 +160,11 @@ bool is_refused(const char* epilogue) {
     return given && ("," + std::string(given) + ",").find("," + std::string(epilogue) + ",") != std::string::npos;
 }
 
+bool is_set(const char* variable, bool otherwise) {
+    const char* given = getenv(variable);
+    return given ? atoi(given) : otherwise;
+}
+
 // ---------------------------------------------------------------- what it takes
 
 bool fits(const Product& p, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
@@ -245,11 +253,12 @@ void add_bias(const Call& x, std::vector<double>& out) {
 void relu(const Call& x, std::vector<double>& out, bool mask) {
     const Long ld = x.product.aux_ld();
     unsigned char* bits = x.product.aux();
+    const bool at_zero = is_set("CUPY_ON_CPU_LT_MASK_AT_ZERO", false);
     if (mask) memset(bits, 0, x.n() * ld / 8);
     for (Long j = 0; j < x.n(); j++) {
         for (Long r = 0; r < x.m(); r++) {
             double& v = out[r + j * x.m()];
-            if (mask && v > 0) bits[(r + j * ld) / 8] |= 1 << r % 8;
+            if (mask && (v > 0 || (at_zero && v == 0))) bits[(r + j * ld) / 8] |= 1 << r % 8;
             if (v <= 0) v = 0;
         }
     }
@@ -349,6 +358,7 @@ extern "C" const char* cublasLtGetStatusName(int status) {
     case OK: return "CUBLAS_STATUS_SUCCESS";
     case BAD_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
     case FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case INTERNAL: return "CUBLAS_STATUS_INTERNAL_ERROR";
     case UNSUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
     }
     return "CUBLAS_STATUS_UNKNOWN";
@@ -419,6 +429,7 @@ LT cublasLtMatmulPreferenceGetAttribute(Preference* preference, int which, void*
 LT cublasLtMatmulAlgoGetHeuristic(void*, Product* product, Layout* a, Layout* b, Layout* c, Layout* d,
                                   Preference* preference, int most, Heuristic* found, int* count) {
     *count = 0;
+    if (!is_set("CUPY_ON_CPU_LT_IN_CAPTURE", true) && on_cpu_captures()) return INTERNAL;
     if (int error = check(*product, *a, *b, *c, *d)) return error;
     for (int number = 0; number < ALGORITHMS && *count < most; number++) {
         Heuristic one = {};

@@ -284,6 +284,11 @@ RUNTIME(cudaStreamIsCapturing)(void* handle, int* status) {
     return SUCCESS;
 }
 
+extern "C" int on_cpu_captures() {
+    Lock lock(gate);
+    return captures.size();
+}
+
 // ---------------------------------------------------------------- graphs
 
 RUNTIME(cudaGraphInstantiate)(void** executable, void* graph, unsigned long long) {

@@ -6,7 +6,8 @@ parameters do. An instruction that no graph can hold is called between two graph
 buffers. Outputs are copies, unless they are the caller's own arrays, updated in place.
 
 Such instructions are found by trying. CuPy refuses copies from and to the host, synchronisation, and the libraries that
-need either. The instruction at which a capture fails runs between two graphs from then on.
+need either. The instruction at which captures fail runs between two graphs from then on. Another thread can spoil a
+capture too, which is therefore tried again: it blames an instruction only if captures fail there one after another.
 """
 
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from agrad.backends.cupy.products import timing
+from agrad.backends.cupy.products import Unchosen, timing
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
@@ -29,6 +30,16 @@ CAPTURES = 8
 WORTH = 32
 """The fewest replays that are worth a capture."""
 
+TRIES = 12
+"""The most captures of a segment that other threads may spoil in a row. This call then runs without graphs."""
+
+REFUSALS, SPOILT = 2, 4
+"""The captures that must fail in a row at an instruction to keep it out of graphs: by a refusal, or after an error that
+CUDA reported elsewhere."""
+
+CHOICES = 256
+"""The most products of a segment that may get an algorithm because a capture has none for them."""
+
 LOCK = threading.RLock()
 """Held during captures and replays, as a graph always works in the same memory."""
 
@@ -39,6 +50,10 @@ _device_of, _address_of = attrgetter("data.device_id"), attrgetter("data.ptr", "
 Env = dict[Variable, Any]
 Recipe = Callable[[Sequence[Any]], Any]
 """A function from the inputs of a call to one of its arrays: a buffer, or a view of an input."""
+
+
+class _Spoilt(RuntimeError):
+    """Other threads spoilt all captures of a segment."""
 
 
 class _Recording:
@@ -116,7 +131,7 @@ class _Builder:
         """The variables that graphs may read, at the addresses that they have now."""
 
     def build(self, values: Sequence[Any], numbers: list[float]) -> None:
-        """Fill the recording. Raises ``MemoryError`` if memory is short."""
+        """Fill the recording. Raises ``MemoryError`` if memory is short, and ``_Spoilt``."""
         owner, made, env, program = self.owner, self.made, self.env, self.owner.program
         for i, v in enumerate(program.inputs[: len(values)]):
             if v.on_host or i in made.addresses or v not in self.at_addresses:
@@ -171,6 +186,7 @@ class _Builder:
     def _graph(self, segment: Segment, last: dict[Variable, int]) -> bool:
         """Capture and replay a segment; on failure record the instruction and the reason.
 
+        A product without an algorithm ends a capture. It gets one, and the capture is tried again.
         last: the number of the last instruction that reads each variable. The memory of the segment's own arrays is
         free from there on, for later ones of the same graph.
         """
@@ -187,16 +203,31 @@ class _Builder:
                     self.env.pop(v, None)
             at = None
 
-        try:
-            replay = self.streams.capture(run)
-        except MemoryError:
-            raise
-        except Exception as error:
-            for v in [v for i in segment.instructions for v in i.results]:
-                self.recipes.pop(v, None)
-            for instruction in segment.instructions if at is None else [at]:
-                self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
-            return False
+        failed: list[Instruction | None] = []
+        choices, choose, replay = 0, None, None
+        while replay is None:
+            try:
+                if choose is not None:
+                    with timing():
+                        choose()
+                    choose = None
+                replay = self.streams.capture(run)
+            except MemoryError:
+                raise
+            except Exception as error:
+                for v in [v for i in segment.instructions for v in i.results]:
+                    self.recipes.pop(v, None)
+                if isinstance(error, Unchosen) and choices < CHOICES:
+                    choices, choose = choices + 1, error.choose
+                    continue
+                failed.append(at)
+                count = SPOILT if "INVALIDATED" in str(error).upper() else REFUSALS
+                if len(failed) >= count and all(i is at for i in failed[-count:]):
+                    for instruction in segment.instructions if at is None else [at]:
+                        self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
+                    return False
+                if len(failed) == TRIES:
+                    raise _Spoilt from error
         replay()
         self.made.add(lambda values: replay(), segment.instructions)
         self.done += len(segment.instructions)
@@ -326,6 +357,8 @@ class GraphProgram:
         """The device of the graphs, which is that of the first call's arrays."""
         self._can_capture, self._function_of = can_capture, function_of
         self._captures = self._replays = 0
+        self._wasted = "its arrays lay elsewhere"
+        """Why the newest capture was not used for long."""
         self._seen: dict[int, Any] | None = None
         self._moved: set[int] = set()
         places = {v: i for i, v in enumerate(program.inputs)}
@@ -413,8 +446,10 @@ class GraphProgram:
             return out
         self._captures = 1 if self._replays >= WORTH else self._captures + 1
         self._replays = 0
+        if self._streams.recording is not None:
+            self._wasted = "its arrays lay elsewhere"
         if self._captures > CAPTURES:
-            self._give_up(f"its arrays lay elsewhere in each of {CAPTURES} captures")
+            self._give_up(f"{self._wasted} in each of {CAPTURES} captures")
             return list(self.elsewhere(values))
         if self._streams.recording is not None:
             self._moved |= {i for i, at in self._streams.recording.addresses.items() if at != now[i]}
@@ -440,7 +475,10 @@ class GraphProgram:
         return list(self.elsewhere(values))
 
     def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
-        """Run the program in new graphs, or without them from now on if memory is short."""
+        """Run the program in new graphs.
+
+        It runs without them if other threads spoil the captures, and from now on if memory is short.
+        """
         builder = _Builder(self, made, self._streams)
         try:
             with self._streams.building():
@@ -450,6 +488,9 @@ class GraphProgram:
             out = made.results(values)
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
+        except _Spoilt:
+            self._wasted = "other threads spoilt it"
+            return builder.finish(values)
         if self.given_up:
             out = builder.finish(values)
             del builder, made

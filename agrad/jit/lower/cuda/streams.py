@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from agrad.backends.cupy.products import chosen_before
+from agrad.backends.cupy.streams import CAPTURE, synchronize
 from agrad.jit.lower.cuda.source import PACK_BYTES
 from agrad.jit.program import Variable
 
@@ -139,7 +141,7 @@ class Streams:
 
         Waits for all work on the device first, as another stream may still run a graph in the same memory.
         """
-        self.cuda.Device().synchronize()
+        synchronize()
         now = self.cuda.get_current_stream()
         try:
             with self.stream, self.cuda.using_allocator(self.pool.malloc):
@@ -151,18 +153,19 @@ class Streams:
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """Capture the work that ``run`` launches, and return a function that launches it.
 
-        The capture itself does not do the work.
+        The capture itself does not do the work. Raises ``Unchosen`` for a product without an algorithm.
         """
-        self.stream.begin_capture()
-        try:
-            with as_part():
-                run()
-        except BaseException:
-            # ending a failed capture is an error too; the first one tells the reason
-            with contextlib.suppress(RuntimeError):
-                self.stream.end_capture()
-            raise
-        graph = self.stream.end_capture()
+        with CAPTURE:
+            self.stream.begin_capture()
+            try:
+                with as_part(), chosen_before():
+                    run()
+            except BaseException:
+                # ending a failed capture is an error too; the first one tells the reason
+                with contextlib.suppress(RuntimeError):
+                    self.stream.end_capture()
+                raise
+            graph = self.stream.end_capture()
         current = self.cuda.get_current_stream
         return lambda: graph.launch(current())
 
@@ -171,7 +174,7 @@ class Streams:
         now, last = self.cuda.get_current_stream(), self._last
         if last is not None and (last.ptr != now.ptr or self._thread != threading.get_ident()):
             if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread's own, which another thread cannot name
-                self.cuda.Device().synchronize()
+                synchronize()
             elif last.ptr != now.ptr:
                 now.wait_event(last.record())
         self._last, self._thread = now, threading.get_ident()
