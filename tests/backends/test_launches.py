@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
+from agrad.backends.cupy import products
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 
@@ -131,6 +133,25 @@ def test_a_jitted_step_is_one_graph(optimizer: str) -> None:
     assert nodes == [*FORWARD, *BACKWARD, "updates_4", "cupy_mean"]
     assert counted["graphs"] == 1
     assert counted["launches"] == len(NUMBERS[optimizer])
+    check_nothing_waits(counted)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "first"),
+    [
+        ("LT_MASK_AT_ZERO", "1", ["cublasLt RELU_BIAS"]),
+        ("LT_REFUSES", "RELU_AUX_BIAS", ["cublasLt RELU_BIAS"]),
+        ("LT_REFUSES", "RELU_AUX_BIAS,RELU_BIAS", ["cublasLt DEFAULT", "cupy_add", "agrad_relu"]),
+    ],
+)
+def test_without_cublaslts_mask_of_a_relu_a_kernel_makes_it(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, first: list[str]
+) -> None:
+    monkeypatch.setattr(products, "lt_of", cache(lambda device: products.Lt()))
+    monkeypatch.setenv(f"CUPY_ON_CPU_{variable}", value)
+    asked, nodes, counted = asked_of_cuda(agrad.jit(training_step("SGD")))
+    assert asked == [*COPIED_IN, "graph", *COPIED_OUT]
+    assert nodes == [*[*first, "agrad_positive_bits"] * 2, *FORWARD[2:], *BACKWARD, "updates_4", "cupy_mean"]
     check_nothing_waits(counted)
 
 

@@ -188,9 +188,12 @@ ENDS = [name for name in cublaslt.EPILOGUES if name]
         ("BGRADA", "BGRADA"),
         ("DRELU,DRELU_BGRAD", "DRELU_BGRAD"),
         ("RELU_AUX_BIAS", "RELU_AUX_BIAS"),
-        (",".join(ENDS), "BGRADA,BIAS,RELU_AUX_BIAS"),
+        ("RELU_AUX_BIAS,RELU_BIAS", "RELU_AUX_BIAS,RELU_BIAS"),
+        ("RELU_AUX_BIAS,DRELU_BGRAD", "DRELU_BGRAD,RELU_AUX_BIAS"),
+        ("RELU_AUX_BIAS,DRELU,DRELU_BGRAD", "DRELU,RELU_AUX_BIAS"),
+        (",".join(ENDS), "BGRADA,BIAS,DRELU,RELU_AUX_BIAS"),
         ("DEFAULT", "DEFAULT"),
-        (",".join(["DEFAULT", *ENDS]), "BGRADA,BIAS,DEFAULT,RELU_AUX_BIAS"),
+        (",".join(["DEFAULT", *ENDS]), "BGRADA,BIAS,DEFAULT,DRELU,RELU_AUX_BIAS"),
     ],
 )
 def test_a_step_by_cublaslt_and_by_what_it_refuses(
@@ -263,7 +266,7 @@ def test_cublaslts_own_lack_of_memory_is_an_error_and_no_refusal(lt: Lt, monkeyp
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("positive", [False, True])
 def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPatch, positive: bool) -> None:
-    """Where cuBLASLt's mask says otherwise the mask is CuPy's, as agrad's derivative is 0."""
+    """Where cuBLASLt's mask says otherwise the mask is agrad's own."""
     import cupy
 
     product = lt.product
@@ -280,8 +283,27 @@ def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPat
     run = product_function(Instruction(Joined(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs))
     assert run is not None
     _, mask = run(*[cupy.zeros(v.shape, np.float32) for v in (x, w, b)])
-    assert mask.dtype == (bool if positive else np.uint8)
+    assert mask.dtype == np.uint8
     assert not mask.any()
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("char", ["f", "e", "H"])
+def test_a_product_reads_agrads_own_mask(lt: Lt, char: str) -> None:
+    assert lt.reads_bits(np.dtype("float32"), np.dtype(char))
+    for shape in ((1, 1), (3, 130), (5, 8)):
+        y = draw("float32", *shape)
+        y.flat[::3], y.flat[::5] = 0.0, np.nan
+        bits = lt_products.positive_bits(on_gpu(y))
+        assert bits.shape == (shape[0], -(-shape[1] // 128) * 16)
+        np.testing.assert_array_equal(cuda_products._truth(bits, shape[1]).get(), y > 0)
+
+
+@pytest.mark.needs("cupy")
+def test_a_mask_of_another_layout_is_not_given_to_a_product(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = lt_products.positive_bits
+    monkeypatch.setattr(lt_products, "positive_bits", lambda y: own(y[:, ::-1]))
+    assert not lt.reads_bits(np.dtype("float32"), np.dtype("float32"))
 
 
 # ------------------------------------------------------------------ precisions

@@ -19,6 +19,7 @@ import numpy as np
 
 from agrad.backends.cupy import cublaslt
 from agrad.backends.cupy.cublaslt import REAL, Choice, CublasLtError, Task
+from agrad.backends.cupy.elementwise import elementwise_kernel
 
 WORKSPACE = 32 << 20
 """The most bytes of workspace for cuBLASLt, as NVIDIA recommends for its newest GPUs."""
@@ -259,7 +260,8 @@ class Lt:
         """Errors for products that cuBLASLt refused, by ``_key``."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         """Products by ``_key``, the oldest first."""
-        self.zeros: dict[tuple[str, str], bool] = {}
+        self.known: dict[tuple[str, ...], bool] = {}
+        """What was computed once, by dtypes."""
         self._lock = threading.RLock()  # a description has the addresses of one product at a time
         try:
             self.library = cublaslt.Library()
@@ -336,13 +338,28 @@ class Lt:
 
         This is computed on the device once.
         """
-        key = (factors.char, dtype.char)
-        if key not in self.zeros:
+        key = ("zeros", factors.char, dtype.char)
+        if key not in self.known:
             zeros = sys.modules["cupy"].zeros
             x, bias = zeros((MASK_BITS, MASK_BITS), factors), zeros((MASK_BITS,), dtype)
             found = self.attempt(x, x, bias, relu=True, mask=True, dtype=dtype)
-            self.zeros[key] = found is not None and not bool(found[1].any())
-        return self.zeros[key]
+            self.known[key] = found is not None and not bool(found[1].any())
+        return self.known[key]
+
+    def reads_bits(self, dtype: np.dtype, factors: np.dtype) -> bool:
+        """Return True if products read ``positive_bits`` as the mask of a ReLU.
+
+        This is computed on the device once.
+        """
+        key = ("bits", factors.char, dtype.char)
+        if key not in self.known:
+            asarray, n = sys.modules["cupy"].asarray, MASK_BITS
+            x = np.resize(np.array([1, -2, 3, -4, 5], np.float32), (n, n))
+            chosen = np.resize(np.array([1, 0, -1, 0, 1, 1, -1], np.float32), (n, n))
+            given = [asarray(_in_dtype(a, factors)) for a in (x, np.eye(n, dtype=np.float32))]
+            found = self.attempt(*given, mask=positive_bits(asarray(chosen)), dtype=dtype)
+            self.known[key] = found is not None and bool((found[0] == asarray(np.where(chosen > 0, x, 0))).all())
+        return self.known[key]
 
 
 def _key(
@@ -363,6 +380,18 @@ def _with_layout(a: Any, batch: tuple[int, ...] = ()) -> tuple[Any, Layout]:
     if found is not None:
         return a, found
     return cupy.ascontiguousarray(a), Layout(False, a.shape[-1], a.shape[-2] * a.shape[-1])
+
+
+def positive_bits(y: Any) -> Any:
+    """Return a bit for each positive element of a matrix, in the layout of cuBLASLt's masks."""
+    (m, n), cupy = y.shape, sys.modules["cupy"]
+    width = -(-n // MASK_BITS) * MASK_BITS // 8
+    return elementwise_kernel("positive_bits")(y, n, width, cupy.empty((m, width), np.uint8))
+
+
+def _in_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return numbers that bfloat16 has, in the dtype of factors."""
+    return (a.view(np.uint32) >> 16).astype(dtype) if dtype.char == "H" else a.astype(dtype)
 
 
 def _compute(dtype: np.dtype, tensor_float: bool) -> int:

@@ -34,6 +34,18 @@ ELEMENTWISE = {
         y = bits | ((x >> 16) & 0x8000u);
         """,
     ),
+    # a bit for each element of a row that is positive, the lowest first, in rows of whole bytes
+    "positive_bits": Elementwise(
+        "raw T y, int64 columns, int64 width",
+        "uint8 mask",
+        """
+        long long row = i / width, first = i % width * 8;
+        unsigned int bits = 0;
+        for (int k = 0; k < 8 && first + k < columns; k++)
+            bits |= (unsigned int)(y[row * columns + first + k] > T(0)) << k;
+        mask = bits;
+        """,
+    ),
     "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),

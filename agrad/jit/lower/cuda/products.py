@@ -14,7 +14,7 @@ import numpy as np
 from agrad.backends import load
 from agrad.backends.cupy import cublaslt
 from agrad.backends.cupy.elementwise import elementwise_kernel
-from agrad.backends.cupy.products import current_lt, gemm, tensor_float_by_default
+from agrad.backends.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
 from agrad.jit.lower.cuda.epilogues import Joined, is_batch, shape_of, with_epilogues
 from agrad.jit.passes.precision import Way
 from agrad.jit.program import Instruction, Program
@@ -71,17 +71,16 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
 
     def run(x: Any, *args: Any) -> Any:
         *rows, k = x.shape
-        found = matrices(x.reshape(-1, k), *args)
+        rest = list(args)
+        mask: Any = rest.pop() if joined.masked else True if joined.mask else None
+        found = matrices(joined, x.reshape(-1, k), rest[0], rest[1] if affine else None, mask)
         if len(rows) == 1:
             return found
         first, *more = found if isinstance(found, tuple) else (found,)
         first = first.reshape(*rows, -1)
         return (first, *more) if more else first
 
-    def matrices(x: Any, weight: Any, *given: Any) -> Any:
-        rest = list(given)
-        mask: Any = rest.pop() if joined.masked else True if joined.mask else None
-        bias = rest[0] if affine else None
+    def matrices(joined: Joined, x: Any, weight: Any, bias: Any, mask: Any) -> Any:
         lt = current_lt()
         # masks by cuBLASLt are bits, other masks are boolean
         fits = lt.masks_zero(dtype, x.dtype) if joined.mask else not joined.masked or mask.dtype.char == "B"
@@ -89,6 +88,9 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
             found = lt.attempt(x, weight, bias, relu=joined.relu, mask=mask, sums=joined.sums, **plain)
             if found is not None:
                 return found if len(found) > 1 else found[0]
+        if joined.mask and lt.reads_bits(dtype, x.dtype):
+            y = matrices(Joined(joined.product, relu=True), x, weight, bias, None)
+            return y, positive_bits(y)
         alone = lt.attempt(x, weight, **plain)
         product = gemm(x, weight, **plain) if alone is None else alone[0]
         if bias is not None:
