@@ -22,6 +22,10 @@ Device = Any
 DEVICE_GUARDS: list[Any] = []
 """At most one ``DeviceGuard`` of CuPy, filed where CuPy is loaded and has several devices."""
 
+HANDOVERS: list[Callable[[], Any]] = []
+"""Context managers for work that another thread does for the thread that calls them, filed by backends with streams.
+``receive()`` is called by the thread that uses the results, afterwards."""
+
 SEPARATE: AbstractContextManager[None] = nullcontext()
 """A context in which every operation is computed when it is called."""
 

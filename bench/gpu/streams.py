@@ -16,9 +16,12 @@ def on_streams(data: list[tuple[Any, Any]], streams: list[Any]) -> list[float]:
     import agrad
 
     step, found = agrad.jit(build("SGD")), []
+    agrad.backends.load("cupy").synchronize()  # the parameters are made on the null stream
     for k in range(STEPS):
         with streams[k % len(streams)]:
             found.append(step(*data[k % len(data)]))
+    for stream in streams:  # the losses are read on the null stream, which does not wait for these
+        stream.synchronize()
     return [loss.item() for loss in found]
 
 

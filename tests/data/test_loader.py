@@ -166,6 +166,51 @@ def test_threads_make_new_arrays_on_the_backend_of_the_loop(backend):
     wait_for_threads()
 
 
+class OnStreams(Pictures):
+    """Examples that tell on which stream and device they are made."""
+
+    def __getitem__(self, number):
+        import cupy
+
+        return np.array([cupy.cuda.get_current_stream().ptr, cupy.cuda.Device().id])
+
+
+@pytest.mark.needs("cupy")
+def test_threads_make_arrays_on_the_stream_of_the_loop():
+    import cupy
+
+    agrad.backends.load("cupy")
+
+    class Spied(cupy.cuda.Stream):
+        waited = 0
+
+        def wait_event(self, event):
+            self.waited += 1
+            super().wait_event(event)
+
+    one, other = Spied(non_blocking=True), Spied(non_blocking=True)
+    loader = data.DataLoader(OnStreams(), batch_size=4, num_workers=2, backend="cupy")
+    with one:
+        batches = iter(loader)
+        for _ in range(2):
+            assert (next(batches).get() == [one.ptr, cupy.cuda.Device().id]).all()
+    assert one.waited == 0
+    with other:  # four batches are made ahead, on the first stream
+        found = [int(batch[0, 0]) for batch in batches]
+    assert set(found) == {one.ptr}
+    assert other.waited == len(found) == 4
+
+
+@pytest.mark.needs("cupy")
+def test_a_stream_of_each_threads_own_is_waited_for_by_the_thread():
+    import cupy
+
+    agrad.backends.load("cupy")
+    loader = data.DataLoader(data.TensorDataset(X, Y), batch_size=4, num_workers=2, backend="cupy")
+    with cupy.cuda.Stream.ptds:
+        np.testing.assert_array_equal(np.concatenate([x.get() for x, _ in loader]), X)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -17,11 +17,11 @@ import numpy as np
 import agrad.backends.cupy.kernels
 import agrad.backends.cupy.random  # noqa: F401 - both file kernels
 from agrad.backends import special as special_words
-from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
+from agrad.backends.base import DEVICE_GUARDS, HANDOVERS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.convolution import convolution
 from agrad.backends.cupy.elementwise import JOINT
-from agrad.backends.cupy.streams import synchronize
+from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
 from agrad.shapes import fill_index
@@ -263,6 +263,7 @@ BACKEND = Backend(
     joint=JOINT,
     **({"placed": cupy_devices.placed} if COUNT > 1 else {}),
 )
+HANDOVERS.append(Handover)
 if COUNT > 1:
     cupy_devices.place_words(BACKEND.xp)
     DEVICE_GUARDS.append(cupy_devices.DeviceGuard())
