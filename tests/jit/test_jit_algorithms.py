@@ -1,6 +1,7 @@
 """The algorithms that cuBLASLt uses for products on CuPy's arrays: chosen once, by time before a capture."""
 
 import threading
+from pathlib import Path
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,9 @@ Spied = dict[str, list[Any]]
 
 
 @pytest.fixture
-def lt() -> Lt:
-    """cuBLASLt that has chosen nothing yet."""
+def lt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lt:
+    """cuBLASLt that has chosen nothing yet, nor has another process."""
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
     return Lt()
 
 
@@ -95,6 +97,50 @@ def test_the_fastest_is_kept(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPa
     check(lt.attempt(x, w, bias), x, w, bias)
     assert used(called) == [fastest, fastest]
     assert len(called["MatmulAlgoGetHeuristic"]) == 1
+
+
+def test_another_process_uses_the_algorithm_that_was_chosen(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also after two processes chose at once, of which the first one to write counts."""
+    x, w, bias = factors((4, 3), (3, 5), (5,))
+    others = [Lt(), Lt()]
+    get, answers = others[0].kept.get, iter([None])
+    # at first, when the other one has not written yet
+    monkeypatch.setattr(others[0].kept, "get", lambda *product: next(answers, get(*product)))
+    for one, fastest in ((lt, 2), (others[0], 1)):
+        monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", str(fastest))
+        with timing():
+            check(one.attempt(x, w, bias), x, w, bias)
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "0")
+    with timing():
+        others[1].attempt(x, w, bias)
+        others[1].attempt(x, w)
+    chosen = [[int(c.algorithm[2]) for p in one.plans.values() for c, _ in p.choices.values()] for one in (lt, *others)]
+    assert chosen == [[2], [2], [2, 0]]
+    (file,) = tmp_path.iterdir()
+    assert len(file.read_text().split()) == 6
+
+
+@pytest.mark.parametrize("text", ["", "x", "\xff\n1 2\n", "cut 00"])
+def test_a_file_of_algorithms_that_is_spoilt_or_cannot_be_written_is_no_error(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "1")
+    x, w = factors((4, 3), (3, 5))
+    assert lt.kept.file is not None
+    lt.kept.file.write_text(text, "latin-1")
+    with timing():
+        check(lt.attempt(x, w), x, w)
+    monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "2")
+    second, third = Lt(), Lt()
+    third.kept.file = tmp_path  # a folder
+    with timing():
+        for other, kept in ((second, 1), (third, 2)):
+            check(other.attempt(x, w), x, w)
+            assert [int(c.algorithm[2]) for p in other.plans.values() for c, _ in p.choices.values()] == [kept]
+    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
+    assert Lt().kept.file is None
 
 
 def test_an_algorithm_must_be_clearly_faster_than_a_better_estimate(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,8 @@ class Library:
         library = ctypes.CDLL(library_name())
         self._name_of = library.cublasLtGetStatusName
         self._name_of.argtypes, self._name_of.restype = (c_int,), c_char_p
+        library.cublasLtGetVersion.restype = c_size_t
+        self.version: int = library.cublasLtGetVersion()
         for name, kinds in _FUNCTIONS.items():
             function = getattr(library, f"cublasLt{name}")
             function.argtypes, function.errcheck = kinds, self._check

@@ -30,19 +30,24 @@ def _row_module(char: str) -> Any:
     return cupy.RawModule(code=row_source(_C_TYPES[char]))
 
 
-def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int) -> None:
-    """Launch a kernel over ``rows`` rows of ``n`` elements.
+SECTOR = 8
+"""The rows of a block, if they lie side by side: 32 bytes of float32, which memory transfers at once."""
 
-    Short rows share a block, long ones have one each.
+
+def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, inner: int = 1) -> None:
+    """Launch a kernel over ``rows`` rows of ``n`` elements, which are ``inner`` apart.
+
+    Short rows share a block, and rows that lie side by side do. Other long ones have a block each.
     """
-    width = 1
-    while width < n and width < THREADS:
+    width, most = 1, THREADS // min(inner, SECTOR)
+    while width < n and 2 * width <= most:
         width *= 2
     beside = THREADS // width
+    block = (width, beside) if inner == 1 else (beside, width)
     blocks = -(-rows // beside)
     numbers = [np.int64(count) for count in (rows, n, *more)]
     with arrays[0].device:
-        _row_module(arrays[0].dtype.char).get_function(name)((blocks,), (width, beside), (*arrays, *numbers))
+        _row_module(arrays[0].dtype.char).get_function(name)((blocks,), block, (*arrays, *numbers))
 
 
 for _name in ("relu", "sigmoid"):
@@ -69,7 +74,7 @@ def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
         out = cupy.empty_like(arrays[0])
     shape = out.shape
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner, logs)
+    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner, logs, inner=inner)
     return out
 
 

@@ -168,25 +168,29 @@ extern "C" __global__ void agrad_{name}_parts(const Parts parts, int count, {num
 _ROWS = """
 #define THREADS 256
 
-// A block works on blockDim.y rows, with blockDim.x threads (a power of two) for each. A row is the reduced
-// axis: n elements, inner apart, of a C-contiguous array.
+// A row is the reduced axis: n elements, inner apart, of a C-contiguous array. A block works on blockDim.y rows, with
+// blockDim.x threads (a power of two) for each. Where rows lie side by side, x and y change places, so that threads
+// that are next to each other read elements that are.
 struct Row {
     long long start, inner, n;
-    int lane, width, first, me;
+    int lane, width, first, apart, me;
     bool live;
 };
 
 __device__ Row my_row(long long rows, long long n, long long inner) {
     Row row;
-    long long k = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+    bool across = inner > 1;
+    int which = across ? threadIdx.x : threadIdx.y, beside = across ? blockDim.x : blockDim.y;
+    long long k = (long long)blockIdx.x * beside + which;
     row.live = k < rows;
     row.start = k / inner * n * inner + k % inner;
     row.inner = inner;
     row.n = n;
-    row.lane = threadIdx.x;
-    row.width = blockDim.x;
-    row.first = threadIdx.y * blockDim.x;
-    row.me = row.first + threadIdx.x;
+    row.lane = across ? threadIdx.y : threadIdx.x;
+    row.width = across ? blockDim.y : blockDim.x;
+    row.first = across ? which : which * row.width;
+    row.apart = across ? beside : 1;
+    row.me = row.first + row.lane * row.apart;
     return row;
 }
 
@@ -196,7 +200,7 @@ __device__ T over_row(Row row, T value, T* scratch, bool largest) {
     for (int half = row.width / 2; half > 0; half /= 2) {
         __syncthreads();
         if (row.lane < half) {
-            T other = scratch[row.me + half];
+            T other = scratch[row.me + half * row.apart];
             scratch[row.me] = largest ? fmax(scratch[row.me], other) : scratch[row.me] + other;
         }
     }
