@@ -37,9 +37,16 @@ def chain(xp: Any, x: Any) -> Any:
     return xp.sum(x)
 
 
-def agrad(size: int, jitted: bool, backend: str = "numpy") -> Job:
+def cheap_chain(xp: Any, x: Any) -> Any:
+    """Return the sum of the results of twenty operations that take one or two instructions each."""
+    for _ in range(6):
+        x = xp.abs(x * 0.9 - 0.5)
+    return xp.sum(x * 2.0 + 1.0)
+
+
+def agrad(size: int, jitted: bool, backend: str = "numpy", cheap: bool = False) -> Job:
     agrad = load("agrad")
-    step = agrad.value_and_grad(lambda x: chain(agrad, x))
+    step = agrad.value_and_grad(lambda x: (cheap_chain if cheap else chain)(agrad, x))
     step = agrad.jit(step) if jitted else step
     x = data(size)
     if backend == "numpy":

@@ -14,7 +14,9 @@ OPTIMIZERS = ("SGD", "Adam")
 MLP_CLOCKS = ("device", "host", "together")
 WIDE_PRECISIONS = ("tf32", "bfloat16")
 SHARE = 0.85
-"""Of the matrix rate, and of the copy bandwidth."""
+"""Of the matrix rate, and of what bounds a chain of operations."""
+CHAINS = {"20 operations on 10^8, and back": 283, "20 cheap operations on 10^8, and back": 0}
+"""The instructions of each element, counted in the kernel that ptxas makes for sm_90; 0 where the copy is the bound."""
 ACCURACY = {"mnist": 0.97, "digits": 0.95}
 STREAM_CHECKS = ("a step on another stream", "replays on two streams in turn")
 EXACT = ("uniform float32", "uniform float64", "bits", "integers", "permutation", "keys", "mask")
@@ -61,8 +63,9 @@ def _goals() -> list[Goal]:
     for precision in WIDE_PRECISIONS:
         wanted = f"at least {SHARE:.0%} of the matrix rate"
         found.append(Goal("wide", f"4 x 8192, {precision}", wanted, least=SHARE, timed=True))
-    wanted = f"at least {SHARE:.0%} of the copy bandwidth"
-    found.append(Goal("chain", "20 operations on 10^8, and back", wanted, least=SHARE, timed=True))
+    for name, instructions in CHAINS.items():
+        bound = f"the slower of a copy and of {instructions} instructions an element" if instructions else "a copy"
+        found.append(Goal("chain", name, f"at least {SHARE:.0%} of the rate of {bound}", least=SHARE, timed=True))
     wanted = " or ".join(f"{least:g} ({name})" for name, least in ACCURACY.items())
     found.append(Goal("train", "accuracy on CuPy", f"at least {wanted}"))
     found.append(Goal("train", "accuracy beside NumPy's", "differs by at most 0.02", most=0.02))

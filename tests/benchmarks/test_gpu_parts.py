@@ -13,7 +13,7 @@ import pytest
 import agrad
 from bench import mlp as bench_mlp
 from bench.common import Job, Timing
-from bench.gpu import clocks, compare, goals, mlp, probe, progress, steps, tests
+from bench.gpu import chain, clocks, compare, goals, mlp, probe, progress, steps, tests
 from bench.gpu.goals import MET, NOT_MET, Answers, Verdict
 from bench.gpu.parts import Work
 from bench.gpu.runner import DONE
@@ -141,6 +141,25 @@ def test_a_peer_that_learns_otherwise_is_left_out() -> None:
     assert not mlp.differing((right + 1e-4).tolist(), right.tolist())
     assert mlp.differing((right + 1e-2).tolist(), right.tolist())
     assert mlp.differing([NAN] * 10, right.tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "verdict", "said"),
+    [
+        ("20 operations on 10^8, and back", 1.0, MET, "85.0% (85.0% to 85.0%) of 283 instructions an element, which"),
+        ("20 operations on 10^8, and back", 1.2, NOT_MET, "70.8%"),
+        ("20 cheap operations on 10^8, and back", 0.25, MET, "100.0% (100.0% to 100.0%) of a copy at 3,200 GB/s"),
+        ("20 cheap operations on 10^8, and back", 1.0, NOT_MET, "25.0%"),
+    ],
+)
+def test_a_chain_is_held_against_the_slower_of_a_copy_and_its_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ours: float, verdict: str, said: str
+) -> None:
+    monkeypatch.setattr(chain, "instruction_seconds", lambda instructions, size: instructions * 0.85e-3 / 283)
+    given = work(tmp_path, "chain")
+    chain.answer(given, name, 10**8, Timing([1e-3 * ours] * 3), Timing([0.25e-3] * 3))
+    assert answered(given)[name].verdict == verdict
+    assert answered(given)[name].measured.startswith(said)
 
 
 def test_from_which_size_on_cupy_wins() -> None:

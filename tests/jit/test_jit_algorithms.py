@@ -1,8 +1,8 @@
 """The algorithms that cuBLASLt uses for products on CuPy's arrays: chosen once, by time before a capture."""
 
 import threading
-from pathlib import Path
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
