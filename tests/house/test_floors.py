@@ -77,6 +77,7 @@ EXCEPTIONS = {
     ("agrad.random", "agrad.ops.map_draws"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),
     ("agrad.scipy", "agrad.ops.special.incomplete"),
+    ("agrad.data", "agrad.backends.base"),
     ("agrad.interop", "agrad.backends"),
     ("agrad.interop", "agrad.registry"),
     ("agrad.interop", "agrad.foreign"),
@@ -95,7 +96,8 @@ EXCEPTIONS = {
 """Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
 the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
 array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
-containers, and at the kernels filed. Types are imported for type checkers alone."""
+containers, and at the kernels filed. Threads that load data work on the stream of the loop. Types are imported for
+type checkers alone."""
 OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 

@@ -1,4 +1,7 @@
-"""The algorithms that products were timed for, kept in a file: a later process computes the same bits by them."""
+"""The algorithms of products, kept in a file.
+
+A later process computes the same bits by them.
+"""
 
 import contextlib
 import hashlib
@@ -25,7 +28,7 @@ def _digest(*parts: Any) -> str:
 
 
 class Kept:
-    """The file for a version of cuBLASLt and a kind of device, which must be the current one.
+    """The file for a version of cuBLASLt and the kind of the current device.
 
     A line has a product's digest and the bytes of an algorithm, which are valid for this version only. The first line
     of a product counts, so that processes which time it at once agree. Without a file, each process times for itself.

@@ -391,7 +391,7 @@ def _with_layout(a: Any, batch: tuple[int, ...] = ()) -> tuple[Any, Layout]:
 
 
 def positive_bits(y: Any) -> Any:
-    """Return a bit for each positive element of a matrix, in the layout of cuBLASLt's masks."""
+    """Return a bit for each positive element of a matrix, as cuBLASLt's masks."""
     (m, n), cupy = y.shape, sys.modules["cupy"]
     width = -(-n // MASK_BITS) * MASK_BITS // 8
     return elementwise_kernel("positive_bits")(y, n, width, cupy.empty((m, width), np.uint8))

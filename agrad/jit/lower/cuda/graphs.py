@@ -18,6 +18,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from agrad.backends.cupy.products import Unchosen, timing
+from agrad.jit.lower.cuda.recording import Recipe, Recording
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
@@ -48,78 +49,16 @@ LOCK = threading.RLock()
 _device_of, _address_of = attrgetter("data.device_id"), attrgetter("data.ptr", "strides")
 
 Env = dict[Variable, Any]
-Recipe = Callable[[Sequence[Any]], Any]
-"""A function from the inputs of a call to one of its arrays: a buffer, or a view of an input."""
 
 
 class _Spoilt(RuntimeError):
     """Other threads spoilt all captures of a segment."""
 
 
-class _Recording:
-    """The graphs of a program for certain inputs, with their buffers.
-
-    flags: the values of the inputs that allow updates in place. addresses: those of the inputs that are used in place.
-    """
-
-    def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:
-        self.flags, self.addresses = flags, addresses
-        places = list(addresses)
-        self._resident = itemgetter(*places) if len(places) > 1 else lambda now: tuple([now[i] for i in places])
-        self._at = tuple(addresses.values())
-        self.steps: list[Callable[[Sequence[Any]], None]] = []
-        self.copied: list[tuple[int, Any]] = []
-        self.write_numbers = number_writer(())
-        self.written: list[float] | None = None
-        self.outputs: list[Recipe] = []
-        self.fresh: list[list[Any]] = []
-        """The results of a call that are its own arrays, a list of one each."""
-        self.changed: list[bool] = []
-        """Not empty while a replay may have overwritten an input."""
-
-    def fits(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> bool:
-        """Return True if the graphs are for these inputs."""
-        return flags == self.flags and self._resident(addresses) == self._at
-
-    def write(self, values: Sequence[Any], numbers: list[float]) -> None:
-        """Write the inputs of a call into the buffers of the graphs."""
-        for i, buffer in self.copied:
-            copy_into(buffer, values[i])
-        if numbers != self.written:
-            self.written = None
-            self.write_numbers(numbers)
-            self.written = numbers
-
-    def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
-        """Replay for other values at the same addresses."""
-        self.changed.clear()
-        self.write(values, numbers)
-        for step in self.steps:
-            step(values)
-        return self.results(values)
-
-    def results(self, values: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a call, and let go of its own arrays."""
-        found = [of(values) for of in self.outputs]
-        for cell in self.fresh:
-            cell.clear()
-        return found
-
-    def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
-        """Append a step that computes these instructions."""
-        changed = self.changed
-
-        def changing(values: Sequence[Any]) -> None:
-            changed.append(True)
-            step(values)
-
-        self.steps.append(changing if any(map(overwritten, instructions)) else step)
-
-
 class _Builder:
     """One run of a program that captures its graphs and replays each at once."""
 
-    def __init__(self, owner: "GraphProgram", made: _Recording, streams: Streams) -> None:
+    def __init__(self, owner: "GraphProgram", made: Recording, streams: Streams) -> None:
         self.owner, self.made, self.streams = owner, made, streams
         self.env: Env = dict(owner.program.constants)
         self.recipes: dict[Variable, Recipe] = {}
@@ -456,7 +395,7 @@ class GraphProgram:
         donated = {i for flag, (_, own) in zip(flags, self._flags, strict=True) if flag for i in own}
         resident = {i for i in self._arrays if seen[i] == now[i] and i not in self._moved} | donated
         self._streams.recording = None
-        return self._build(values, numbers, _Recording(flags, {i: now[i] for i in resident}))
+        return self._build(values, numbers, Recording(flags, {i: now[i] for i in resident}))
 
     def _replay(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
         """Replay the graphs, or run without them from now on if memory is short.
@@ -474,7 +413,7 @@ class GraphProgram:
         self._give_up(self.given_up)
         return list(self.elsewhere(values))
 
-    def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
+    def _build(self, values: Sequence[Any], numbers: list[float], made: Recording) -> list[Any]:
         """Run the program in new graphs.
 
         It runs without them if other threads spoil the captures, and from now on if memory is short.
