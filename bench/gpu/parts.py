@@ -23,7 +23,7 @@ PARTS = {
         Part("tests", "a sample of the tests on CuPy", 130),
         Part("mlp", "the MLP step beside PyTorch and JAX: device's and host's time", 90, alone=True),
         Part("wide", "a wide MLP beside the matrix rate", 60, alone=True),
-        Part("chain", "twenty operations beside a copy and their instructions", 40, alone=True),
+        Part("chain", "twenty operations beside a copy and their instructions", 50, alone=True),
         Part("train", "agrad train on NumPy and on CuPy", 45, alone=True),
         Part("compare", "NumPy against CuPy over sizes", 60, alone=True),
     )
