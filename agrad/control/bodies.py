@@ -167,8 +167,9 @@ class BodyTrace(Trace):
             self.outer.check_known(args)
 
     def check_known_holder(self, holder: Any) -> None:
-        """Raise ``StatefulBody``: a program has no state of its own."""
-        raise StatefulBody(type(holder).__name__)
+        """Raise ``StatefulBody`` for an object from outside: programs have no state."""
+        if id(holder) not in self.holders:
+            raise StatefulBody(type(holder).__name__)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """See ``Level.process``. What ``no_grad`` computes has no derivative later either."""

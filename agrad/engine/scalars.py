@@ -9,7 +9,7 @@ with another value is traced again.
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -122,6 +122,22 @@ class TracedNumber:
 
     def __repr__(self) -> str:
         return f"<traced {type(self.value).__name__} {self.value!r}>"
+
+
+class Stateful:
+    """Base class of objects with ``traced_attributes``.
+
+    One that is made while a function is traced is no state of the program: the trace makes it, as a replay would.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = super().__new__(cls)
+        trace = mode().trace
+        if trace is not None:
+            trace.holders[id(made)] = made
+        return made
 
 
 def mark_state_used(holder: Any) -> None:

@@ -30,7 +30,7 @@ from agrad.jit.reasons import (
     state_differences,
 )
 from agrad.jit.signatures import Key, Matches, static_places
-from agrad.jit.trace import UnknownState
+from agrad.jit.trace import with_known
 from agrad.transforms.trees import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -159,15 +159,14 @@ class Jitted(Generic[P, R]):
                 return found
             reasons = self._reasons(key, leaves) if self._misses else []
             static = [value for _, value in key.static]
-            while True:
-                try:
-                    # no variable for the tracing, which holds the state: the first run too may write over it
-                    entry = Tracing(
-                        self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
-                    ).run()
-                    break
-                except UnknownState as met:
-                    self._known += met.found
+
+            def attempt() -> Entry:
+                # no variable for the tracing, which holds the state: the first run too may write over it
+                return Tracing(
+                    self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
+                ).run()
+
+            entry = with_known(f"jit({self._name})", self._known, attempt)
             if key.records and not key.static and self._all_donated(key):
                 entry.signature = key
             self._misses += 1

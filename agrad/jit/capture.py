@@ -146,7 +146,7 @@ class Tracing:
             CAPTURED.remove(self.trace)
         for undo in reversed(self._undo):
             undo()
-        self.trace.no_leaves, self.trace.donations = [], {}  # their values hold the trace
+        self.trace.no_leaves, self.trace.donations, self.trace.holders = [], {}, {}  # their values hold the trace
 
     def _install(self) -> list[Any]:
         """Replace state by traced values; return the arguments' leaves."""
@@ -170,7 +170,7 @@ class Tracing:
                 if isinstance(traced, Tensor):
                     self.shown.append((traced, variable))
         for holder, names in self.state.holders:
-            self.trace.holders.add(id(holder))
+            self.trace.holders[id(holder)] = holder
             for name in names:
                 self._install_attribute(holder, name)
         return given

@@ -13,7 +13,7 @@ from agrad.errors import check_functions
 from agrad.jit import entry as entries
 from agrad.jit.api import Jitted
 from agrad.jit.capture import Tracing
-from agrad.jit.trace import UnknownState, is_raw
+from agrad.jit.trace import is_raw, with_known
 from agrad.ops.conversion import asarray
 from agrad.ops.creation import ones
 from agrad.transforms.trees import flatten, tree_map, unflatten
@@ -107,12 +107,12 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
             return tree_map(_described, call(leaves))
         known: list[Any] = []
         with entries.STATE_LOCK:
-            while True:
-                name = getattr(function, "__name__", type(function).__name__)
-                try:
-                    return Tracing(function, name, leaves, call, known, (), (), {}).results(_described)
-                except UnknownState as met:
-                    known += met.found
+            name = getattr(function, "__name__", type(function).__name__)
+            return with_known(
+                f"eval_shape({name})",
+                known,
+                lambda: Tracing(function, name, leaves, call, known, (), (), {}).results(_described),
+            )
 
 
 def _stand_in(leaf: Any) -> Any:

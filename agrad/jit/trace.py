@@ -15,7 +15,7 @@ from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, present, settle, wrap
-from agrad.errors import TracedValueError
+from agrad.errors import ConfigurationError, TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
 TRACE_ID = -1
@@ -31,6 +31,29 @@ class UnknownState(BaseException):
     def __init__(self, found: list[Any]) -> None:
         super().__init__("state that the trace does not know")
         self.found = found
+
+
+RESTARTS = 100
+"""The most times that a trace begins again for state which may be younger than the first attempt."""
+
+
+def with_known(name: str, known: list[Any], attempt: Callable[[], Any]) -> Any:
+    """Return ``attempt()``, begun again with the unknown state that it meets.
+
+    That is added to ``known``. Tensors that are older than the first attempt come to an end. Others may
+    not: each attempt may make some.
+    """
+    start, left = next_id(), RESTARTS
+    while left:
+        try:
+            return attempt()
+        except UnknownState as met:
+            known += met.found
+            left -= not all(isinstance(found, Tensor) and found.node.id < start for found in met.found)
+    raise ConfigurationError(
+        f"{name} makes new state each time it is traced, and keeps it where jit does not find it: a "
+        f"{type(known[-1]).__name__}. Make it outside of the function, or do not keep it"
+    )
 
 
 class NoProgram(BaseException):
@@ -82,8 +105,8 @@ class Trace(Level):
         self.constants: dict[int, tuple[Any, Variable]] = {}
         self.given_back: set[Any] = set()
         """Operations that returned an operand itself."""
-        self.holders: set[int] = set()
-        """The ids of the stateful objects whose attributes are inputs."""
+        self.holders: dict[int, Any] = {}
+        """By id, the stateful objects whose attributes are inputs, and those that were made in the trace."""
         self.no_leaves: list[tuple[Tensor, Variable]] = []
         """Stand-ins of Tensors that are not leaves, with their variables."""
         self.installed: set[Any] = set()

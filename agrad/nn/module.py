@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Self
 
 import agrad
+from agrad.engine.scalars import Stateful
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.nn.hooks import Hooked
 from agrad.nn.html import represent_html
@@ -34,7 +35,7 @@ _DTYPES = [
 """Names of dtypes, each equal to the dtype of that name of any library."""
 
 
-class Module(Parts, State, Hooked):
+class Module(Stateful, Parts, State, Hooked):
     """A function with parameters, set in ``__init__`` and used in ``forward``.
 
     Among its attributes, a ``Parameter``, or another leaf Tensor that requires a gradient, is a parameter, and any

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar, overload
 import numpy as np
 
 import agrad
-from agrad.engine.scalars import host_call, mark_state_used
+from agrad.engine.scalars import Stateful, host_call, mark_state_used
 from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
 from agrad.ops.updates import by_parts, donatable, jointly, renew_p
@@ -29,7 +29,7 @@ Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[
 """Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
 
 
-class Optimizer:
+class Optimizer(Stateful):
     """Base class of optimizers, which change parameters by their gradients.
 
     A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.engine.scalars import mark_state_used
+from agrad.engine.scalars import Stateful, mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.ops.updates import donatable, renew_p
@@ -18,7 +18,7 @@ SMALLEST, LARGEST = 2.0**-126, 2.0**126
 """The bounds of a scale: it and its reciprocal are normal numbers of float32."""
 
 
-class LossScale:
+class LossScale(Stateful):
     """An adaptive factor on the loss, for gradients too small for float16.
 
     ::

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import agrad
-from agrad.engine.scalars import host_array_call, mark_state_used, refuse_trace
+from agrad.engine.scalars import Stateful, host_array_call, mark_state_used, refuse_trace
 from agrad.errors import DataError
 from agrad.ops.map_draws import key_under_maps
 from agrad.random.keys import fold_in, key, number
 
 
-class Generator:
+class Generator(Stateful):
     """A source of keys: the n-th call gives ``fold_in(key(seed), n)``.
 
     Threads may share one. The order of their calls then decides which thread gets which key.
