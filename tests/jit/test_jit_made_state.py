@@ -30,7 +30,9 @@ def in_a_loop(x: Any) -> Any:
 def test_objects_with_state_that_a_function_makes_are_its_own(f: Callable[[Any], Any]) -> None:
     compiled = agrad.jit(f)
     for x in (X, 2 * X):
-        np.testing.assert_allclose(agrad.asarray(compiled(x)).detach(), agrad.asarray(f(x)).detach(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            agrad.asarray(compiled(x)).detach(), agrad.asarray(f(x)).detach(), rtol=1e-5, atol=1e-6
+        )
     assert compiled.cache_info().misses == 1
     assert agrad.eval_shape(f, X).shape == X.shape
 

@@ -1,5 +1,6 @@
 """Programs by seed: operations chosen one by one, and kept if values are bounded."""
 
+import copy
 import warnings
 from typing import Any
 
@@ -36,7 +37,7 @@ class Draw:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng([seed, 5])
         self.steps: list[Step] = []
-        self.scope: dict[str, Any] = {"np": np, "A": PLAIN, "S": scipy.special}
+        self.scope: dict[str, Any] = {"np": np, "A": PLAIN, "S": scipy.special, "copy": copy}
         self.names: list[int] = []
         self.raw: set[int] = set()
         self.branches = bool(self.rng.random() < 0.12)

@@ -1,5 +1,6 @@
 """A program as data: steps with an operation, operands and settings."""
 
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -111,7 +112,7 @@ class Program:
         text = self.source(plain)
         if wide:
             text = text.replace("float32", "float64").replace("complex64", "complex128")
-        scope: dict[str, Any] = {"A": namespace, "np": np, "S": scipy.special}
+        scope: dict[str, Any] = {"A": namespace, "np": np, "S": scipy.special, "copy": copy}
         exec(_code(text), scope)
         return scope["program"]
 

@@ -178,7 +178,7 @@ def _plainer(program: Program) -> Iterator[Program]:
 
 def script(program: Program, outcome: Outcome) -> str:
     """Return a program as Python text to paste, with its inputs and how it fails."""
-    lines = ["import numpy as np, scipy.special as S, agrad as A", "", program.source().rstrip(), ""]
+    lines = ["import copy, numpy as np, scipy.special as S, agrad as A", "", program.source().rstrip(), ""]
     names = ", ".join(f"v{step.name}" for step in program.inputs)
     lines += step_lines(program.inputs)
     lines.append(f"program({names})")

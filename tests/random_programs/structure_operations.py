@@ -1,10 +1,10 @@
-"""Operations that are functions of functions: jit that captures values, in jit, in loops, with branches that fail."""
+"""Operations that are functions of functions: jit that captures values, in loops, that fail; kept values; copies."""
 
 from typing import Any
 
 import numpy as np
 
-from random_programs.operations import broadcasting, filled, moving, real
+from random_programs.operations import broadcasting, filled, moving, real, unfit
 from random_programs.program import Unfit, add
 
 
@@ -48,6 +48,74 @@ for _where, _jit in (("", ""), ("_in_jit", "A.jit")):
     STRUCTURES[f"branch_that_raises{_where}"] = TRIED.format(failing="w * {1} + dict()['x']", jit=_jit)
 
 for _name, _text in STRUCTURES.items():
+    add(_name, _text, pair)
+
+KEEPING = """\
+def keeping(w):
+    held = []
+    inner = {inner}
+    return held[0] + inner
+{{out}} = {called}(keeping)({{0}})"""
+"""A function of a value that is kept from a transform which has ended, and of the transform's result."""
+
+INNERS = {
+    "grad": "A.grad(lambda u: A.sum((held.append(u * {1}), 0.5 * u * u)[1]))(w)",
+    "value_and_grad": "A.value_and_grad(lambda u: A.sum((held.append(A.sin(u) * {1}), 0.5 * u * u)[1]))(w)[1]",
+    "grad_of_grad": "A.grad(lambda v: A.sum(A.grad(lambda u: A.sum((held.append(v * {1}), u * v)[1]))(v) * v) / 2)(w)",
+    "grad_of_checkpoint": "A.grad(A.checkpoint(lambda u: A.sum((held.append(w * {1}), 0.5 * u * u)[1])))(w)",
+    "vjp": "A.vjp(lambda u: (held.append(u * {1}), 1.0 * u)[1], w)[1](w * 1.0)[0]",
+    "jvp": "A.jvp(lambda u: (held.append(A.sin(u) * {1}), 1.0 * u)[1], (w,), (w * 1.0,))[1]",
+    "linearize": "A.linearize(lambda u: (held.append(u * {1}), 1.0 * u)[1], w)[1](w * 1.0)",
+}
+CALLED = {"": "", "_in_jit": "A.jit", "_in_checkpoint": "A.checkpoint"}
+
+
+def real_pair(draw: Any) -> Any:
+    """Draw two real values, the second of which broadcasts to the first."""
+    names, settings = pair(draw)
+    if not all(real(draw.value(name)) for name in names):
+        raise Unfit
+    return names, settings
+
+
+for _name, _inner in INNERS.items():
+    _plain = f"{'np.sin({0})' if 'sin' in _inner else '{0}'} * {{1}} + {{0}}"
+    for _where, _called in CALLED.items():
+        _text = KEEPING.format(inner=_inner, called=_called)
+        add(f"kept_from_{_name}{_where}", _text, real_pair, plain=_plain)
+
+KEPT_FROM_VMAP = """\
+def refused(w):
+    held = []
+    A.vmap(lambda u: (held.append(u), u)[1])(w)
+    try:
+        return held[0] * {1}
+    except Exception:
+        return w - {1}
+{out} = refused({0})"""
+
+
+def rows(draw: Any) -> Any:
+    names, settings = pair(draw)
+    if not draw.value(names[0]).size:
+        raise Unfit
+    return (names, settings) if draw.value(names[0]).ndim else unfit()
+
+
+add("kept_from_vmap", KEPT_FROM_VMAP, rows, plain="{0} - {1}")
+
+COPIES = {
+    "copy": "copy.copy({0} * 1.0) * {1}",
+    "deepcopy": "copy.deepcopy({0} + {1}) * {1}",
+    "deepcopy_of_a_container": "(lambda k: k['b'][0] * k['b'][1])(copy.deepcopy(dict(b=[{0} * 1.0, {1} * 1.0])))",
+    "copy_in_jit": "A.jit(lambda u: copy.copy(u * {1}) + copy.deepcopy(u))({0})",
+    "written_copy": "{out} = copy.copy({0} * {1})\n{out} += {1}",
+    "copy_of_a_written_view": "{out} = {0} * {1}\nview = {out}[...]\nkept = copy.deepcopy(view)\n"
+    "{out} *= 2.0\n{out} = {out} + kept",
+}
+"""Copies of recorded values, which stay in the graph."""
+
+for _name, _text in COPIES.items():
     add(_name, _text, pair)
 
 DRAWN = "{0} * A.jit(lambda: A.random.uniform(A.random.key({k}), {0}.shape, dtype={0}.dtype))()"
