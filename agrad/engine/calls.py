@@ -121,6 +121,27 @@ def tensor_of(value: Any) -> Tensor:
     return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
 
 
+def stopped(value: Any) -> Any:
+    """Return a Tensor as a constant for every derivative; anything else as it is.
+
+    Members of a map stay mapped, and values of a trace traced.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    inner: Any = value
+    while isinstance(inner, Tensor):
+        if inner.level.keeps_rules:
+            return inner.level.stopped(inner)
+        if not inner.level.derivative:
+            made = wrap(settle(stopped(inner.data)), inner.level, inner.node)
+            return tensor_of(made) if is_tensor(value) else made
+        inner = inner.data
+    return wrap(inner, GLOBAL_TAPE)
+
+
+CALLS["stopped"] = stopped
+
+
 def array_of_number(value: Any, like: Any = None) -> Any:
     """Return a Python float or complex as an array, anything else as it is.
 

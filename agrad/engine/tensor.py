@@ -165,11 +165,14 @@ class Tensor(NumPyOperand):
     @property
     def requires_grad(self) -> bool:
         """True if operations on this Tensor are recorded. Settable on leaves."""
-        if self.level.ended:
-            now = present(self)
-            if now is not self:
-                return isinstance(now, Tensor) and now.requires_grad
-        return self.node is not None and self.level.id >= 0
+        return self._recorded() is not None
+
+    def _recorded(self) -> "Tensor | None":
+        """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
+        found = settle(self)
+        while isinstance(found, Batched):
+            found = settle(found.data)
+        return found if isinstance(found, Tensor) and found.level.derivative else None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -305,7 +308,9 @@ class Tensor(NumPyOperand):
         return CALLS["register_hook"](self, hook)
 
     def detach(self) -> "Tensor":
-        """Return the present values as a constant.
+        """Return the present values as a constant for every derivative.
+
+        Inside of nested transforms it is a constant for all of them. Members that ``vmap`` maps over stay mapped.
 
         Returns
         -------
@@ -319,12 +324,7 @@ class Tensor(NumPyOperand):
         >>> x.grad
         Tensor(3.0, dtype=float64, backend=numpy, device=cpu)
         """
-        data, level = self.data, self.level
-        if level.keeps_rules:
-            return level.stopped(self)
-        if self.node is None and isinstance(data, Tensor) and data.level.keeps_rules:
-            data = data.detach()
-        return wrap(data, level) if level.id >= 0 else self
+        return CALLS["stopped"](self)
 
     @property
     def op(self) -> Any:
@@ -364,8 +364,8 @@ class Tensor(NumPyOperand):
     def _check_read(self, what: str) -> None:
         """Raise for a value without a number, and for one that a transform differentiates."""
         self._check_concrete(what)
-        now = present(self)
-        if isinstance(now, Tensor) and now.node is not None and now.level.id:
+        found = self._recorded()
+        if found is not None and found.level.id:
             raise CALLS["detach_error"](what, f"write x.detach().{what}")
 
     def _number(self, what: str) -> Any:
@@ -512,22 +512,13 @@ class Batched(Lifted):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @property
-    def requires_grad(self) -> bool:
-        """True if an older level records operations on the members."""
-        return isinstance(self.data, Tensor) and self.data.requires_grad
-
-    @requires_grad.setter
+    @Tensor.requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self._check_concrete("requires_grad")
 
     @property
     def is_leaf(self) -> bool:
         return False
-
-    def detach(self) -> "Tensor":
-        """Return the same members as constants; they stay mapped."""
-        return wrap(self.data.detach() if isinstance(self.data, Tensor) else self.data, self.level, self.node)
 
 
 Lifted.__name__ = Lifted.__qualname__ = Batched.__name__ = Batched.__qualname__ = "Tensor"

@@ -9,9 +9,9 @@ from typing import Any, Self, overload
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.engine.calls import Call, is_tensor, lift_all, tensor_of
-from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.calls import Call, lift_all, stopped
+from agrad.engine.levels import lift, namespace_of
+from agrad.engine.tensor import Tensor
 from agrad.errors import (
     ConfigurationError,
     MissingRuleError,
@@ -32,7 +32,7 @@ BATCH = ("vmap", "loop")
 def stop_gradient(x: Any) -> Any:
     """Return the same values as constants, without a derivative of any order.
 
-    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at the newest level.
+    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor.
 
     Parameters
     ----------
@@ -56,21 +56,7 @@ def stop_gradient(x: Any) -> Any:
     >>> agrad.stop_gradient({"w": agrad.asarray([1.0], requires_grad=True)})["w"].requires_grad
     False
     """
-    return tree_map(_stopped, x)
-
-
-def _stopped(value: Any) -> Any:
-    if not isinstance(value, Tensor):
-        return value
-    inner = value
-    while isinstance(inner, Tensor):
-        if inner.level.keeps_rules:
-            return inner.level.stopped(inner)
-        if not inner.level.derivative:
-            made = wrap(settle(_stopped(inner.data)), inner.level, inner.node)
-            return tensor_of(made) if is_tensor(value) else made
-        inner = inner.data
-    return wrap(inner, GLOBAL_TAPE)
+    return tree_map(stopped, x)
 
 
 class _Custom:

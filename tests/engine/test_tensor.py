@@ -341,6 +341,33 @@ def test_nothing_detaches_silently(backend: str) -> None:
     assert scalar.item() == 1.0
 
 
+def along(f: Any, x: Any) -> Any:
+    return agrad.jvp(f, (x,), (x,))
+
+
+@pytest.mark.parametrize("inner", [agrad.grad, lambda f: lambda y: along(f, y)])
+@pytest.mark.parametrize("outer", [agrad.grad, lambda f: lambda x: along(f, x)])
+def test_a_constant_of_an_inner_transform_leaves_no_outer_graph(outer: Any, inner: Any, place: Any) -> None:
+    refused: list[str] = []
+
+    def f(x: Any) -> Any:
+        def g(y: Any) -> Any:
+            constant = agrad.floor(y) + x
+            assert constant.requires_grad
+            for convert in (float, np.asarray, lambda t: t.numpy(), lambda t: t.item(), lambda t: t.tolist()):
+                with pytest.raises(DetachError) as caught:
+                    convert(constant)
+                refused.append(str(caught.value))
+            assert constant.detach().item() == 4.0 and bool(constant > 3)
+            return y * 1.0
+
+        inner(g)(place(np.asarray(1.0)))
+        return x * 1.0
+
+    outer(f)(place(np.asarray(3.0)))
+    assert len(refused) == 5
+
+
 def test_conversions_of_constants(backend: str) -> None:
     assert [10, 20, 30][agrad.asarray(1)] == 20
     assert np.asarray(agrad.asarray([1.0, 2.0])).tolist() == [1.0, 2.0]

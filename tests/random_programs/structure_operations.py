@@ -51,23 +51,27 @@ for _name, _text in STRUCTURES.items():
     add(_name, _text, pair)
 
 KEEPING = """\
-def keeping(w):
+def keeping(w, c):
     held = []
     inner = {inner}
     return held[0] + inner
-{{out}} = {called}(keeping)({{0}})"""
+{{out}} = {called}"""
 """A function of a value that is kept from a transform which has ended, and of the transform's result."""
 
 INNERS = {
-    "grad": "A.grad(lambda u: A.sum((held.append(u * {1}), 0.5 * u * u)[1]))(w)",
-    "value_and_grad": "A.value_and_grad(lambda u: A.sum((held.append(A.sin(u) * {1}), 0.5 * u * u)[1]))(w)[1]",
-    "grad_of_grad": "A.grad(lambda v: A.sum(A.grad(lambda u: A.sum((held.append(v * {1}), u * v)[1]))(v) * v) / 2)(w)",
-    "grad_of_checkpoint": "A.grad(A.checkpoint(lambda u: A.sum((held.append(w * {1}), 0.5 * u * u)[1])))(w)",
-    "vjp": "A.vjp(lambda u: (held.append(u * {1}), 1.0 * u)[1], w)[1](w * 1.0)[0]",
-    "jvp": "A.jvp(lambda u: (held.append(A.sin(u) * {1}), 1.0 * u)[1], (w,), (w * 1.0,))[1]",
-    "linearize": "A.linearize(lambda u: (held.append(u * {1}), 1.0 * u)[1], w)[1](w * 1.0)",
+    "grad": "A.grad(lambda u: A.sum((held.append(u * c), 0.5 * u * u)[1]))(w)",
+    "value_and_grad": "A.value_and_grad(lambda u: A.sum((held.append(A.sin(u) * c), 0.5 * u * u)[1]))(w)[1]",
+    "grad_of_grad": "A.grad(lambda v: A.sum(A.grad(lambda u: A.sum((held.append(v * c), u * v)[1]))(v) * v) / 2)(w)",
+    "grad_of_checkpoint": "A.grad(A.checkpoint(lambda u: A.sum((held.append(w * c), 0.5 * u * u)[1])))(w)",
+    "vjp": "A.vjp(lambda u: (held.append(u * c), 1.0 * u)[1], w)[1](w * 1.0)[0]",
+    "jvp": "A.jvp(lambda u: (held.append(A.sin(u) * c), 1.0 * u)[1], (w,), (w * 1.0,))[1]",
+    "linearize": "A.linearize(lambda u: (held.append(u * c), 1.0 * u)[1], w)[1](w * 1.0)",
 }
-CALLED = {"": "", "_in_jit": "A.jit", "_in_checkpoint": "A.checkpoint"}
+CALLED = {
+    "": "keeping({{0}}, {{1}})",
+    "_in_jit": "A.jit(lambda u: keeping(u, {{1}}))({{0}})",
+    "_in_checkpoint": "A.checkpoint(keeping)({{0}}, {{1}})",
+}
 
 
 def real_pair(draw: Any) -> Any:
@@ -81,7 +85,7 @@ def real_pair(draw: Any) -> Any:
 for _name, _inner in INNERS.items():
     _plain = f"{'np.sin({0})' if 'sin' in _inner else '{0}'} * {{1}} + {{0}}"
     for _where, _called in CALLED.items():
-        _text = KEEPING.format(inner=_inner, called=_called)
+        _text = KEEPING.format(inner=_inner, called=_called.format())
         add(f"kept_from_{_name}{_where}", _text, real_pair, plain=_plain)
 
 KEPT_FROM_VMAP = """\
