@@ -59,6 +59,13 @@ for _name, _draw, _reference in (
     row(_name, ex("matrix", _draw(2, 3)), ex("0-d", _draw()), ex("empty", _draw(0, 2)), ex("batch", _draw(2, 1, 3)),
         *([ex("complex", complex_normal(2))] if _name == "inverse_or_nan" else []),
         call=_bound(_name), reference=_reference)
+for _name, _reference in (
+    ("size_power", lambda xp, x, p: np.abs(x) ** p),
+    ("signed_power", lambda xp, x, p: np.sign(x) * np.abs(x) ** p),
+):
+    row(_name, ex("matrices", off_zero(2, 3), off_zero(2, 3)), ex("0-d", off_zero(), off_zero()),
+        ex("empty broadcast", off_zero(0, 3), off_zero(3)), ex("broadcast both", off_zero(2, 1, 3), off_zero(4, 1)),
+        call=_bound(_name), reference=_reference)
 row("leg_share", ex("matrices", off_zero(2, 3), off_zero(2, 3)), ex("0-d", off_zero(), off_zero()),
     ex("empty broadcast", off_zero(0, 3), off_zero(3)), ex("broadcast both", off_zero(2, 1, 3), off_zero(4, 1)),
     call=lambda x1, x2: _bound("leg_share")(x1, x2, agrad.hypot(x1, x2)),

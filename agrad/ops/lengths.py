@@ -1,4 +1,4 @@
-"""Lengths: ``hypot``, and divisors in the slopes of norms and deviations.
+"""Lengths: ``hypot``, powers of sizes, and divisors in the slopes of norms and deviations.
 
 At 0 the derivative of a length is 0, and its second one NaN: the length has none, and a rule does not know if the
 length is squared later. Divisions by a length are not elementwise, because passes guard elementwise primitives: behind
@@ -47,6 +47,36 @@ length = elementwise(
 )
 
 CALLS["length"] = length
+
+
+def _log_size(xp: Any, g: Any, x: Any, power: Any) -> Any:
+    """Return ``g * power * log(abs(x))``, and 0 where x is 0."""
+    zero = x == 0
+    return xp.where(zero, xp.zeros_like(power), g * power * xp.log(xp.abs(xp.where(zero, xp.ones_like(x), x))))
+
+
+def _signed(xp: Any, x: Any, p: Any, /) -> Any:
+    zero = x == 0
+    inside = xp.sign(x) * xp.abs(xp.where(zero, xp.ones_like(x), x)) ** p
+    return xp.where(zero & (p <= -1), xp.full_like(inside, math.nan), inside)
+
+
+signed_power = elementwise(
+    "signed_power",
+    lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * size_power(x, p - 1)),
+    lambda xp, g, x, p, y: _log_size(xp, g, x, y),
+    forward=_signed,
+    doc="Return ``sign(x) * abs(x)**p``, and 0 at 0 down to a p of -1, as abs has the derivative 0 there.",
+    public=False,
+)
+size_power = elementwise(
+    "size_power",
+    lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * signed_power(x, p - 1)),
+    lambda xp, g, x, p, y: _log_size(xp, g, x, y),
+    forward=lambda xp, x, p, /: xp.abs(x) ** p,
+    doc="Return ``abs(x)**p``, with its derivatives at 0: those of abs by itself would lose even powers.",
+    public=False,
+)
 
 
 @primitive(broadcasts=True, constant="length", batch="leading")

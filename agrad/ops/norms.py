@@ -14,7 +14,7 @@ from agrad.ops.decompositions import svdvals
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import not_equal, real, sign
-from agrad.ops.lengths import inverse_length
+from agrad.ops.lengths import inverse_length, signed_power
 from agrad.ops.manipulation import expand_dims
 from agrad.ops.matrices import check_matrices, conjugate
 from agrad.ops.shared import axes_of, keep, ndim_of
@@ -39,7 +39,15 @@ def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], or
     """
     if ord == 2 and axis:
         return conjugate(xp, x) * (scale * inverse_length(y))
-    direction = conjugate(xp, sign(x))
+    rising = axis and 1 < ord < math.inf
+    if rising and not is_complex(x.dtype):
+        power = xp.full_like(x, ord - 1)
+        if ord > 2:
+            return signed_power(x * inverse_length(y), power) * scale
+        # apart from y, which an infinite derivative at 0 does not reach then
+        return signed_power(x, power) * (scale * inverse_length(y) ** (ord - 1))
+    # the second derivative of an element that is 0 is infinite between the orders 1 and 2: NaN of complex ones
+    direction = conjugate(xp, x) * inverse_length(xp.abs(x)) if rising and ord < 2 else conjugate(xp, sign(x))
     if ord == 1 or not axis:
         return direction * scale
     size = xp.abs(x)
@@ -71,7 +79,8 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: tuple[int, ...], k
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Return the norm of vectors over axes.
 
-    An element that is 0 gets the derivative 0 whatever the order. At the zero vector second derivatives are NaN, also
+    An element that is 0 gets the derivative 0 whatever the order; between the orders 1 and 2 its second derivative is
+    infinite, NaN if it is complex. At the zero vector second derivatives are NaN, also
     those of the squared norm: write ``sum(x * x)``.
 
     Parameters

@@ -24,8 +24,9 @@ def shape_of(x: Any, name: str = "") -> tuple[int, ...]:
         while frame is not None and (frame.f_code.co_filename == __file__ or frame.f_code.co_name[0] in "_<"):
             frame = frame.f_back
         name = name or (frame.f_code.co_name if frame else "")  # the public function, from which helpers were called
+        kind = type(x.value if isinstance(x, TracedNumber) else x)
         raise OperandError(
-            f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray"
+            f"{name} takes a Tensor or an array, not {kind.__name__}; make one with agrad.asarray"
         ) from None
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,34 +35,6 @@ def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
     """
     good = b != 0 if good is None else good
     return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
-
-
-def _log_size(xp: Any, g: Any, x: Any, power: Any) -> Any:
-    """Return ``g * power * log(abs(x))``, and 0 where x is 0."""
-    zero = x == 0
-    return xp.where(zero, xp.zeros_like(power), g * power * xp.log(xp.abs(xp.where(zero, xp.ones_like(x), x))))
-
-
-def _signed(xp: Any, x: Any, p: Any, /) -> Any:
-    zero = x == 0
-    inside = xp.sign(x) * xp.abs(xp.where(zero, xp.ones_like(x), x)) ** p
-    return xp.where(zero & (p <= -1), xp.full_like(inside, math.nan), inside)
-
-
-_signed_power = agrad.elementwise(
-    "scipy.signed_power",
-    lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * power(x, p - 1)),
-    lambda xp, g, x, p, y: _log_size(xp, g, x, y),
-    forward=_signed,
-    doc="Return ``sign(x) * abs(x)**p``, and 0 at 0 down to a p of -1, as abs has the derivative 0 there.",
-)
-power = agrad.elementwise(
-    "scipy.power",
-    lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * _signed_power(x, p - 1)),
-    lambda xp, g, x, p, y: _log_size(xp, g, x, y),
-    forward=lambda xp, x, p, /: xp.abs(x) ** p,
-    doc="Return ``abs(x)**p``, with its derivatives at 0: those of abs by itself would lose even powers.",
-)
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:

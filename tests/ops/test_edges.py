@@ -263,6 +263,27 @@ def test_first_derivatives_at_edges(label: str, dtype: str, place: Any) -> None:
     np.testing.assert_allclose(host(members)[1], expected, rtol=relative, atol=relative)
 
 
+def test_second_derivatives_of_norms_beside_an_element_that_is_0(place: Any) -> None:
+    """A norm of 1, t: (1 + abs(t)**p)**(1/p)."""
+    x = place(np.asarray([1.0, 0.0]))
+
+    def along(p: float, count: int) -> float:
+        f = lambda t: agrad.linalg.vector_norm(agrad.stack([agrad.ones_like(t), t]), ord=p)  # noqa: E731
+        for _ in range(count):
+            f = agrad.grad(f)
+        return float(host(f(x[1])))
+
+    assert [along(p, 2) for p in (1.1, 1.5, 2, 2.5, 3)] == [INF, INF, 1, 0, 0]
+    assert np.isclose(along(4, 4), 6)
+    slope = agrad.grad(lambda x: agrad.linalg.vector_norm(x, ord=1.5))
+    for second in (agrad.jacrev(slope), agrad.jacfwd(slope)):
+        found = host(second(x))
+        assert found[1, 1] == INF and found[0, 0] == 0
+    z = agrad.grad(lambda z: agrad.linalg.vector_norm(z, ord=1.5))
+    with np.errstate(all="ignore"):
+        assert np.isnan(host(agrad.jvp(z, (x + 0j,), (x * 0 + 1j,))[1])[1])
+
+
 def test_a_norm_of_negative_order_of_complex_numbers(place: Any) -> None:
     for at, expected in (([0j, 1j, 2.0], [0, 0, 0]), ([1j, 1.0 + 0j], [-0.25j, 0.25])):
         f = lambda z: agrad.linalg.vector_norm(z, ord=-1)  # noqa: E731

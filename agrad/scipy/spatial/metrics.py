@@ -12,7 +12,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.shared import power, ratio
+from agrad.ops.lengths import size_power
+from agrad.scipy.shared import ratio
 
 
 def root(s: Any, p: float = 2.0) -> Tensor:
@@ -40,7 +41,7 @@ def _minkowski(u: Tensor, v: Tensor, *, p: float = 2, w: Tensor | None = None) -
     if p == math.inf:
         return _chebyshev(u, v, w=w)
     off = u - v
-    return root(_total(power(off, agrad.full_like(off, p)), w), p) if p != 1 else _cityblock(u, v, w=w)
+    return root(_total(size_power(off, agrad.full_like(off, p)), w), p) if p != 1 else _cityblock(u, v, w=w)
 
 
 def _euclidean(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.shared import power
+from agrad.ops.lengths import size_power
 from agrad.scipy.stats.base import chosen, nowhere
 from agrad.scipy.stats.kinds import Continuous, Symmetric
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile, solution
@@ -265,12 +265,12 @@ class GenNorm(Symmetric):
     shapes = ("beta",)
 
     def _logpdf(self, z: Tensor, beta: Tensor) -> Tensor:
-        return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - power(z, beta)
+        return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - size_power(z, beta)
 
     def _mass(self, z: Any, beta: Any) -> Tensor:
         """Return the probability up to ``z``, whose derivative by ``z`` is found apart."""
         z, beta = agrad.asarray(z), agrad.asarray(beta)
-        y, a = power(z, beta), 1 / beta
+        y, a = size_power(z, beta), 1 / beta
         small = y < 0.1
         near = chosen(small, y, 0.0)
         # z times the power series of gammainc(a, y) / y**a, which has derivatives at 0; DLMF 8.7.1
