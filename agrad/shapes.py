@@ -30,20 +30,20 @@ def too_few_axes(name: str, argument: str, shape: Iterable[int], least: int) -> 
     )
 
 
-def integer(value: Any, name: str) -> int:
+def integer(value: Any, name: str, required: str = "an integer or a tuple of integers") -> int:
     """Return an argument as an integer; ``name`` is the argument's in the error."""
     try:
         return as_int(value)
     except TypeError as error:
         if isinstance(error, AgradError):
             raise
-        raise OperandError(f"{name} must be an integer or a tuple of integers, got {described(value)}") from None
+        raise OperandError(f"{name} must be {required}, got {described(value)}") from None
 
 
 def shape_of_lengths(shape: Any) -> Shape:
     """Return the shape of a new array, given as an integer or a sequence of them."""
     try:
-        return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
+        return tuple(map(as_int, shape)) if isinstance(shape, (tuple, list)) else (as_int(shape),)
     except (TypeError, ValueError) as error:
         if isinstance(error, AgradError):
             raise

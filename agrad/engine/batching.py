@@ -381,11 +381,21 @@ def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
     """Call the primitive for each member and stack the results.
 
-    This is right for any primitive, and as slow as a loop.
+    This is right for any primitive, and as slow as a loop. If there is no member, one of ones tells the shape.
     """
     xp = namespace_of(inner)
     if not members:
-        raise MissingRuleError(f"{primitive.name} is mapped member by member, and there is none to learn a shape from")
+        inner = [
+            xp.ones_like(xp.any(value, axis=0, keepdims=True), dtype=value.dtype) if is_mapped else value
+            for value, is_mapped in zip(inner, mapped, strict=True)
+        ]
+        try:
+            out = loop(primitive, inner, mapped, 1, settings)
+        except Exception as error:
+            raise MissingRuleError(
+                f"{primitive.name} is mapped member by member, there is no member, and ones do not tell the shape"
+            ) from error
+        return tuple([part[:0, ...] for part in out]) if isinstance(out, tuple) else out[:0, ...]
     outs = [
         primitive.bind(
             *[value[(i, ...)] if is_mapped else value for value, is_mapped in zip(inner, mapped, strict=True)],

@@ -10,6 +10,7 @@ from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
 from agrad.engine.observing import OBSERVED, Observer
+from agrad.errors import OperandError, described
 
 
 class Meta(NamedTuple):
@@ -198,7 +199,13 @@ class _ModeChange(ContextDecorator):
     looks = False
     """True if operations inside are observed (see ``observing``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *given: Any) -> None:
+        if given:
+            name = type(self).__name__
+            raise OperandError(
+                f"{name}: there must be no argument, got {described(given[0])}. Write 'with agrad.{name}():' or put "
+                f"'@agrad.{name}()' above a function."
+            )
         self._tokens: list[tuple[Token[Mode], Token[float]]] = []
 
     def _change(self, now: Mode) -> Mode:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of
 from agrad.dtypes import is_floating
 from agrad.engine.levels import GLOBAL_TAPE
@@ -16,7 +18,7 @@ from agrad.ops.manipulation import broadcast_to, reshape
 from agrad.ops.shared import ndim_of, no_view, raw_of
 from agrad.ops.transfer import to_device
 from agrad.registry import namespace, public
-from agrad.shapes import shape_of_lengths
+from agrad.shapes import integer, shape_of_lengths
 
 
 @public
@@ -240,6 +242,8 @@ def arange(
         For a device that is not there.
     DtypeError
         For ``requires_grad`` and a dtype that is not floating.
+    OperandError
+        For a step of 0.
 
     Examples
     --------
@@ -250,6 +254,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if isinstance(step, (int, float, np.number)) and step == 0:
+        raise OperandError("arange: step must not be 0")
     return new("arange", (start, stop, step), dtype, device, backend, requires_grad)
 
 
@@ -307,6 +313,7 @@ def linspace(
     Tensor([0.0, 0.25, 0.5, 0.75], dtype=float64, backend=numpy, device=cpu)
     """
     start, stop = read((start, stop))
+    num = integer(num, "linspace: num", "an integer")
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
         return new("linspace", (start, stop, num), dtype, device, backend, requires_grad, endpoint=endpoint)
@@ -372,6 +379,8 @@ def eye(
     Tensor([[0, 1, 0],
             [0, 0, 1]], dtype=int64, backend=numpy, device=cpu)
     """
+    n_rows, k = integer(n_rows, "eye: n_rows", "an integer"), integer(k, "eye: k", "an integer")
+    n_cols = n_rows if n_cols is None else integer(n_cols, "eye: n_cols", "an integer")
     return new("eye", (n_rows, n_cols), dtype, device, backend, requires_grad, k=k)
 
 

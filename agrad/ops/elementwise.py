@@ -6,10 +6,11 @@ JAX and autograd: a rule multiplies by the derivative without conjugating. The g
 
 import math
 import operator
+import re
 from typing import Any
 
 from agrad.dtypes import is_complex, is_floating
-from agrad.errors import ReadOnlyViewError
+from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
 from agrad.ops.shared import array_arguments, no_view
 from agrad.registry import CALLS, namespace
@@ -499,8 +500,11 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     if _is_range(x, min, max):
         return between(x, low=min, high=max)
-    if min is not None:
-        x = maximum(x, min)
-    if max is not None:
-        x = minimum(x, max)
+    try:
+        if min is not None:
+            x = maximum(x, min)
+        if max is not None:
+            x = minimum(x, max)
+    except (OperandError, ShapeError) as error:
+        raise type(error)(re.sub("^(maximum|minimum)", "clip", str(error))) from None
     return positive(x) if min is None and max is None else x

@@ -256,8 +256,10 @@ def _check_real(inputs: Inputs) -> None:
 
 
 def _jacobian(
-    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, chunk_size: int | None, name: str
+    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, chunk_size: int | None, name: str, mode: str = ""
 ) -> Function:
+    """Return the function that computes a Jacobian; ``mode``: that of another function than ``name``."""
+    mode = mode or name
     check_function(name.lower(), f, argnums)
     check_chunk_size(chunk_size, name.lower(), "rows or columns")
 
@@ -265,10 +267,10 @@ def _jacobian(
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
-        if name == "jacfwd":
+        if mode == "jacfwd":
             outs, blocks = _forward_mode(chosen, chunk_size, has_aux, holomorphic)
         else:
-            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
+            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, mode == "Jacobian")
         leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
         return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
@@ -533,5 +535,5 @@ def hessian(
     >>> blocks["a"]["a"], blocks["a"]["b"], blocks["b"]["b"]
     (array(6.), array(4.), array(0.))
     """
-    check_function("hessian", f, argnums)
-    return jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic, chunk_size)
+    slope = _jacobian(f, argnums, has_aux, holomorphic, None, "Hessian", "jacrev")
+    return _jacobian(slope, argnums, has_aux, holomorphic, chunk_size, "Hessian", "jacfwd")

@@ -160,3 +160,26 @@ def test_wrong_arguments_are_named(f: Callable[[Any], Any], message: str) -> Non
     with pytest.raises((AgradError, AttributeError)) as caught:
         f(leaf())
     assert message in str(caught.value)
+
+
+CREATED: dict[str, Callable[[], Any]] = {
+    "no_grad: there must be no argument, got 1. Write": lambda: agrad.no_grad(1),
+    "enable_grad: there must be no argument, got function. Write": lambda: agrad.enable_grad(lambda x: x),
+    "arange: step must not be 0": lambda: agrad.arange(0, 1, 0),
+    "eye: n_rows must be an integer, got 'a'": lambda: agrad.eye("a"),
+    "eye: n_cols must be an integer, got 2.5": lambda: agrad.eye(2, 2.5),
+    "linspace: num must be an integer, got 2.5": lambda: agrad.linspace(0, 1, 2.5),
+    "shape must be an integer or a tuple of integers, got 2.5": lambda: agrad.zeros(2.5),
+    "shape must be an integer or a tuple of integers, got (2, 1.5)": lambda: agrad.full((2, 1.5), 0.0),
+    "clip takes Tensors, arrays of a known library and numbers, not str": lambda: agrad.clip(X, "a", 1),
+    "clip: shapes (2,) and (3,) do not broadcast": lambda: agrad.clip(X, 0.0, np.ones(3)),
+    "sum takes a Tensor or an array, not float": lambda: agrad.jit(agrad.sum)(0.5),
+    "the Hessian of sum: argument 0 is a str": lambda: agrad.hessian(agrad.sum)("x"),
+    "the Hessian of sum: argument 0 has dtype int": lambda: agrad.hessian(agrad.sum)(np.arange(2)),
+}
+
+
+@pytest.mark.parametrize("message", CREATED)
+def test_a_refused_argument_is_named(message: str) -> None:
+    with pytest.raises(AgradError, match="^" + re.escape(message)):
+        CREATED[message]()

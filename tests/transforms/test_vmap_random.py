@@ -183,3 +183,15 @@ def test_no_draw_no_question() -> None:
     assert len(np.unique(host(shared), axis=0)) == 1  # the key is an argument like any other
     with pytest.raises(ConfigurationError, match="vmap: randomness must be one of error, different, same, got 'all'"):
         agrad.vmap(agrad.sin, randomness="all")
+
+
+def test_draws_of_no_members(place: Any) -> None:
+    def f(x: Any) -> Any:
+        here = agrad.asarray(x)
+        key = agrad.random.Generator(0).key(backend=here.backend, device=here.device)
+        return x * agrad.random.uniform(key, (2,))
+
+    none = place(np.ones((0, 2)))
+    mapped = agrad.vmap(f, randomness="different")
+    for g in (mapped, agrad.jit(mapped), agrad.grad(lambda x: agrad.sum(mapped(x)))):
+        assert g(none).shape == (0, 2)
