@@ -31,3 +31,14 @@ for _name in ("fft", "rfft", "ihfft"):
     CALLS.add(f"{_name} length", lambda m, x, name=_name: getattr(m, name)(x, 4, 0, "ortho"), _X.T)
 for _name in ("fftn", "rfftn"):
     CALLS.add(f"{_name} axes", lambda m, x, name=_name: getattr(m, name)(x, (3,), (1,), "forward"), _X)
+for _name in ("fft2", "ifft2", "irfft2", "hfft2", "hfftn"):
+    CALLS.add(_name, lambda m, x, name=_name: getattr(m, name)(x), _X * (1 - 0.5j))
+    CALLS.add(f"{_name} axes", lambda m, x, name=_name: getattr(m, name)(x, (3, 4), (1, 0), "ortho"), _X * (1 - 0.5j))
+for _name in ("rfft2", "ihfft2", "ihfftn"):
+    CALLS.add(_name, lambda m, x, name=_name: getattr(m, name)(x), _X)
+    CALLS.add(f"{_name} axes", lambda m, x, name=_name: getattr(m, name)(x, (3, 4), (1, 0), "forward"), _X)
+for _name in ("hfftn", "ihfftn"):
+    CALLS.add(f"{_name} one", lambda m, x, name=_name: getattr(m, name)(x, s=(3,)), _X)
+for _name in ("fftfreq", "rfftfreq"):
+    for _n in (1, 6, 7):
+        CALLS.add(f"{_name} {_n}", lambda m, d, name=_name, n=_n: getattr(m, name)(n, d), np.asarray(0.3))

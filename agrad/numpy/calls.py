@@ -13,9 +13,9 @@ from agrad import Tensor
 from agrad.backends import backend_of_type, selected
 from agrad.engine.explain import RUNNING
 from agrad.engine.tape import mode
-from agrad.errors import DtypeError
+from agrad.errors import DtypeError, RefusedFunctionError
 from agrad.interop import numpy as protocols
-from agrad.interop.arguments import constant, rejects, values_of
+from agrad.interop.arguments import constant, values_of
 from agrad.interop.creation import LIKE
 from agrad.interop.table import COMPOSED, FUNCTIONS, UFUNCS
 
@@ -275,18 +275,22 @@ def _named(name: str) -> Any:
     return getattr(importlib.import_module("agrad.numpy"), name)
 
 
+def untraced(function: str) -> None:
+    """Raise ``RefusedFunctionError`` if ``jit`` traces the caller of a function that draws random numbers."""
+    if mode().trace is not None:
+        raise RefusedFunctionError(
+            f"{function} would draw once, when jit traces the function, and repeat these numbers at each call; "
+            "draw with agrad.random and a key that is an argument, or outside of the jitted function"
+        )
+
+
 def drawing(function: Function) -> Function:
     """Return the counterpart of a function or method that draws random numbers."""
     name = getattr(function, "__name__", "draw")
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
-        if mode().trace is not None:
-            raise rejects(
-                f"random.{name}",
-                "would draw once, when jit traces the function, and repeat these numbers at each call",
-                "draw with agrad.random and a key that is an argument, or outside of the jitted function",
-            )
+        untraced(f"numpy.random.{name}")
         where = home()
         return settled(function(*map(_on_host, args), **{k: _on_host(v) for k, v in settings.items()}), where)
 

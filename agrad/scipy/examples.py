@@ -24,6 +24,12 @@ array([ 5.+0.j,  1.+0.j, -3.+0.j,  1.+0.j])
 >>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.fft(x)) ** 2))(x)
 array([ 8., 16.,  0., 16.])
 """,
+    "fft.fftfreq": """
+>>> fft.fftfreq(5, np.asarray(0.5))
+array([ 0. ,  0.4,  0.8, -0.8, -0.4])
+>>> agrad.jacobian(lambda d: fft.fftfreq(5, d))(np.asarray(0.5))
+array([-0. , -0.8, -1.6,  1.6,  0.8])
+""",
     "fft.fftn": """
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.fftn(x)
@@ -42,6 +48,15 @@ array([-2., -1.,  0.,  1.])
 array([ 8., -2.,  0., -2.])
 >>> agrad.grad(lambda x: fft.hfft(x)[0])(np.asarray([1.0, 2.0, 3.0]))
 array([1., 2., 1.])
+""",
+    "fft.hfftn": """
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.hfftn(x)
+array([[10., -2.],
+       [-4.,  0.]])
+>>> agrad.grad(lambda x: fft.hfftn(x)[0, 0])(x)
+array([[1., 1.],
+       [1., 1.]])
 """,
     "fft.idct": """
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
@@ -86,6 +101,15 @@ array([ 1.25,  0.25, -0.75])
 >>> agrad.grad(lambda x: agrad.real(fft.ihfft(x)[0]))(x)
 array([0.25, 0.25, 0.25, 0.25])
 """,
+    "fft.ihfftn": """
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.ihfftn(x)
+array([[ 2.5+0.j, -0.5+0.j],
+       [-1. +0.j,  0. +0.j]])
+>>> agrad.grad(lambda x: agrad.real(fft.ihfftn(x)[0, 0]))(x)
+array([[0.25, 0.25],
+       [0.25, 0.25]])
+""",
     "fft.irfft": """
 >>> fft.irfft(np.asarray([5.0, 1.0, -3.0]))
 array([1., 2., 0., 2.])
@@ -107,6 +131,12 @@ array([[0.25, 0.25],
 array([ 5.+0.j,  1.+0.j, -3.+0.j])
 >>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.rfft(x)) ** 2))(x)
 array([ 6., 16.,  2., 16.])
+""",
+    "fft.rfftfreq": """
+>>> fft.rfftfreq(5, np.asarray(0.5))
+array([0. , 0.4, 0.8])
+>>> agrad.jacobian(lambda d: fft.rfftfreq(5, d))(np.asarray(0.5))
+array([-0. , -0.8, -1.6])
 """,
     "fft.rfftn": """
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])

@@ -11,24 +11,35 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
 from agrad.scipy.examples import EXAMPLES
-from agrad.scipy.shared import array, function, shown
+from agrad.scipy.shared import array, created, function, is_array, shown
 
 __all__ = [
     "dct",
     "dctn",
     "fft",
+    "fft2",
+    "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
+    "hfft2",
+    "hfftn",
     "idct",
     "idctn",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
+    "irfft2",
     "irfftn",
+    "next_fast_len",
     "rfft",
+    "rfft2",
+    "rfftfreq",
     "rfftn",
 ]
 
@@ -36,14 +47,16 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = ("backward", "forward", "ortho")
 
 
-def _complex(x: Tensor) -> Tensor:
+def _as_complex(x: Tensor) -> Tensor:
+    if is_complex(x):
+        return x
     return agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
 
 
 def _weighted(x: Tensor, axis: int, weights: np.ndarray) -> Tensor:
     """Return ``x`` times a vector along an axis."""
-    if weights.dtype.kind == "c" and not is_complex(x):
-        x = _complex(x)
+    if weights.dtype.kind == "c":
+        x = _as_complex(x)
     return x * constant(weights.astype(x.dtype.name).reshape(on_axis(-1, axis, x.ndim)), x)
 
 
@@ -215,36 +228,59 @@ dct, idct = _one("dct", "discrete"), _one("idct", "inverse discrete")
 dctn, idctn = _many("dctn", "discrete"), _many("idctn", "inverse discrete")
 
 
-def _fourier(name: str) -> Any:
-    found, of_axes = getattr(agrad.fft, name), name[-1] == "n"
-    length, place = ("s", "axes") if of_axes else ("n", "axis")
+def _of_one_axis(name: str, x: Tensor, n: Any, axis: Any, norm: Any) -> Tensor:
+    return getattr(agrad.fft, name)(x if name in ("rfft", "ihfft") else _as_complex(x), n=n, axis=axis, norm=norm)
 
-    def call(x: Any, size: Any, axis: Any, norm: Any) -> Any:
-        x = array(x)
-        if name not in ("rfft", "rfftn", "ihfft") and not is_complex(x):
-            x = _complex(x)
-        return found(x, **{length: size, place: axis}, norm="backward" if norm is None else norm)
+
+def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
+    if name in ("hfftn", "ihfftn"):
+        # the transform with a real side is along the last axis
+        if axes is None:
+            axes = range(x.ndim) if s is None else range(-len(s), 0)
+        axes = axes_of(tuple(axes), x.ndim)
+        lengths = [None] * len(axes) if s is None else list(s)
+        if not axes or len(lengths) != len(axes):
+            raise ShapeError(f"{name}: s must have one length for each of {len(axes)} axes, at least one, got {s!r}")
+        rest = None if s is None else lengths[:-1]
+        if name == "ihfftn":
+            x = _of_one_axis("ihfft", x, lengths[-1], axes[-1], norm)
+            return agrad.fft.ifftn(x, s=rest, axes=axes[:-1], norm=norm) if axes[:-1] else x
+        x = agrad.fft.fftn(_as_complex(x), s=rest, axes=axes[:-1], norm=norm) if axes[:-1] else x
+        return _of_one_axis("hfft", x, lengths[-1], axes[-1], norm)
+    return getattr(agrad.fft, name)(x if name == "rfftn" else _as_complex(x), s=s, axes=axes, norm=norm)
+
+
+def _fourier(name: str) -> Any:
+    of_plane, of_axes = name[-1] == "2", name[-1] in "2n"
+    length, place = ("s", "axes") if of_axes else ("n", "axis")
+    general = name.replace("2", "n")
 
     def one(
         x: Any, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False, workers: Any = None
     ) -> Any:
-        return call(x, n, axis, norm)
+        return _of_one_axis(name, array(x), n, axis, norm or "backward")
 
     def many(
         x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: bool = False, workers: Any = None
     ) -> Any:
-        return call(x, s, axes, norm)
+        return _of_axes(name, array(x), s, axes, norm or "backward")
 
-    transform = many if of_axes else one
+    def plane(
+        x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: bool = False, workers: Any = None
+    ) -> Any:
+        return _of_axes(general, array(x), s, axes, norm or "backward")
+
+    transform: Any = plane if of_plane else many if of_axes else one
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = f"""Return ``agrad.fft.{name}``, with SciPy's arguments.
+    what = f"``agrad.fft.{general}``" if hasattr(agrad.fft, general) else f"the transform ``scipy.fft.{name}``"
+    transform.__doc__ = f"""Return {what}, with SciPy's arguments.
 
     Parameters
     ----------
     x : array
         As of that function, or of any other dtype.
     {length}, {place}, norm : optional
-        As of that function.
+        As of that function{"; the last two axes by default" if of_plane else ""}.
     overwrite_x, workers : optional
         Without effect.
 
@@ -253,12 +289,75 @@ def _fourier(name: str) -> Any:
     array
         As of that function.
     """
-    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
+    return shown(function(transform), "fft", EXAMPLES[f"fft.{general}"].replace(general, name))
+
+
+def _frequencies(name: str) -> Any:
+    def frequencies(n: int, d: Any = 1.0) -> Any:
+        d = array(d)
+        return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
+
+    frequencies.__name__ = frequencies.__qualname__ = name
+    frequencies.__doc__ = f"""Return the frequencies of the elements of {"an rfft" if name[0] == "r" else "a Fourier transform"}.
+
+    Parameters
+    ----------
+    n : int
+        The number of samples.
+    d : float or array
+        The distance of the samples, without axes.
+
+    Returns
+    -------
+    array
+        A Tensor, or for an array ``d`` an array where that is. Without one it is created where ``agrad.numpy`` creates
+        arrays.
+    """
+    return shown(function(frequencies), "fft", EXAMPLES[f"fft.{name}"])
+
+
+def next_fast_len(target: int, real: bool = False) -> int:
+    """Return the smallest length from ``target`` on whose transform is fast.
+
+    Parameters
+    ----------
+    target : int
+        The least length, at least 1.
+    real : bool
+        The length of a real transform.
+
+    Returns
+    -------
+    int
+        A product of 2, 3 and 5, or for a complex transform of 2, 3, 5, 7 and 11, as in SciPy.
+
+    Raises
+    ------
+    ShapeError
+        If ``target`` is not a positive integer.
+
+    Examples
+    --------
+    >>> from agrad.scipy import fft
+    >>> fft.next_fast_len(997), fft.next_fast_len(97, real=True)
+    (1000, 100)
+    """
+    if int(target) != target or target < 1:
+        raise ShapeError(f"next_fast_len: target must be a positive integer, got {target!r}")
+    length = int(target)
+    while True:
+        rest = length
+        for prime in (2, 3, 5) if real else (2, 3, 5, 7, 11):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return length
+        length += 1
 
 
 def _shift(name: str) -> Any:
     def shifted(x: Any, axes: Any = None) -> Any:
-        return getattr(agrad.fft, name)(agrad.asarray(x), axes=axes)
+        return getattr(agrad.fft, name)(agrad.asarray(x) if is_array(x) else created(x), axes=axes)
 
     shifted.__name__ = shifted.__qualname__ = name
     shifted.__doc__ = f"""Return ``agrad.fft.{name}``.
@@ -279,5 +378,7 @@ def _shift(name: str) -> Any:
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_fourier, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
-fftn, ifftn, rfftn, irfftn = map(_fourier, ("fftn", "ifftn", "rfftn", "irfftn"))
+fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = map(_fourier, ("fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn"))
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = map(_fourier, ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"))
+fftfreq, rfftfreq = _frequencies("fftfreq"), _frequencies("rfftfreq")
 fftshift, ifftshift = _shift("fftshift"), _shift("ifftshift")

@@ -7,7 +7,8 @@ from typing import Any
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import alike
+from agrad.interop.arguments import alike, like_of
+from agrad.numpy.calls import home
 
 
 def is_array(value: Any) -> bool:
@@ -18,9 +19,25 @@ def is_array(value: Any) -> bool:
 def arrays(*values: Any) -> list[Tensor]:
     """Return Tensors of one backend and one floating dtype, by NumPy's promotion.
 
-    Numbers beside arrays are weak: they take the arrays' dtype.
+    Numbers beside arrays are weak: they take the arrays' dtype. Numbers and lists without an array go where new arrays
+    are created.
     """
-    return alike(*[agrad.asarray(v) if is_array(v) else v for v in values], floating=True)
+    given: list[Any] = [agrad.asarray(v) if is_array(v) else v for v in values]
+    if like_of(*given) is None and (where := home()) is not None:
+        given = [created(v) if i == 0 or not isinstance(v, _NUMBERS) else v for i, v in enumerate(given)]
+    return alike(*given, floating=True)
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def created(values: Any) -> Tensor:
+    """Return a new array where ``agrad.numpy`` creates it.
+
+    Inside of a transform that is the backend of the arguments of the function that it calls.
+    """
+    where = home()
+    return agrad.asarray(values) if where is None else agrad.asarray(values, backend=where.backend, device=where.device)
 
 
 def array(value: Any) -> Tensor:

@@ -9,7 +9,7 @@ from checker import assert_close
 from scipy_stats_calls import CONTINUOUS, DISCRETE
 
 import agrad
-from agrad.errors import MissingFunctionError, OperandError, ShapeError
+from agrad.errors import DetachError, MissingFunctionError, OperandError, RefusedFunctionError, ShapeError
 from agrad.scipy import stats
 from agrad.testing import check_grads
 
@@ -189,8 +189,8 @@ def test_errors() -> None:
         stats.poisson.pmf(3, 1.0, 0, 1.0)
     with pytest.raises(MissingFunctionError, match="truncnorm has no mean"):
         stats.truncnorm.mean(-1.0, 1.0)
-    with pytest.raises(AttributeError, match="rvs"):
-        stats.norm().rvs(3)
+    with pytest.raises(AttributeError, match="expect"):
+        stats.norm().expect(3)
     with pytest.raises(ShapeError, match="3 numbers for 1 dimensions"):
         stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
     with pytest.raises(ShapeError, match="do not fit 2 dimensions"):
@@ -345,3 +345,54 @@ def test_formulas_in_docstrings_are_those_of_the_densities(name: str) -> None:
         expected = eval(formula, {}, there) if eval(where or "True", {}, there) else 0.0
         found = getattr(distribution, "pmf" if counts else "pdf")(x, *given.values(), **settings)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+DRAWN: list[tuple[str, tuple[Any, ...]]] = [
+    *[(name, ()) for name in "cauchy expon gumbel_l gumbel_r halfnorm laplace logistic norm uniform".split()],
+    ("bernoulli", (0.3,)), ("beta", (2.0, 3.0)), ("betabinom", (5, 2.0, 3.0)), ("binom", (5, 0.3)), ("chi2", (2.0,)),
+    ("dirichlet", ([2.0, 3.0],)), ("gamma", (2.0,)), ("gennorm", (1.5,)), ("geom", (0.3,)), ("invgamma", (3.0,)),
+    ("lognorm", (0.5,)), ("multinomial", (5, [0.3, 0.7])), ("multivariate_normal", ([1.0, 2.0], [[2.0, 1.0], [1.0, 2.0]])),
+    ("multivariate_t", ([1.0, 2.0], [[2.0, 1.0], [1.0, 2.0]], 3)), ("nbinom", (5, 0.3)), ("pareto", (2.0,)),
+    ("poisson", (3.0,)), ("t", (3.0,)), ("truncnorm", (-1.0, 2.0)), ("vonmises", (2.0,)), ("weibull_min", (1.5,)),
+    ("wrapcauchy", (0.4,)),
+]  # fmt: skip
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize(("name", "args"), DRAWN, ids=[name for name, _ in DRAWN])
+def test_draws_are_those_of_scipy(name: str, args: tuple[Any, ...]) -> None:
+    expected = getattr(pytest.importorskip("scipy.stats"), name).rvs(*args, size=4, random_state=3)
+    found = getattr(stats, name).rvs(*args, size=4, random_state=3)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(getattr(stats, name)(*args).rvs(4, 3), expected)
+
+
+def test_every_distribution_draws() -> None:
+    assert {name for name in stats.__all__ if hasattr(getattr(stats, name), "logcdf")} <= {name for name, _ in DRAWN}
+
+
+@pytest.mark.needs("scipy")
+def test_draws_are_where_the_parameters_are(place: Any, backend: str) -> None:
+    loc = place(np.asarray([1.0, 2.0]))
+    expected = stats.norm.rvs(np.asarray([1.0, 2.0]), size=(3, 2), random_state=3)
+    for given, kind in ((loc, type(loc)), (agrad.asarray(loc), agrad.Tensor)):
+        found = stats.norm.rvs(given, size=(3, 2), random_state=3)
+        assert isinstance(found, np.ndarray if backend == "numpy" and given is loc else kind)
+        np.testing.assert_allclose(agrad.asarray(found).numpy(), expected)
+    # in a transform, written into an array that is created there
+    with agrad.use_backend("numpy"):
+        draws = stats.norm.rvs(size=2, random_state=3)
+        slope = agrad.grad(lambda x: agrad.sum(x * stats.norm.rvs(size=2, random_state=3)))(loc)
+    np.testing.assert_allclose(agrad.asarray(slope).numpy(), draws)
+
+
+@pytest.mark.needs("scipy")
+def test_draws_that_are_refused() -> None:
+    x = np.asarray([1.0, 2.0])
+    with pytest.raises(RefusedFunctionError, match="stats.norm.rvs would draw once.*agrad.random"):
+        agrad.jit(lambda x: x + stats.norm.rvs(size=2))(x)
+    for transform in (agrad.grad, lambda f: agrad.jvp(f, (x,), (x,))):
+        with pytest.raises(DetachError, match="detach"):
+            found = transform(lambda x: agrad.sum(stats.norm(x).rvs(size=2)))
+            found(x)

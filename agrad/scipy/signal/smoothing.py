@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
-from agrad.scipy.shared import array, function
+from agrad.scipy.shared import array, created, function
 from agrad.scipy.signal.sliding import choice, neighbours
 
 _EDGES = ("interp", "mirror", "constant", "nearest", "wrap")
@@ -169,7 +169,7 @@ def savgol_coeffs(
     Returns
     -------
     array
-        A Tensor of the default backend, computed on the host.
+        A Tensor where ``agrad.numpy`` creates arrays, computed on the host.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def savgol_coeffs(
     if not 0 <= pos < window_length:
         raise ConfigurationError(f"savgol_coeffs: pos is in the window of {window_length}, not {pos}")
     out = _savgol(window_length, polyorder, deriv, delta, pos, "savgol_coeffs")
-    return agrad.asarray((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
+    return created((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
 
 
 @function

@@ -1,6 +1,7 @@
 """Windows by the names of ``scipy.signal.windows``.
 
-They are Tensors of the selected backend, or where an array parameter is. Parameters that are floats are differentiated.
+They are Tensors where an array parameter is, otherwise where ``agrad.numpy`` creates arrays. Parameters that are floats
+are differentiated.
 """
 
 import math

@@ -11,6 +11,7 @@ from agrad import Tensor
 from agrad.errors import MissingFunctionError, OperandError, TracedValueError
 from agrad.interop.arguments import may_hold
 from agrad.scipy.shared import arrays, function, named
+from agrad.scipy.stats.draws import Drawing
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
@@ -131,7 +132,7 @@ def moment(name: str, what: str, f: Callable[..., Any]) -> Any:
     return of_parameters(name, what, lambda d, args, kwds: d._moment(functools.partial(f, d), args, kwds))
 
 
-class Distribution:
+class Distribution(Drawing):
     """Base class: parameters by position or name, with their defaults."""
 
     shapes: tuple[str, ...] = ()
@@ -162,7 +163,7 @@ class Distribution:
         return Frozen(self, args, kwds)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Return the name in ``agrad.scipy.stats``."""
         return type(self).__name__.lower()
 
@@ -338,4 +339,20 @@ class Frozen:
         if name.startswith("_"):
             raise AttributeError(name)
         method = getattr(self.dist, name)
-        return lambda *places: method(*places, *self.args, **self.kwds)
+        return lambda *places, **how: method(*places, *self.args, **self.kwds, **how)
+
+    def rvs(self, size: Any = 1, random_state: Any = None) -> Any:
+        """Return random numbers, drawn on the host by SciPy: see ``rvs`` of the distribution.
+
+        Parameters
+        ----------
+        size : int or tuple of ints
+            The shape of the result.
+        random_state : int or generator, optional
+            As of SciPy.
+
+        Returns
+        -------
+        array
+        """
+        return self.dist.rvs(*self.args, **self.kwds, size=size, random_state=random_state)

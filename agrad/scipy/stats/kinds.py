@@ -10,10 +10,7 @@ from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, every
 
 
 class Continuous(Distribution):
-    """A continuous distribution, as an object with SciPy's methods.
-
-    ``agrad.random`` draws; there is no ``rvs``.
-    """
+    """A continuous distribution, as an object with SciPy's methods."""
 
     def _logpdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
@@ -63,10 +60,7 @@ _TRACED_BITS = 32
 
 
 class Discrete(Distribution):
-    """A distribution on integers, as an object with SciPy's methods.
-
-    ``agrad.random`` draws; there is no ``rvs``.
-    """
+    """A distribution on integers, as an object with SciPy's methods."""
 
     scaled = False
     low = 0.0

@@ -8,6 +8,7 @@ from agrad import Tensor, special
 from agrad.errors import ShapeError
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Frozen, chosen
+from agrad.scipy.stats.draws import Drawing
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -76,11 +77,13 @@ def _small(x: Tensor) -> float:
     return (1e3 if x.dtype == agrad.float32 else 1e6) * float(agrad.finfo(x.dtype).eps)
 
 
-class Multivariate:
-    """A distribution of vectors, as an object with SciPy's methods.
+class Multivariate(Drawing):
+    """A distribution of vectors, as an object with SciPy's methods."""
 
-    ``agrad.random`` draws; there is no ``rvs``.
-    """
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Return the name in ``agrad.scipy.stats``."""
+        return type(self).__name__.lower().replace("multivariate", "multivariate_")
 
     def __call__(self, *args: Any, **kwds: Any) -> Frozen:
         """Return the distribution with fixed parameters.

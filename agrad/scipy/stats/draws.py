@@ -1,0 +1,71 @@
+"""Draws of distributions: SciPy's own."""
+
+import importlib
+from typing import Any
+
+from agrad import Tensor
+from agrad.errors import MissingExtraError
+from agrad.numpy.calls import Home, first, home, settled, untraced
+
+
+def _on_host(value: Any) -> Any:
+    """Return a parameter as NumPy's. Raise ``DetachError`` for one that requires a derivative."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_on_host, value))
+    found = first((value,))
+    return value if found is None else found.numpy()
+
+
+class Drawing:
+    """The method ``rvs`` of a distribution with a ``name`` of SciPy's."""
+
+    name: str
+
+    def rvs(self, *args: Any, **kwds: Any) -> Any:
+        """Return random numbers, drawn on the host by SciPy.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays, optional
+            The parameters, ``size`` and ``random_state``, as of the function of SciPy.
+
+        Returns
+        -------
+        array
+            Where the parameters are; without an array among them, where ``agrad.numpy`` creates arrays. It is a
+            constant.
+
+        Raises
+        ------
+        DetachError
+            If a derivative with respect to a parameter is recorded.
+        RefusedFunctionError
+            Under ``agrad.jit``, which would repeat the numbers of the first call.
+        MissingExtraError
+            If SciPy is not installed.
+
+        Notes
+        -----
+        ``agrad.random`` draws on the device, under ``jit`` and with derivatives.
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> stats.norm.rvs(loc=2.0, scale=0.5, size=3, random_state=0).round(4)
+        array([2.882 , 2.2001, 2.4894])
+        >>> stats.poisson(3.0).rvs(size=4, random_state=0)
+        array([7, 3, 5, 3])
+        """
+        untraced(f"stats.{self.name}.rvs")
+        try:
+            draw = getattr(importlib.import_module("scipy.stats"), self.name).rvs
+        except ImportError:
+            raise MissingExtraError(
+                f"stats.{self.name}.rvs needs SciPy. Install it with: pip install 'agrad[special]'"
+            ) from None
+        given = (*args, *kwds.values())
+        like = first(given)
+        out = draw(*map(_on_host, args), **{name: _on_host(value) for name, value in kwds.items()})
+        out = settled(out, home() if like is None else Home(like.backend, like.device))
+        raw = like is not None and not any(isinstance(value, Tensor) for value in given)
+        return out.data if raw and isinstance(out, Tensor) else out
