@@ -150,7 +150,7 @@ def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
     """
     if value is _NO_VALUE or name == "out":
         return False
-    if name in entry.names or entry.parameters is None:
+    if name in entry.names or entry.parameters is None or "kwargs" in entry.names:  # as pad does
         return True
     if name not in entry.parameters:
         if "kwargs" in entry.parameters:
