@@ -38,8 +38,8 @@ def _missing(reason: str, names: str) -> None:
 
 _missing(
     "takes no arrays, or has a result without a derivative: SciPy's own, made an array of the backend",
-    "cluster.vq.vq linalg.dft linalg.hadamard linalg.helmert linalg.hilbert linalg.invhilbert linalg.invpascal "
-    "linalg.pascal special.bernoulli stats.mode stats.rankdata",
+    "cluster.vq.vq linalg.dft linalg.helmert linalg.invhilbert linalg.invpascal special.bernoulli stats.mode "
+    "stats.rankdata",
 )
 _missing(
     "SciPy's own takes gradients: `minimize(f, x0, jac=agrad.grad(f))`", "optimize.minimize optimize.OptimizeResults"
@@ -102,6 +102,8 @@ def tables() -> Iterator[str]:
             of_name = [call for call in calls if call.label.split()[0] == name]
             if of_name:
                 yield row(name, of_name)
+            elif calls is not SPECIAL:
+                yield f"| `{name}` | constant | | | | |\n"
         if calls is SPECIAL:
             yield "\nAll other functions of the module are those of [`agrad.special`](special.md).\n"
 

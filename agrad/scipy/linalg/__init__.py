@@ -5,7 +5,8 @@ complex. Functions of a part of SciPy's options raise an error for the others.
 """
 
 from agrad.scipy.linalg.banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
-from agrad.scipy.linalg.basic import det, inv, lstsq, norm, pinv, solve, solve_triangular
+from agrad.scipy.linalg.basic import det, inv, lstsq, norm, pinv, solve, solve_toeplitz, solve_triangular
+from agrad.scipy.linalg.constant import hadamard, hilbert, pascal
 from agrad.scipy.linalg.factors import (
     cho_factor,
     cho_solve,
@@ -67,7 +68,9 @@ __all__ = [
     "expm",
     "expm_frechet",
     "fiedler",
+    "hadamard",
     "hankel",
+    "hilbert",
     "inv",
     "leslie",
     "logm",
@@ -76,6 +79,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "norm",
+    "pascal",
     "pinv",
     "polar",
     "qr",
@@ -86,6 +90,7 @@ __all__ = [
     "solve_continuous_lyapunov",
     "solve_discrete_lyapunov",
     "solve_sylvester",
+    "solve_toeplitz",
     "solve_triangular",
     "solveh_banded",
     "sqrtm",

@@ -8,6 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
+from agrad.scipy.linalg.matrices import toeplitz
 from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square
 from agrad.scipy.shared import array, arrays, function
 
@@ -87,6 +88,47 @@ def solve(
         raise OperandError("solve: transposed=True takes real matrices; transpose a, with or without conjugation")
     a = agrad.matrix_transpose(a) if transposed else a
     return agrad.linalg.solve(a, b)
+
+
+@function
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+    """Return the solution x of ``toeplitz(c, r) @ x = b``.
+
+    Parameters
+    ----------
+    c_or_cr : array or tuple of arrays
+        The first column, of shape (..., n), or the first column and the first row.
+    b : array
+        Of shape (..., n, k) or (n,).
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    The whole matrix is created and solved by elimination, in O(n**3) operations.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> c, b = np.asarray([2.0, 1.0]), np.asarray([3.0, 3.0])
+    >>> linalg.solve_toeplitz(c, b).round(6)
+    array([1., 1.])
+    >>> agrad.grad(lambda c: agrad.sum(linalg.solve_toeplitz(c, b)))(c).round(6)
+    array([-0.666667, -0.666667])
+    """
+    given = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
+    b, *lines = arrays(b, *given)
+    return agrad.linalg.solve(square(toeplitz(*lines), "solve_toeplitz"), b)
 
 
 @function
