@@ -72,6 +72,8 @@ _unary("entr", positive)
 _unary("gamma", positive, ex("negative", _negative(3)))
 _unary("gammaln", positive, ex("negative", _negative(3)), ex("large", values([30.0, 1e4])))
 _unary("digamma", positive, ex("negative", _negative(3)))
+_unary("exp1", positive, ex("far", values([0.1, 1.9, 2.1, 9.0])))
+_unary("expi", positive, ex("far", values([-30.0, -2.1, -0.3, 39.0, 41.0])))
 for _name in ("i0", "i1", "j0", "j1"):
     _unary(_name, normal, ex("large", values([-20.0, -9.0, 0.0, 9.0, 20.0])))
 _unary("i0e", off_zero, ex("large", values([-40.0, 9.0, 40.0])), ex("kink", values([0.0, 1.0]), kink=True))
@@ -93,6 +95,20 @@ _row(
 )
 
 _row(
+    "lambertw",
+    agrad.special.lambertw,
+    ex("matrix", positive(2, 3)),
+    ex("0-d", positive()),
+    ex("empty", positive(0, 2)),
+    ex("far", values([-0.36, -0.2, 0.0, 1e-8, 0.99, 1.01, 1e5])),
+    ex(
+        "branch -1",
+        values([-0.35, -0.3, -0.2, -0.05]),
+        call=lambda x: agrad.special.lambertw(x, -1),
+        reference=lambda xp, x: FORMULAS["lambertw"](x, k=-1),
+    ),
+)
+_row(
     "polygamma",
     agrad.special.polygamma,
     ex("number", 1, positive(2, 3)),
@@ -101,6 +117,7 @@ _row(
     ex("integers", constant([1, 4], np.int64), positive(3, 2)),
     ex("empty", 1, positive(0, 2)),
     ex("negative", 1, _negative(3)),
+    ex("negative of high order", constant([4.0, 5.0, 8.0]), _negative(2, 3)),
     ex("0-d", 2, positive()),
 )
 _row(

@@ -291,6 +291,10 @@ file("special.gammaln", lambda mp, x: mp.loggamma(x), 0.0, more=_LEFT,
      slopes=(lambda mp, x: mp.psi(0, x), lambda mp, x: mp.psi(1, x)))  # fmt: skip
 file("special.digamma", lambda mp, x: mp.psi(0, x), 0.0, more=_LEFT,
      slopes=(lambda mp, x: mp.psi(1, x), lambda mp, x: mp.psi(2, x)))  # fmt: skip
+file("special.exp1", lambda mp, x: mp.e1(x), 0.0,
+     slopes=(lambda mp, x: -mp.exp(-x) / x, lambda mp, x: mp.exp(-x) * (1 + x) / x**2))  # fmt: skip
+file("special.expi", lambda mp, x: mp.ei(x), kinks=(0.0,),
+     slopes=(lambda mp, x: mp.exp(x) / x, lambda mp, x: mp.exp(x) * (x - 1) / x**2))  # fmt: skip
 for _n in (0, 1):
     file(f"special.i{_n}", _bessel("i", _n), slopes=_bessel_slopes("i", _n), low=-2000.0, high=2000.0)
     file(f"special.i{_n}e", _bessel("i", _n, True), slopes=_of_scaled(_n), low=-2000.0, high=2000.0, kinks=(0.0,))

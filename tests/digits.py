@@ -44,12 +44,13 @@ LESS: dict[tuple[str, int], tuple[tuple[tuple[float, float], ...], str]] = {
     ("special.erfcinv", 1): (((0.0, 1e-100),), "exp(y**2) enlarges the rounding of y"),
     ("special.ndtri", 1): (((0.0, 1e-100),), "exp(y**2 / 2) enlarges the rounding of y"),
     ("special.ndtri", 2): (((0.0, 1e-100),), "exp(y**2 / 2) enlarges the rounding of y"),
+    ("special.expi", 2): (((80.0, INF),), "a difference of infinities"),
     ("special.expit", 2): (NEAR, _ZERO),
     ("special.y0", 2): (((1000.0, INF),), "SciPy's y0"),
     ("special.y1", 1): (((1000.0, INF),), "SciPy's y1"),
 }
 """Derivatives that are not within the bound: between which numbers, and why. ``docs/special.md`` shows them."""
-NOT_OF_ONE_ARGUMENT = {"astype", "special.jn"}
+NOT_OF_ONE_ARGUMENT = {"astype", "special.jn", "special.lambertw"}
 """Functions of an array and of a setting that stands for more than a choice."""
 VARIANTS = {"gelu, tanh": {"approximate": True}}
 

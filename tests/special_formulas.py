@@ -105,6 +105,33 @@ def _betaln(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
+# ---------------------------------------------------------------- exponential integrals, Lambert's function
+
+_EULER = 0.5772156649015329
+
+
+def _exp1(x: float) -> float:
+    if x > 2:
+        return math.exp(-x) * _integral(lambda t: np.exp(-t) / (x + t), 45.0)
+    return -_EULER - math.log(x) + _integral(lambda u: -np.expm1(-x * u) / u, 1.0)
+
+
+def _expi(x: float) -> float:
+    return -_exp1(-x) if x < 0 else _EULER + math.log(x) + _integral(lambda u: np.expm1(x * u) / u, 1.0)
+
+
+def _lambertw(x: float, k: int = 0) -> float:
+    """Return the solution by bisection."""
+    low, high = (-1.0, 1 + math.log1p(max(0.0, x))) if k == 0 else (-50.0, -1.0)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if (middle * math.exp(middle) < x) == (k == 0):
+            low = middle
+        else:
+            high = middle
+    return middle
+
+
 # ---------------------------------------------------------------- incomplete functions
 
 
@@ -238,6 +265,9 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
             "digamma": _digamma,
             "polygamma": _polygamma,
             "polygamma_rise": lambda x, h, n: _polygamma(n, x + h) - _polygamma(n, x),
+            "exp1": _exp1,
+            "expi": _expi,
+            "lambertw": _lambertw,
             "zeta": _zeta,
             "zeta_derivative": _zeta_derivative,
             "beta": lambda a, b: math.exp(_betaln(a, b)),

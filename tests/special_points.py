@@ -170,6 +170,22 @@ REFERENCES["digamma"][0].remove((1e100,))
 file("polygamma", grid([0.0, 1.0, 2.0, 3.0, 7.0, 20.0], [1e-5, 0.3, 1.0, 2.7, 9.0, 30.0, 1e4]),
      lambda mp, n, x: mp.psi(int(n), x), "d1 d11",
      d1=lambda mp, n, x: mp.psi(int(n) + 1, x), d11=lambda mp, n, x: mp.psi(int(n) + 2, x))  # fmt: skip
+file("exp1", [1e-10, 1e-3, 0.1, 0.5, 1.0, 1.9, 2.1, 5.0, 30.0, 200.0, 600.0], lambda mp, x: mp.e1(x),
+     d0=lambda mp, x: -mp.exp(-x) / x,
+     d00=lambda mp, x: mp.exp(-x) * (1 + x) / x**2)  # fmt: skip
+file("expi", [*both(1e-10, 1e-3, 0.1, 0.9, 2.1, 5.0, 30.0, 39.5, 40.5), 200.0, 600.0], lambda mp, x: mp.ei(x),
+     d0=lambda mp, x: mp.exp(x) / x, d00=lambda mp, x: mp.exp(x) * (x - 1) / x**2)  # fmt: skip
+
+
+def _lambertw_slope(mp: Any, x: Any) -> Any:
+    w = mp.re(mp.lambertw(x))
+    return mp.exp(-w) / (1 + w)
+
+
+file("lambertw", [-0.3678, -0.3, -0.2, -1e-3, -1e-20, 0.0, 1e-20, 1e-3, 0.1, 0.99, 1.01, 3.0, 100.0, 1e10, 1e300],
+     lambda mp, x: mp.re(mp.lambertw(x)), d0=_lambertw_slope,
+     d00=lambda mp, x: -_lambertw_slope(mp, x) * mp.exp(-mp.re(mp.lambertw(x)))
+     * (2 + mp.re(mp.lambertw(x))) / (1 + mp.re(mp.lambertw(x))) ** 2)  # fmt: skip
 _SIDES = grid([1e-10, 0.3, 1.0, 4.5, 30.0, 1e3], [1e-5, 0.8, 2.0, 11.0, 200.0, 1e5])
 
 

@@ -16,8 +16,8 @@ import numpy as np
 Function = Callable[..., Any]
 
 ELEMENTWISE = (
-    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
-    "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
+    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit",
+    "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
     "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1",
 )  # fmt: skip
 """The names of the functions that a backend may have. Arguments stand in SciPy's order."""
@@ -136,7 +136,7 @@ def _torch() -> Mapping[str, Function]:
 
 
 _JAX_WITHOUT = (
-    "beta", "betaln", "erfinv", "gammainc", "gammaincc", "log_ndtr", "logit", "polygamma", "rel_entr", "sinc",
+    "beta", "betaln", "erfinv", "exp1", "expi", "gammainc", "gammaincc", "log_ndtr", "logit", "polygamma", "rel_entr", "sinc",
 )  # fmt: skip
 
 

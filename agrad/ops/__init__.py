@@ -40,7 +40,7 @@ from agrad.ops import (  # noqa: F401
     updates,
 )
 from agrad.ops.operators import install
-from agrad.ops.special import bessel, entropy, gamma, incomplete, normal  # noqa: F401
+from agrad.ops.special import bessel, entropy, exponential, gamma, incomplete, normal  # noqa: F401
 from agrad.registry import PRIMITIVES, namespace
 
 install(Tensor)

@@ -20,7 +20,7 @@ from agrad.scipy.special_examples import EXAMPLES
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
 
-_HERE = ("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "yn")
+_HERE = ("comb", "factorial", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "yn")
 _ELEMENTWISE = sorted(({name for name in vars(agrad.special) if name[0] != "_"} | {*WORDS, "jv", "psi"}) - {*_HERE})
 __all__ = [*_HERE, *_ELEMENTWISE]
 
@@ -323,6 +323,42 @@ def multigammaln(a: Any, d: Any) -> Any:
     total = sum((agrad.special.gammaln(plain - j / 2) for j in range(1, d)), agrad.special.gammaln(plain))
     total = total + d * (d - 1) / 4 * math.log(math.pi)
     return agrad.where(inside, total, agrad.full_like(total, math.nan))
+
+
+@function
+def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+    """Return Lambert's function, the real solution w of ``w * exp(w) = z``.
+
+    Parameters
+    ----------
+    z : array
+        Real numbers.
+    k : {0, -1}
+        The branch: 0 for w >= -1, -1 for w <= -1. Another is not supported.
+    tol : float
+        Without effect: results have all digits.
+
+    Returns
+    -------
+    array
+        Real, of the shape of ``z``; SciPy's are complex. NaN below -1 / e, and for the branch -1 above 0.
+
+    Raises
+    ------
+    OperandError
+        For another branch.
+    DtypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.lambertw(np.asarray([0.0, 1.0, 5.0])).round(6)
+    array([0.      , 0.567143, 1.326725])
+    >>> round(float(agrad.grad(special.lambertw)(0.0)), 6)
+    1.0
+    """
+    return agrad.special.lambertw(array(z), k.item() if isinstance(k, np.generic | np.ndarray) and k.size == 1 else k)
 
 
 @function

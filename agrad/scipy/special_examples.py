@@ -133,6 +133,12 @@ array([0.225312, 0.476936])
 >>> round(float(agrad.grad(special.erfinv)(0.5)), 6)
 1.112585
 """,
+    "exp1": """
+>>> special.exp1(np.asarray([0.5, 2.0])).round(6)
+array([0.559774, 0.048901])
+>>> round(float(agrad.grad(special.exp1)(1.0)), 6)
+-0.367879
+""",
     "exp10": """
 >>> special.exp10(np.asarray([0.5, 1.0])).round(6)
 array([ 3.162278, 10.      ])
@@ -144,6 +150,12 @@ array([ 3.162278, 10.      ])
 array([1.414214, 2.      ])
 >>> round(float(agrad.grad(special.exp2)(0.5)), 6)
 0.980258
+""",
+    "expi": """
+>>> special.expi(np.asarray([-1.0, 2.0])).round(6)
+array([-0.219384,  4.954234])
+>>> round(float(agrad.grad(special.expi)(1.0)), 6)
+2.718282
 """,
     "expit": """
 >>> special.expit(np.asarray([0.5, 1.0])).round(6)

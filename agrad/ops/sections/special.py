@@ -28,6 +28,11 @@ from agrad.ops.special.entropy import (
     xlog1py as xlog1py,
     xlogy as xlogy,
 )
+from agrad.ops.special.exponential import (
+    exp1 as exp1,
+    expi as expi,
+    lambertw as lambertw,
+)
 from agrad.ops.special.gamma import (
     beta as beta,
     betaln as betaln,

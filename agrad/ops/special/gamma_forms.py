@@ -252,16 +252,14 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     order = xp.where(valid & (n > 0), n, xp.ones_like(n))
     left = x < 0
     place = xp.where(left, 1 - x, x)
-    sign = xp.where(order / 2 == xp.floor(order / 2), -xp.ones_like(order), 1.0)
+    sign = xp.where(order / 2 == xp.floor(order / 2), -xp.ones_like(order), 1.0)  # (-1)**(n + 1)
     found = sign * gamma(xp, order + 1) * zeta(xp, order + 1, place)
-    rest = xp.where(left & xp.isfinite(x), x - xp.round(x), xp.full_like(x, 0.25))
+    # the sum over all integers k of (x + k)**-(n + 1), less the terms of k < 0, which are those of 1 - x
+    rest = xp.where(left & xp.isfinite(x), x - xp.floor(x), xp.full_like(x, 0.25))
     whole = rest == 0
-    cot = 1 / xp.tan(math.pi * xp.where(whole, xp.full_like(x, 0.25), rest))
-    # reflection, Abramowitz and Stegun 6.4.7, with the derivatives of the cotangent as polynomials of it
-    csc = 1 + cot * cot
-    slope = xp.where(order == 1, -csc, xp.where(order == 2, 2 * cot * csc, -2 * csc * (1 + 3 * cot * cot)))
-    reflected = -sign * found - slope * math.pi ** (order + 1)
-    reflected = xp.where(whole, xp.full_like(x, math.inf), nan_where(xp, order > 3, reflected))
+    rest = xp.where(whole, xp.full_like(x, 0.25), rest)
+    both = zeta(xp, order + 1, rest) + sign * (zeta(xp, order + 1, 1 - rest) - zeta(xp, order + 1, place))
+    reflected = xp.where(whole, xp.full_like(x, math.inf), sign * gamma(xp, order + 1) * both)
     high = xp.where(left, reflected, found)
     out = xp.where(n == 0, digamma(xp, x), high)
     return nan_where(xp, ~valid | xp.isnan(x), out)
