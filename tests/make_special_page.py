@@ -34,7 +34,7 @@ are used; no figure below is from CuPy.
   differentiable in both.
 - No derivative, by decision: the orders `n` of `polygamma` and `jn`, `v` of `iv`. `jn` takes one Python integer as
   its order.
-- `zeta` is for x > 1; the generic `polygamma` is NaN for x < 0 and n > 3.
+- `zeta` is for x > 1. `lambertw` returns the real branches 0 and -1, NaN where the solutions are complex.
 - `xlogy`, `xlog1py`: where x is 0 the function is 0. Where y is at most 0 (or -1) too, it has no derivative, and all
   of them are 0.
 - `entr` and `rel_entr` at x = 0 have an infinite derivative by x, and the mixed second one that the formula has; at
@@ -124,6 +124,7 @@ def others(name: str) -> tuple[Any, Any]:
         "special.y0": (None, None),
         "special.y1": (None, None),
         "special.ndtri": (special.ndtri, jax.scipy.special.ndtri),
+        "special.expi": (None, None),
         "special.expit": (special.expit, jax.scipy.special.expit),
     }[name]
 

@@ -177,7 +177,9 @@ CALLS.add("block_diag", lambda m, a, b, c: m.block_diag(a, b, c), _A, _V, np.asa
 CALLS.add("block_diag batch", lambda m, a, b: m.block_diag(a, b), _MANY, _MC)
 CALLS.add("toeplitz", lambda m, c: m.toeplitz(c), _VC)
 CALLS.add("solve_toeplitz", lambda m, c, b: m.solve_toeplitz(c + 5.0, b), _V, _FIVE[: _V.size])
-CALLS.add("solve_toeplitz row", lambda m, c, r, b: m.solve_toeplitz((c + 5.0, r), b), _V, _V[::-1], _V[:, None] * [1.0, 2.0])
+CALLS.add(
+    "solve_toeplitz row", lambda m, c, r, b: m.solve_toeplitz((c + 5.0, r), b), _V, _V[::-1], _V[:, None] * [1.0, 2.0]
+)
 CALLS.add("toeplitz row", lambda m, c, r: m.toeplitz(c, r), _V, _FIVE)
 CALLS.add("toeplitz batch", lambda m, c, r: m.toeplitz(c, r), _M, _V)
 CALLS.add("circulant", lambda m, c: m.circulant(c), _V)

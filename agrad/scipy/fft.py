@@ -298,7 +298,7 @@ def _frequencies(name: str) -> Any:
         return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
 
     frequencies.__name__ = frequencies.__qualname__ = name
-    frequencies.__doc__ = f"""Return the frequencies of the elements of {"an rfft" if name[0] == "r" else "a Fourier transform"}.
+    frequencies.__doc__ = f"""Return the frequencies of the elements of ``{name.removesuffix("freq")}``.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def arrays(*values: Any) -> list[Tensor]:
     are created.
     """
     given: list[Any] = [agrad.asarray(v) if is_array(v) else v for v in values]
-    if like_of(*given) is None and (where := home()) is not None:
+    if like_of(*given) is None and home() is not None:
         given = [created(v) if i == 0 or not isinstance(v, _NUMBERS) else v for i, v in enumerate(given)]
     return alike(*given, floating=True)
 

@@ -83,8 +83,8 @@ _OVER_E = (0.36787944117144233, -1.2428753672788363e-17)
 def lambertw(xp: Any, x: Any, *, k: int) -> Any:
     """Return the real solution w of w exp(w) = x: the branch from -1 up for k = 0, down for k = -1.
 
-    A series at the branch point, elsewhere Newton's method for w + log(w) = log(x): Iacono and Boyd, "New approximations
-    to the principal real-valued branch of the Lambert W-function" (2017).
+    A series at the branch point, elsewhere Newton's method for w + log(w) = log(x): Iacono and Boyd, "New
+    approximations to the principal real-valued branch of the Lambert W-function" (2017).
     """
     rise = (x + _OVER_E[0]) + _OVER_E[1]
     # the float nearest to -1 / e is a little above it or below it, and counts as the branch point
