@@ -153,8 +153,6 @@ def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
     if name in entry.names or entry.parameters is None or "kwargs" in entry.names:  # as pad does
         return True
     if name not in entry.parameters:
-        if "kwargs" in entry.parameters:
-            return True
         raise named(TypeError(f"{public}() got an unexpected keyword argument {name!r}"), public)
     default = entry.parameters[name]
     if name in _IGNORED or (name == "order" and value in _MEMORY_ORDERS):

@@ -26,7 +26,7 @@ def forking(test: Any) -> Any:
 
 
 def train() -> Any:
-    model = nn.Linear(4, 2)
+    model = nn.Linear(4, 2, dtype=agrad.float64)
     optimizer = optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
 
     def step(x: Any) -> Any:

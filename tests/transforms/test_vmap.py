@@ -354,6 +354,7 @@ def test_nested_maps_of_which_arguments_have_one_or_both(place: Any) -> None:
 
 def test_a_module_maps_over_samples() -> None:
     model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
+    model.to(agrad.float64)
     x, labels = draw(6, 4), np.asarray([0, 2, 1, 1, 0, 2])
     losses = agrad.vmap(lambda x, n: agrad.cross_entropy(model(x), n))(x, labels)
     expected = [float(agrad.cross_entropy(model(x[i : i + 1]), labels[i : i + 1]).detach()) for i in range(6)]
