@@ -10,7 +10,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type, selected, use_backend
 from agrad.engine.explain import RUNNING
 from agrad.engine.tape import mode
 from agrad.errors import DtypeError, RefusedFunctionError
@@ -292,6 +292,12 @@ def drawing(function: Function) -> Function:
     def call(*args: Any, **settings: Any) -> Any:
         untraced(f"numpy.random.{name}")
         where = home()
-        return settled(function(*map(_on_host, args), **{k: _on_host(v) for k, v in settings.items()}), where)
+        token = RUNNING.set(None)
+        try:
+            with use_backend("numpy"):  # the method may draw by others of its object
+                out = function(*map(_on_host, args), **{k: _on_host(v) for k, v in settings.items()})
+        finally:
+            RUNNING.reset(token)
+        return settled(out, where)
 
     return call

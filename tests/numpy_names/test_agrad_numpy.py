@@ -206,6 +206,9 @@ def test_random_numbers_are_numpys(backend: str) -> None:
     numpy.testing.assert_array_equal(first, numpy.random.rand(2))
     state = np.random.RandomState(5)
     numpy.testing.assert_array_equal(host(state.randn(2)), numpy.random.RandomState(5).randn(2))
+    state, mean = np.random.RandomState(5), numpy.zeros(2)
+    drawn = numpy.random.RandomState(5).multivariate_normal(mean, numpy.eye(2))
+    numpy.testing.assert_array_equal(host(state.multivariate_normal(np.zeros(2), np.eye(2))), drawn)
 
 
 @pytest.mark.needs("torch")
