@@ -220,8 +220,8 @@ def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = 
             goes_on = _as_array(bool(goes_on), [None, *given])
         if tuple(goes_on.shape) != ():
             raise ShapeError(
-                f"while_loop: what cond_fun gives is one truth value, not an array of shape {tuple(goes_on.shape)}; "
-                "reduce it first"
+                f"while_loop: the result of cond_fun must be a scalar, got shape {tuple(goes_on.shape)}. "
+                "Reduce it first."
             )
         return [goes_on if as_dtype(goes_on.dtype).kind == "bool" else goes_on != 0]
 

@@ -405,6 +405,8 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
             value = asarray(value, backend=backend.name, device=device)
         else:
             value = backend.from_host(np.asarray(value), device)
+    elif isinstance(value, np.generic) and backend_of(raw_of(x)).name != "numpy":
+        return set_at(x, value.item(), index)  # a number beside other libraries, as in operators
     elif not hasattr(value, "shape"):
         if type(value) is complex:
             _check_kind(x, "a complex number")

@@ -1,4 +1,4 @@
-"""Lengths: ``hypot``, powers of sizes, and divisors in the slopes of norms and deviations.
+"""``hypot``, powers of sizes, and divisors in derivatives of norms.
 
 At 0 the derivative of a length is 0, and its second one NaN: the length has none, and a rule does not know if the
 length is squared later. Divisions by a length are not elementwise, because passes guard elementwise primitives: behind

@@ -258,8 +258,6 @@ def _check_real(inputs: Inputs) -> None:
 def _jacobian(
     f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, chunk_size: int | None, name: str, mode: str = ""
 ) -> Function:
-    """Return the function that computes a Jacobian; ``mode``: that of another function than ``name``."""
-    mode = mode or name
     check_function(name.lower(), f, argnums)
     check_chunk_size(chunk_size, name.lower(), "rows or columns")
 
@@ -267,10 +265,10 @@ def _jacobian(
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
-        if mode == "jacfwd":
+        if (mode or name) == "jacfwd":
             outs, blocks = _forward_mode(chosen, chunk_size, has_aux, holomorphic)
         else:
-            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, mode == "Jacobian")
+            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
         leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
         return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)

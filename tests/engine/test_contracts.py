@@ -200,3 +200,18 @@ def test_generators_are_copied(how: str) -> None:
     assert layer(agrad.ones(3)).shape == (3,)
     with pytest.raises(TracedValueError, match="copy of a Generator"):
         agrad.jit(lambda x: COPIES[how](generator))(1.0)
+
+
+def test_a_deep_copy_of_a_container_keeps_what_is_one_tensor() -> None:
+    x = agrad.asarray(3.0, requires_grad=True)
+    for tree in ([x, x], {"a": x, "b": (x * 1, x)}):
+        twin = copy.deepcopy(tree)
+        first, second = (twin[0], twin[1]) if isinstance(twin, list) else (twin["a"], twin["b"][1])
+        assert first is second and first is not x
+
+    def product(x: Any) -> Any:
+        first, second = copy.deepcopy([x, x])
+        assert first is second and first is not x
+        return first * second
+
+    assert agrad.grad(product)(3.0) == 6.0

@@ -481,21 +481,6 @@ def test_a_copy_shares_no_memory(copied: Any) -> None:
     assert copied(agrad.asarray(np.ones(2, ">f8"))).raw.dtype == ">f8"
 
 
-def test_a_deep_copy_of_a_container_keeps_what_is_one_tensor() -> None:
-    x = leaf(3.0)
-    for tree in ([x, x], {"a": x, "b": (x * 1, x)}):
-        twin = copy.deepcopy(tree)
-        first, second = (twin[0], twin[1]) if isinstance(twin, list) else (twin["a"], twin["b"][1])
-        assert first is second and first is not x
-
-    def product(x: Any) -> Any:
-        first, second = copy.deepcopy([x, x])
-        assert first is second and first is not x
-        return first * second
-
-    assert agrad.grad(product)(3.0) == 6.0
-
-
 def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
     x = agrad.ones(3, backend="array_api_strict")
     with pytest.raises(MixedBackendsError, match="move"):

@@ -75,6 +75,7 @@ EXCEPTIONS = {
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.random", "agrad.ops.map_draws"),
+    ("agrad.scipy", "agrad.ops.lengths"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),
     ("agrad.scipy", "agrad.ops.special.incomplete"),
     ("agrad.data", "agrad.backends.base"),

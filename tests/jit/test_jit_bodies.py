@@ -44,6 +44,10 @@ ROWS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "variance's rule, not kept": (rule("var", "x"), (G[:, 0], X), {"axis": (1,), "correction": 0.0}),
     "gelu": (PRIMITIVES["gelu"], (X,), {"approximate": False}),
     "gelu by tanh": (PRIMITIVES["gelu"], (X,), {"approximate": True}),
+    "share of a summand": (PRIMITIVES["summand_share"], (X, X + 1, np.logaddexp(X, X + 1)), {}),
+    "gated": (PRIMITIVES["gated"], (X, 1 / (1 + np.exp(-X))), {}),
+    "slope of gated": (PRIMITIVES["gated_slope"], (X, 1 / (1 + np.exp(-X))), {}),
+    "1 - x**2": (PRIMITIVES["one_minus_square"], (X,), {}),
     "linear": (PRIMITIVES["linear"], (X, W, B), {}),
     "linear of a batch": (PRIMITIVES["linear"], (X.reshape(2, 3, 4), W, B), {}),
 }

@@ -469,7 +469,7 @@ def test_clip_grad_norm_in_a_jitted_step(backend: str) -> None:
     found = []
     for jitted in (False, True):
         nn.manual_seed(0)
-        model = nn.Linear(3, 2)
+        model = nn.Linear(3, 2, dtype=agrad.float64)
         optimizer = optim.SGD(model.parameters(), lr=0.1)
         parameters = list(model.parameters())
 

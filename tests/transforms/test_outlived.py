@@ -120,3 +120,13 @@ def test_pullbacks_call_functions_again_as_they_were(place: Any) -> None:
     assert_close(pullback(1.0)[0], 4 * host(x), "of a gradient", 1e-15)
     _, pullback = agrad.vjp(agrad.grad(slopes), x)
     assert_close(pullback(agrad.ones_like(x))[0], np.full(2, 4.0), "third order", 1e-15)
+
+
+def test_stop_gradient_returns_what_is_not_a_tensor() -> None:
+    x = np.ones(2)
+    assert agrad.stop_gradient(x) is x and agrad.stop_gradient("name") == "name"
+
+
+def test_a_detached_value_is_a_constant_in_reverse_over_reverse() -> None:
+    f = lambda x: agrad.sum(agrad.sin(x).detach() * x)  # noqa: E731
+    assert_close(agrad.jacobian(agrad.grad(f))(np.ones(3)), np.zeros((3, 3)), "reverse over reverse")

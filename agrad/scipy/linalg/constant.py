@@ -1,4 +1,7 @@
-"""Matrices of a given size, by SciPy's names. They are created where ``agrad.numpy`` creates arrays."""
+"""Matrices of a given size, by SciPy's names.
+
+They are created where ``agrad.numpy`` creates arrays.
+"""
 
 import math
 from typing import Any
