@@ -6,6 +6,7 @@ Where Python needs the number itself (``float()``, a comparison in an ``if``), t
 with another value is traced again.
 """
 
+import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -138,6 +139,8 @@ class Stateful:
         if trace is not None:
             trace.holders[id(made)] = made
         return made
+
+    __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
 
 
 def mark_state_used(holder: Any) -> None:

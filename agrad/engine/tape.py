@@ -208,6 +208,8 @@ class _ModeChange(ContextDecorator):
             )
         self._tokens: list[tuple[Token[Mode], Token[float]]] = []
 
+    __init__.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
+
     def _change(self, now: Mode) -> Mode:
         raise NotImplementedError
 
