@@ -276,7 +276,7 @@ def _named(name: str) -> Any:
 
 
 def untraced(function: str) -> None:
-    """Raise ``RefusedFunctionError`` if ``jit`` traces a call that draws numbers."""
+    """Raise ``RefusedFunctionError`` if ``jit`` traces the caller, which draws."""
     if mode().trace is not None:
         raise RefusedFunctionError(
             f"{function} would draw once, when jit traces the function, and repeat these numbers at each call; "

@@ -44,7 +44,7 @@ def ours(module: str, f: Callable[..., Any]) -> Any:
 @CASES
 def test_values_and_the_selected_backend(name: str, module: str, f: Callable[..., Any], backend: str) -> None:
     found, expected = ours(module, f), f(pytest.importorskip(f"scipy.{module}"))
-    assert found.backend == backend and found.shape == expected.shape
+    assert found.backend == backend and found.shape == expected.shape, name
     np.testing.assert_allclose(host(found), np.asarray(expected, float), rtol=1e-12, atol=1e-15)
 
 

@@ -16,7 +16,9 @@ _FAR = 40.0
 
 
 def exp1(xp: Any, x: Any) -> Any:
-    """Return the exponential integral E1, the integral of exp(-t) / t from x on.
+    """Return the exponential integral E1.
+
+    The integral of exp(-t) / t from x on.
 
     Abramowitz and Stegun 5.1.11 and 5.1.22.
 
@@ -39,7 +41,9 @@ def exp1(xp: Any, x: Any) -> Any:
 
 
 def expi(xp: Any, x: Any) -> Any:
-    """Return the exponential integral Ei: the principal value of that of exp(t) / t.
+    """Return the exponential integral Ei.
+
+    The principal value of the integral of exp(t) / t up to x.
 
     Abramowitz and Stegun 5.1.10 and 5.1.51.
 
@@ -81,7 +85,9 @@ _OVER_E = (0.36787944117144233, -1.2428753672788363e-17)
 
 
 def lambertw(xp: Any, x: Any, *, k: int) -> Any:
-    """Return the real w with w exp(w) = x; at least -1 for k = 0, at most for k = -1.
+    """Return the real solution w of w exp(w) = x.
+
+    It is the branch from -1 up for k = 0, down for k = -1.
 
     A series at the branch point, elsewhere Newton's method for w + log(w) = log(x): Iacono and Boyd, "New
     approximations to the principal real-valued branch of the Lambert W-function" (2017).

@@ -342,7 +342,7 @@ class Frozen:
         return lambda *places, **how: method(*places, *self.args, **self.kwds, **how)
 
     def rvs(self, size: Any = 1, random_state: Any = None) -> Any:
-        """Draw random numbers on the host by SciPy: see ``rvs`` of the distribution.
+        """Return random numbers, drawn on the host by SciPy.
 
         Parameters
         ----------

@@ -9,7 +9,10 @@ from agrad.numpy.calls import Home, first, home, settled, untraced
 
 
 def _on_host(value: Any) -> Any:
-    """Return a parameter as NumPy's. Raise ``DetachError`` for one that requires a derivative."""
+    """Return a parameter as NumPy's.
+
+    Raise ``DetachError`` for one that requires a derivative.
+    """
     if isinstance(value, (list, tuple)):
         return type(value)(map(_on_host, value))
     found = first((value,))
