@@ -5,10 +5,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import alike, like_of
-from agrad.numpy.calls import home
+from agrad.numpy.calls import first, home
 
 
 def is_array(value: Any) -> bool:
@@ -37,6 +39,8 @@ def created(values: Any) -> Tensor:
     Inside of a transform that is the backend of the arguments of the function that it calls.
     """
     where = home()
+    if first((values,)) is None:
+        values = np.asarray(values)  # of NumPy's default dtype
     return agrad.asarray(values) if where is None else agrad.asarray(values, backend=where.backend, device=where.device)
 
 
