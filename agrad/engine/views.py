@@ -379,6 +379,8 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
     if result is NotImplemented or result is tensor:
         return result
     check_writable(tensor, what)
+    if not isinstance(result, Tensor):  # of a constant whose transform has ended
+        result = wrap(result, tensor.level)
     if result.shape != tensor.shape or result.dtype != tensor.dtype:
         raise OperandError(
             f"{what} would turn {tensor.dtype}{tensor.shape} into {result.dtype}{result.shape}; "
