@@ -53,7 +53,7 @@ class MultiheadAttention(Module):
     Examples
     --------
     >>> layer = agrad.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
-    >>> x = np.ones((3, 5, 8))
+    >>> x = np.ones((3, 5, 8), np.float32)
     >>> y, weights = layer(x, x, x)
     >>> y.shape, weights.shape
     ((3, 5, 8), (3, 5, 5))

@@ -235,7 +235,7 @@ class Sequential(_Row):
       1: ReLU()
       2: Linear(8, 3)
     )  # 67 parameters
-    >>> model(np.ones((2, 4))).shape
+    >>> model(np.ones((2, 4), np.float32)).shape
     (2, 3)
     """
 
@@ -279,7 +279,7 @@ class ModuleList(_Row):
     Examples
     --------
     >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(4, 4) for _ in range(3)])
-    >>> x = np.ones((2, 4))
+    >>> x = np.ones((2, 4), np.float32)
     >>> for layer in layers:
     ...     x = layer(x)
     >>> x.shape, len(layers.parameters())
@@ -477,7 +477,7 @@ class ModuleDict(_Dict):
     Examples
     --------
     >>> heads = agrad.nn.ModuleDict({"mean": agrad.nn.Linear(4, 1), "class": agrad.nn.Linear(4, 3)})
-    >>> heads["class"](np.ones((2, 4))).shape
+    >>> heads["class"](np.ones((2, 4), np.float32)).shape
     (2, 3)
     >>> [name for name, _ in heads.named_parameters()]
     ['mean.weight', 'mean.bias', 'class.weight', 'class.bias']

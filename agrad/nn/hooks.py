@@ -215,7 +215,7 @@ class Hooked:
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 3), agrad.nn.ReLU())
+        >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 3), agrad.nn.ReLU()).to(agrad.float64)
         >>> handle = model[0].register_forward_hook(lambda module, args, output: print("hidden", output.shape))
         >>> _ = model(np.ones((2, 4)))
         hidden (2, 3)
@@ -245,7 +245,7 @@ class Hooked:
 
         Examples
         --------
-        >>> layer = agrad.nn.Linear(2, 1)
+        >>> layer = agrad.nn.Linear(2, 1, dtype=agrad.float64)
         >>> handle = layer.register_full_backward_pre_hook(lambda module, grad_output: print(grad_output[0].shape))
         >>> layer(np.ones((3, 2))).sum().backward()
         (3, 1)
@@ -276,7 +276,7 @@ class Hooked:
 
         Examples
         --------
-        >>> layer = agrad.nn.Linear(2, 1)
+        >>> layer = agrad.nn.Linear(2, 1, dtype=agrad.float64)
         >>> def show(module, grad_input, grad_output):
         ...     print(grad_output[0].shape)
         >>> handle = layer.register_full_backward_hook(show)

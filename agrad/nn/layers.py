@@ -19,9 +19,14 @@ from agrad.nn.seeding import Rng
 _noted: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
-def _note_wider(layer: "Linear", y: Any) -> None:
-    """Warn once of a float32 layer that computes in float64 because of its input."""
-    if layer not in _noted and y.dtype == agrad.float64 and layer.weight.dtype == agrad.float32:
+def _note_wider(layer: "Linear", x: Any, y: Any) -> None:
+    """Warn once of a float32 layer that computes in float64 because of its input.
+
+    Results of other layers are not data: the first layer has warned.
+    """
+    if getattr(x, "requires_grad", False) or layer in _noted:
+        return
+    if y.dtype == agrad.float64 and layer.weight.dtype == agrad.float32:
         _noted.add(layer)
         warnings.warn(
             f"Linear({layer.settings()}): the input is float64 and the weight float32, so the layer computes in "
@@ -122,7 +127,7 @@ class Linear(Module):
             name = f"Linear({self.settings()})"
             raise ShapeError(f"{name} takes an array of shape (..., {self.in_features}), not {shape}") from error
         if y.dtype is not self.weight.dtype:
-            _note_wider(self, y)
+            _note_wider(self, x, y)
         return y
 
     def settings(self) -> str:

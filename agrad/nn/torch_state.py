@@ -94,8 +94,8 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
     >>> layer = agrad.nn.Linear(2, 1)
     >>> agrad.nn.load_torch_state_dict(layer, {"weight": np.array([[1.0, 2.0]]), "bias": np.zeros(1)})
     IncompatibleKeys(missing_keys=[], unexpected_keys=[])
-    >>> layer(np.array([3.0, 4.0])).detach()
-    Tensor([11.0], dtype=float64, backend=numpy, device=cpu)
+    >>> layer(np.array([3.0, 4.0], np.float32)).detach()
+    Tensor([11.0], dtype=float32, backend=numpy, device=cpu)
     """
     _check(module)
     if not isinstance(state, Mapping):

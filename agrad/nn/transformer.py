@@ -55,7 +55,7 @@ class TransformerEncoder(Module):
     --------
     >>> layer = agrad.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16)
     >>> model = agrad.nn.TransformerEncoder(layer, num_layers=2)
-    >>> model(np.ones((5, 2, 8))).shape
+    >>> model(np.ones((5, 2, 8), np.float32)).shape
     (5, 2, 8)
     """
 
@@ -114,7 +114,7 @@ class TransformerDecoder(Module):
     --------
     >>> layer = agrad.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16)
     >>> model = agrad.nn.TransformerDecoder(layer, num_layers=2)
-    >>> model(np.ones((4, 2, 8)), np.ones((5, 2, 8))).shape
+    >>> model(np.ones((4, 2, 8), np.float32), np.ones((5, 2, 8), np.float32)).shape
     (4, 2, 8)
     """
 
@@ -211,7 +211,7 @@ class Transformer(Module):
     Examples
     --------
     >>> model = agrad.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
-    >>> model(np.ones((5, 2, 8)), np.ones((4, 2, 8))).shape
+    >>> model(np.ones((5, 2, 8), np.float32), np.ones((4, 2, 8), np.float32)).shape
     (4, 2, 8)
     """
 

@@ -104,7 +104,7 @@ class TransformerEncoderLayer(_Layer):
     Examples
     --------
     >>> layer = agrad.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
-    >>> layer(np.ones((2, 5, 8))).shape
+    >>> layer(np.ones((2, 5, 8), np.float32)).shape
     (2, 5, 8)
     """
 
@@ -199,7 +199,7 @@ class TransformerDecoderLayer(_Layer):
     Examples
     --------
     >>> layer = agrad.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
-    >>> layer(np.ones((2, 4, 8)), np.ones((2, 5, 8))).shape
+    >>> layer(np.ones((2, 4, 8), np.float32), np.ones((2, 5, 8), np.float32)).shape
     (2, 4, 8)
     """
 

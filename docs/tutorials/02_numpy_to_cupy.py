@@ -111,8 +111,8 @@ if importlib.util.find_spec("array_api_strict"):
     print(other.backend, np.allclose(host(other), host(sensitivity())))
 
 # %%
-# Summary
-# -------
+# To remember
+# -----------
 #
 # * Replace ``import numpy as np`` by ``import agrad.numpy as np``.
 # * Create the arrays that you write into inside the function that is differentiated.

@@ -26,7 +26,10 @@ def loop(name: str) -> str:
     arguments, locals_ = [], []
     for text, const in ((kernel.inputs, "const "), (kernel.outputs, "")):
         for part in text.split(","):
-            kind, argument = part.split()
+            *raw, kind, argument = part.split()
+            if raw:  # the kernel indexes the array itself
+                arguments.append(f"{const}{kind}* {argument}")
+                continue
             arguments.append(f"{const}{kind}* {argument}_")
             locals_.append(f"{const}{kind}& {argument} = {argument}_[i];")
     return (
@@ -40,7 +43,7 @@ def loop(name: str) -> str:
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
-    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
+    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\ntypedef unsigned char uint8;\n"
     source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -162,6 +163,8 @@ def paths_in(value, at=()):
 ANY_NUMBER = {("config", "lr"), ("config", "weight_decay"), ("progress", "loss"), ("progress", "seconds")}
 """What a saved model is measured without, and may be any number of 0 or more."""
 
+NOT_IN_OLDER_FILES = {("progress", "rate")}
+
 
 def test_a_header_with_anything_missing_or_wrong_is_refused(run, model, tmp_path):
     tensors, metadata = checkpoint.load(model)
@@ -180,12 +183,14 @@ def test_a_header_with_anything_missing_or_wrong_is_refused(run, model, tmp_path
                 holder[at[-1]] = change
             checkpoint.save(path, tensors, changed)
             found = run("evaluate", path)
-            if change == 3.5 and at in ANY_NUMBER:
+            if (change == 3.5 and at in ANY_NUMBER) or (change != "text" and at in NOT_IN_OLDER_FILES):
                 assert found == (0, expected, ""), at
             else:
                 assert found[:2] == (1, ""), (at, change)
                 assert found[2].startswith("agrad evaluate: error: "), (at, change)
     for name in tensors:
+        if re.fullmatch(r"optimizer\.(class|dtypes|groups.*|\d+\.shape)", name):
+            continue  # older files lack it
         checkpoint.save(path, {key: value for key, value in tensors.items() if key != name}, metadata)
         resumed = run("train", "--resume", path, "--epochs", "40", "--save", tmp_path / "other.st")
         assert resumed[0] == 1, name

@@ -12,8 +12,11 @@ import agrad
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
+# NumPy's special functions are SciPy's, if it is installed
 @pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.needs("scipy")) if n.startswith("special.") else n for n in REFERENCES]
+)
 def test_against_mpmath(name: str, dtype: str) -> None:
     x, found = errors(name, "numpy", dtype)
     for order, off in enumerate(found, 1):
@@ -37,6 +40,7 @@ def test_every_function_has_references() -> None:
     assert not missing, f"file formulas of {sorted(missing)}, and write digit_references.json anew"
 
 
+@pytest.mark.needs("scipy")
 @pytest.mark.parametrize("row", LESS, ids=str)
 def test_what_is_less_accurate_is_so(row: tuple[str, int]) -> None:
     """A row of the page whose function has become accurate goes."""

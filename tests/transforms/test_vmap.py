@@ -388,8 +388,7 @@ def test_a_loop_over_members() -> None:
     f = cube("loop")
     assert_close(agrad.vmap(f)(x), x**3, "a loop")
     assert_close(agrad.vmap(agrad.grad(lambda x: agrad.sum(f(x))))(x), 3 * x**2, "its gradient")
-    with pytest.raises(MissingRuleError, match="there is none"):
-        agrad.vmap(f)(draw(0, 2))
+    assert agrad.vmap(f)(draw(0, 2)).shape == (0, 2)
 
 
 def test_a_rule_of_names() -> None:

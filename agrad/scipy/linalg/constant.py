@@ -44,8 +44,8 @@ def hadamard(n: int, dtype: Any = int) -> Tensor:
     Examples
     --------
     >>> from agrad.scipy import linalg
-    >>> linalg.hadamard(2)
-    Tensor([[1, 1], [1, -1]], dtype=int64, backend=numpy, device=cpu)
+    >>> linalg.hadamard(2).tolist()
+    [[1, 1], [1, -1]]
     """
     size = _size("hadamard", n)
     if size.bit_count() != 1:
@@ -76,8 +76,8 @@ def hilbert(n: int) -> Tensor:
     Examples
     --------
     >>> from agrad.scipy import linalg
-    >>> linalg.hilbert(2).round(4)
-    Tensor([[1.0, 0.5], [0.5, 0.3333]], dtype=float64, backend=numpy, device=cpu)
+    >>> linalg.hilbert(2).round(4).tolist()
+    [[1.0, 0.5], [0.5, 0.3333]]
     """
     place = np.arange(_size("hilbert", n))
     return created(1.0 / (place[:, None] + place + 1))
@@ -110,8 +110,8 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Tensor:
     Examples
     --------
     >>> from agrad.scipy import linalg
-    >>> linalg.pascal(3)
-    Tensor([[1, 1, 1], [1, 2, 3], [1, 3, 6]], dtype=int64, backend=numpy, device=cpu)
+    >>> linalg.pascal(3).tolist()
+    [[1, 1, 1], [1, 2, 3], [1, 3, 6]]
     """
     size = _size("pascal", n)
     if kind not in ("symmetric", "lower", "upper"):
