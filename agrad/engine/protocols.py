@@ -56,7 +56,6 @@ class NumPyOperand:
     __slots__ = ()
 
     dtype: Any
-    size: int
 
     @property
     def __pandas_priority__(self) -> int:
@@ -110,7 +109,7 @@ class NumPyOperand:
         return self.dtype.itemsize
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self: Any) -> int:
         """The number of bytes of all elements."""
         return self.size * self.itemsize
 

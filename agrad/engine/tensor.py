@@ -165,14 +165,9 @@ class Tensor(NumPyOperand):
     @property
     def requires_grad(self) -> bool:
         """True if operations on this Tensor are recorded. Settable on leaves."""
+        if type(self) is Tensor and not self.level.ended:
+            return self.node is not None
         return self._recorded() is not None
-
-    def _recorded(self) -> "Tensor | None":
-        """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
-        found = settle(self)
-        while isinstance(found, Batched):
-            found = settle(found.data)
-        return found if isinstance(found, Tensor) and found.level.derivative else None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -188,6 +183,13 @@ class Tensor(NumPyOperand):
                     f"a Tensor of dtype {self.dtype} has no derivative; cast it first: agrad.astype(x, agrad.float64)"
                 )
             self.node = leaf_node(self)
+
+    def _recorded(self) -> "Tensor | None":
+        """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
+        found = settle(self)
+        while isinstance(found, Batched):
+            found = settle(found.data)
+        return found if isinstance(found, Tensor) and found.level.derivative else None
 
     @property
     def is_leaf(self) -> bool:
@@ -512,7 +514,11 @@ class Batched(Lifted):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @Tensor.requires_grad.setter
+    @property
+    def requires_grad(self) -> bool:
+        return self._recorded() is not None
+
+    @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self._check_concrete("requires_grad")
 

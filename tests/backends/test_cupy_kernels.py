@@ -43,7 +43,8 @@ def loop(name: str) -> str:
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
-    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\ntypedef unsigned char uint8;\n"
+    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
+    types += "typedef unsigned char uint8;\n"
     source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
