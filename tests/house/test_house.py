@@ -23,7 +23,7 @@ BUDGETS = {
     "control": 1670,
     "cli": 1900,
     "data": 2490,
-    "engine": 4045,
+    "engine": 4050,
     "inspecting": 1370,
     "interop": 3370,
     "jit": 6525,
