@@ -9,6 +9,8 @@ import argparse
 import importlib.util
 import itertools
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FEW = {"numpy,array_api_strict": 16, "torch": 24, "jax": 400, "dask": 400, "cupy": 60}
 """Backends of a part of the table, and how small the part is (``--few``)."""
 PROGRAMS = 300
+FAILURE = re.compile(r"\b\d+ (failed|errors?)\b|: (wrong|error): ")
+"""A failure in the output of a command that was stopped: of pytest, or of the random programs."""
 
 
 class Job(NamedTuple):
@@ -65,7 +69,7 @@ def run(job: Job, seconds: float) -> tuple[int | None, str]:
     try:
         output, _ = process.communicate(timeout=max(seconds, 1))
     except subprocess.TimeoutExpired:
-        process.terminate()  # pytest and its workers end, and say what they found
+        process.send_signal(signal.SIGINT)  # pytest ends its workers, and says what failed so far
         output, _ = process.communicate()
         return None, output
     return process.returncode, output
@@ -87,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
             break
         status, output = run(job, end - start)
         last = output.strip().rpartition("\n")[2]
-        bad = " failed" in last or " error" in last if status is None else status != 0
+        bad = FAILURE.search(output) is not None if status is None else status != 0
         failed += bad
         outcome = "FAILED" if bad else "stopped" if status is None else "passed"
         print(f"round {round_}, {job.name}: {outcome} ({time.monotonic() - start:.0f} s): {last}", flush=True)
