@@ -9,6 +9,7 @@ follows attributes that code names, and containers. It finds
 - all other values on the way, which must be unchanged for a program to be valid.
 """
 
+import copyreg
 import dis
 import functools
 import operator
@@ -118,10 +119,9 @@ class CapturedState(Guards):
         """Guard the classes of objects, how many attributes things have, and which names are not there."""
         kinds = functools.partial(map, type, self._typed)
         self.guard_each(kinds, [f"the class of a {type(value).__name__}" for value in self._typed])
-        for kind in self._classes:
-            self.sized += [
-                (vars(base), f"an attribute of {base.__name__}") for base in kind.__mro__ if not is_library(base)
-            ]
+        for base in [base for kind in self._classes for base in kind.__mro__ if not is_library(base)]:
+            copyreg._slotnames(base)  # type: ignore[attr-defined]  # Python files it when an instance is first copied
+            self.sized.append((vars(base), f"an attribute of {base.__name__}"))
         spaces, titles = [space for space, _ in self.sized], [f"{title} (which it has)" for _, title in self.sized]
         self.guard_values(lambda: (*map(len, spaces),), titles, numbers=True)
         for found in self._objects:

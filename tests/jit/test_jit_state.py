@@ -1,5 +1,6 @@
 """``agrad.jit`` of functions with state: modules, optimizers, gradients, random masks, and what it refuses."""
 
+import copy
 import queue
 import threading
 from collections.abc import Callable
@@ -487,3 +488,11 @@ def test_a_gradient_that_depends_on_no_input(backend: str) -> None:
 
     for value in (3.0, 1.5, 0.0):
         assert step(agrad.zeros(3, dtype=agrad.float32)).item() == value
+
+
+def test_the_first_copy_of_an_instance_may_be_in_a_trace() -> None:
+    """Python files the names of slots in the class then."""
+    pair = type("Pair", (), {})()
+    pair.first = 2.0
+    f = agrad.jit(lambda x: x * copy.copy(pair).first)
+    assert [f(np.ones(1)).tolist() for _ in range(2)] == [[2.0], [2.0]] and f.cache_info().misses == 1
