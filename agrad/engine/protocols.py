@@ -80,9 +80,9 @@ class NumPyOperand:
                     return NotImplemented
         return CALLS["array_ufunc"](ufunc, method, inputs, settings)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, settings: Any) -> Any:
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Compute any other NumPy function on Tensors."""
-        return CALLS["array_function"](self, function, types, args, settings)
+        return CALLS["array_function"](self, func, types, args, kwargs)
 
     def __divmod__(self, other: Any, /) -> tuple[Any, Any]:
         return self // other, self % other
