@@ -166,7 +166,7 @@ def test_other_backends(backend: str) -> None:
     if x.backend == "numpy":
         np.testing.assert_array_equal((TABLE["a"] * x).numpy(), VALUES[:, 0] * X)
         return
-    with pytest.raises(MixedBackendsError, match="move one"):
+    with pytest.raises(MixedBackendsError, match="Move a Tensor"):
         TABLE["a"] * x
     found = agrad.asarray(TABLE["a"].tolist()) * x
     assert found.backend == x.backend
