@@ -54,9 +54,14 @@ _OF_FLOATS = {
     "relu.vjp:x": "relu_vjp({0}, {1})",
     "tanh.vjp:x": "tanh_vjp({0}, {1})",
     "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
-    "mask_unused": "({0} || {1} * T(0) == T(0) ? {1} : T(0))",
 }  # fmt: skip
 """Operations whose operands are converted to the floating dtype ``T`` of the result."""
+
+_CHOICES = {
+    "where": "{0} ? {1} : {2}", "renew": "{0} ? {2} : {1}",
+    "mask_unused": "{0} || {1} * T(0) == T(0) ? {1} : T(0)",
+}  # fmt: skip
+"""Operations whose first operand is a condition, and whose others are converted to the dtype of the result."""
 
 _COMPARISONS = {
     "less": "{0} < {1}", "less_equal": "{0} <= {1}", "greater": "{0} > {1}", "greater_equal": "{0} >= {1}",
@@ -162,7 +167,7 @@ def has_words(instruction: Instruction) -> bool:
         return _common(instruction) is not None
     if name in _OF_ARRAYS:
         return all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
-    return name == "where" and len(instruction.operands) == 3
+    return name in _CHOICES
 
 
 def literal(value: Any, kind: str) -> str:
@@ -198,10 +203,9 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 
     if name in ("astype", "cast"):
         text = words(None)[0]
-    elif name in ("where", "renew"):
+    elif name in _CHOICES:
         condition, *values = instruction.operands
-        chosen = " : ".join(words(kind, values if name == "where" else values[::-1]))
-        text = f"{words(None, [condition])[0]} ? {chosen}"
+        text = _CHOICES[name].replace("T(", f"{kind}(").format(*words(None, [condition]), *words(kind, values))
     elif name in _COMPARISONS:
         text = _COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
     elif name in _OF_ARRAYS:
