@@ -69,23 +69,34 @@ def _scipy() -> Mapping[str, Function]:
     return own | _incomplete_gamma(np, module)
 
 
-def _incomplete_gamma(xp: Any, module: ModuleType) -> dict[str, Function]:
-    """Return the incomplete gamma functions, by the generic form in the tails of large parameters.
+def _form_where(far: Function, xp: Any, module: ModuleType, name: str) -> Function:
+    """Return a library's function, replaced by the generic form for the elements that ``far`` of the arrays chooses."""
 
-    There the library's own series, of at most 2,000 terms, ends too early.
-    """
-
-    def evaluated(name: str, a: Any, x: Any) -> Any:
-        out = getattr(module, name)(a, x)
+    def evaluated(*arrays: Any) -> Any:
+        out = getattr(module, name)(*arrays)
         with np.errstate(all="ignore"):
-            far = (a > 1e5) & (a < math.inf) & (abs(x - a) > 4 * xp.sqrt(abs(a)))
-            if far.any():
+            chosen = far(xp, *arrays)
+            if chosen.any():
                 form = getattr(importlib.import_module("agrad.ops.special.incomplete_forms"), name)
                 out = xp.array(out)
-                out[far] = form(xp, *(xp.broadcast_to(v, out.shape)[far].astype(xp.float64) for v in (a, x)))
+                out[chosen] = form(xp, *(xp.broadcast_to(v, out.shape)[chosen].astype(xp.float64) for v in arrays))
         return out
 
-    return {name: partial(evaluated, name) for name in ("gammainc", "gammaincc")}
+    return evaluated
+
+
+def _tail_of_gamma(xp: Any, a: Any, x: Any) -> Any:
+    """Return where the series of SciPy and CuPy, of at most 2,000 terms, end too early."""
+    return (a > 1e5) & (a < math.inf) & (abs(x - a) > 4 * xp.sqrt(abs(a)))
+
+
+def _large_of_beta(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return where CuPy has fewer than 11 digits: 10 if a parameter is 1e4, 8 at 1e6, 1 at 1e8."""
+    return (a + b > 1e3) & (a + b < math.inf)
+
+
+def _incomplete_gamma(xp: Any, module: ModuleType) -> dict[str, Function]:
+    return {name: _form_where(_tail_of_gamma, xp, module, name) for name in ("gammainc", "gammaincc")}
 
 
 def _betainc(module: ModuleType, *arrays: np.ndarray) -> Any:
@@ -124,7 +135,8 @@ def _cupyx() -> Mapping[str, Function]:
     # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
     # number that overflows
     own = _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
-    return own | _incomplete_gamma(importlib.import_module("cupy"), module)
+    cupy = importlib.import_module("cupy")
+    return own | _incomplete_gamma(cupy, module) | {"betainc": _form_where(_large_of_beta, cupy, module, "betainc")}
 
 
 def _torch() -> Mapping[str, Function]:
