@@ -48,6 +48,7 @@ def reading(kind: type[optim.Optimizer]) -> type[optim.Optimizer]:
             cls.found.append(agrad.asarray(new[0]).numpy().copy())
             return new
 
+    Reading.__name__ = kind.__name__  # which states of optimizers contain
     return Reading
 
 
