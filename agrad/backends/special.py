@@ -66,7 +66,7 @@ def _scipy() -> Mapping[str, Function]:
     own["iv"] = partial(_iv, module)
     own["gammaln"] = partial(_gammaln, module)
     own["betainc"] = partial(_betainc, module)
-    return own | _incomplete_gamma(np, module)
+    return own | {name: _form_where(_tail_of_gamma, np, module, name) for name in ("gammainc", "gammaincc")}
 
 
 def _form_where(far: Function, xp: Any, module: ModuleType, name: str) -> Function:
@@ -93,10 +93,6 @@ def _tail_of_gamma(xp: Any, a: Any, x: Any) -> Any:
 def _large_of_beta(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Return where CuPy has fewer than 11 digits: 10 if a parameter is 1e4, 8 at 1e6, 1 at 1e8."""
     return (a + b > 1e3) & (a + b < math.inf)
-
-
-def _incomplete_gamma(xp: Any, module: ModuleType) -> dict[str, Function]:
-    return {name: _form_where(_tail_of_gamma, xp, module, name) for name in ("gammainc", "gammaincc")}
 
 
 def _betainc(module: ModuleType, *arrays: np.ndarray) -> Any:
@@ -135,8 +131,8 @@ def _cupyx() -> Mapping[str, Function]:
     # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
     # number that overflows
     own = _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
-    cupy = importlib.import_module("cupy")
-    return own | _incomplete_gamma(cupy, module) | {"betainc": _form_where(_large_of_beta, cupy, module, "betainc")}
+    far = {"gammainc": _tail_of_gamma, "gammaincc": _tail_of_gamma, "betainc": _large_of_beta}
+    return own | {name: _form_where(f, importlib.import_module("cupy"), module, name) for name, f in far.items()}
 
 
 def _torch() -> Mapping[str, Function]:

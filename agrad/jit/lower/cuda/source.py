@@ -150,7 +150,7 @@ def has_words(instruction: Instruction) -> bool:
         return False
     if name in ("astype", "cast"):
         return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
-    if name == "renew":
+    if name in _CHOICES:
         return True
     if instruction.settings:
         return False
@@ -165,9 +165,7 @@ def has_words(instruction: Instruction) -> bool:
         return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
     if name in _COMPARISONS:
         return _common(instruction) is not None
-    if name in _OF_ARRAYS:
-        return all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
-    return name in _CHOICES
+    return name in _OF_ARRAYS and all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
 
 
 def literal(value: Any, kind: str) -> str:

@@ -1,0 +1,160 @@
+"""``agrad.save`` and ``agrad.load``: files of modules, optimizers and pytrees."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim, train
+from agrad.errors import DataError, DtypeError, OperandError
+
+pytest.importorskip("safetensors")
+
+
+def net() -> Any:
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
+
+
+def trained(model: Any, optimizer: Any, steps: int = 2) -> None:
+    x = agrad.asarray(np.linspace(-1, 1, 15, dtype="float32").reshape(5, 3))
+    for _ in range(steps):
+        agrad.mean(model(x) ** 2).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def same(a: Any, b: Any) -> None:
+    assert a.keys() == b.keys()
+    for key in a:
+        np.testing.assert_array_equal(a[key], b[key])
+
+
+def test_a_module_travels_between_backends(backend: str, tmp_path: Path) -> None:
+    with agrad.use_backend(backend):
+        model = net()
+    agrad.save(tmp_path / "net.safetensors", model)
+    other = net()
+    assert agrad.load(tmp_path / "net.safetensors", other) is other
+    same(model.state_dict(), other.state_dict())
+    same(agrad.load(tmp_path / "net.safetensors"), model.state_dict())
+
+
+def test_a_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    def made() -> dict[str, Any]:
+        nn.manual_seed(0)
+        model = net()
+        optimizer = optim.Adam(model.parameters())
+        return {"model": model, "optimizer": optimizer, "schedule": optim.lr_scheduler.StepLR(optimizer, 3), "step": 0}
+
+    whole, first, second = made(), made(), made()
+    trained(whole["model"], whole["optimizer"], 4)
+    trained(first["model"], first["optimizer"])
+    agrad.save(tmp_path / "run.safetensors", {**first, "step": 2})
+    assert agrad.load(tmp_path / "run.safetensors", second)["step"] == 2
+    trained(second["model"], second["optimizer"])
+    same(whole["model"].state_dict(), second["model"].state_dict())
+    same(whole["optimizer"].state_dict(), second["optimizer"].state_dict())
+
+
+def test_every_leaf_keeps_its_kind(backend: str, tmp_path: Path) -> None:
+    with agrad.use_backend(backend):
+        leaf = agrad.asarray(np.arange(3.0), requires_grad=True)
+        raw = agrad.asarray(np.asarray([1, 2])).data
+    tree = {"a": [leaf, 1, 2.5, "text", None, True], "b": (raw, np.asarray(1 + 2j), float("inf"))}
+    agrad.save(tmp_path / "tree.safetensors", tree)
+    plain = agrad.load(tmp_path / "tree.safetensors")
+    assert plain["a"][1:] == [1, 2.5, "text", None, True]
+    assert plain["b"][2] == float("inf")
+    assert type(plain["b"]) is tuple
+    np.testing.assert_array_equal(plain["a"][0], [0.0, 1.0, 2.0])
+    assert plain["b"][1].dtype == np.complex128
+    assert plain["b"][1] == 1 + 2j
+    filled = agrad.load(tmp_path / "tree.safetensors", tree)
+    assert type(filled["b"][0]) is type(raw)
+    assert filled["a"][0].backend == leaf.backend
+    assert filled["a"][0].requires_grad
+    assert filled["a"][0] is not leaf
+
+
+def test_weights_come_from_files_of_runs_and_of_other_programs(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 3)).astype("float32"), rng.normal(size=(8, 2)).astype("float32")
+    path = tmp_path / "run.safetensors"
+    callbacks = [train.Checkpoint(path), train.EarlyStopping()]
+    trainer = train.Trainer(model, nn.MSELoss(), optim.Adam(model.parameters()), callbacks=callbacks)
+    trainer.fit(x, y, epochs=1, batch_size=4, validation=(x, y), progress=False)
+    for write in (lambda: None, lambda: _foreign(path, model)):
+        write()
+        other = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+        agrad.load(path, other)
+        same(model.state_dict(), other.state_dict())
+    same(agrad.load(path), model.state_dict())
+
+
+def _foreign(path: Path, model: Any) -> None:
+    from safetensors.numpy import save_file
+
+    save_file(model.state_dict(), path)
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        ({"x": np.zeros(2), "k": 1, "more": 2}, "keys k, more, x, got a dict with the keys k, x"),
+        ({"x": np.zeros(3), "k": 1}, r"the value at 'x' must be an array of shape \(3,\) and dtype float64, got"),
+        ({"x": np.zeros(2, "float32"), "k": 1}, "dtype float32"),
+        ({"x": np.zeros(2), "k": [1]}, "'k' must be a list of length 1, got 1"),
+        ({"x": nn.Linear(1, 1), "k": 1}, "'x' must be the state of Linear"),
+        ([1, 2], "must be a list of length 2, got a dict"),
+    ],
+)
+def test_another_structure_is_refused(like: Any, message: str, tmp_path: Path) -> None:
+    agrad.save(tmp_path / "tree.safetensors", {"x": np.zeros(2), "k": 1})
+    with pytest.raises(DataError, match=message):
+        agrad.load(tmp_path / "tree.safetensors", like)
+
+
+def test_nothing_is_loaded_if_one_object_is_refused(tmp_path: Path) -> None:
+    agrad.save(tmp_path / "two.safetensors", [nn.Linear(2, 2), nn.Linear(2, 3)])
+    first = nn.Linear(2, 2)
+    before = first.state_dict()
+    with pytest.raises(DataError, match="does not fit: the state of Linear"):
+        agrad.load(tmp_path / "two.safetensors", [first, nn.Linear(2, 2)])
+    same(first.state_dict(), before)
+
+
+@pytest.mark.parametrize(
+    ("tree", "error", "message"),
+    [
+        ({"a": [object()]}, OperandError, r"save: the value at 'a\.0' must be an array, .*, got object"),
+        ({1: 2}, OperandError, "keys must be strings, got 1"),
+        (np.asarray(["a"]), DtypeError, "cast it"),
+    ],
+)
+def test_what_cannot_be_saved_leaves_the_earlier_file(
+    tree: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "tree.safetensors"
+    agrad.save(path, 1)
+    with pytest.raises(error, match=message):
+        agrad.save(path, tree)
+    assert agrad.load(path) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("tree", [{"list": 3}, {"array": "none"}, {"a": 1, "b": 2}, {"tree": 1}, {"array": ["x"]}])
+def test_a_damaged_description_is_refused(tree: Any, tmp_path: Path) -> None:
+    path = tmp_path / "tree.safetensors"
+    nn.checkpoint.save(path, {"x": np.zeros(1)}, {"format": "agrad.save 1", "tree": tree})
+    with pytest.raises(DataError, match="description of the tree"):
+        agrad.load(path)
+
+
+def test_names_of_arrays_do_not_collide(tmp_path: Path) -> None:
+    tree = {"a.b": np.zeros(1), "a": {"b": np.ones(1)}, "__metadata__": np.full(1, 2.0)}
+    agrad.save(tmp_path / "tree.safetensors", tree)
+    found = agrad.load(tmp_path / "tree.safetensors")
+    assert (found["a.b"][0], found["a"]["b"][0], found["__metadata__"][0]) == (0.0, 1.0, 2.0)
