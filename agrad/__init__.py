@@ -300,6 +300,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads th
         train as train,
         tree as tree,
     )
+    from agrad.nn.saving import load as load, save as save
     from agrad.interop.words import (
         cumsum as cumsum,
         einsum as einsum,
@@ -311,6 +312,9 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads th
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
 _PACKAGES = ("data", "nn", "optim", "plotting", "random", "scipy", "testing", "train", "tree")
+
+# modules and containers in files
+_FILES = ("load", "save")
 
 # functions by NumPy's names, for libraries that search the package of an array's class for them
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
@@ -340,6 +344,8 @@ _answer("array_namespace", "namespaces")
 if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one of agrad's
 
     def __getattr__(name: str) -> _Any:
+        if name in _FILES:
+            return getattr(_importlib.import_module("agrad.nn.saving"), name)
         if name in _PACKAGES or name == "numpy":  # which a star import must not take for NumPy
             return _importlib.import_module(f"agrad.{name}")
         if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
@@ -353,7 +359,7 @@ def __dir__() -> list[str]:
 
 
 _HERE = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
-_PUBLIC = sorted([*_HERE, "errors", *_PACKAGES, *_WORDS])
+_PUBLIC = sorted([*_HERE, "errors", *_PACKAGES, *_FILES, *_WORDS])
 # not an assignment: type checkers cannot evaluate it, and would take it for an empty list
 globals()["__all__"] = _PUBLIC
 

@@ -77,7 +77,9 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
 
 
 def load(
-    path: StrPath, expected: Mapping[str, tuple[tuple[int, ...], str | None]] | None = None
+    path: StrPath,
+    expected: Mapping[str, tuple[tuple[int, ...], str | None]] | None = None,
+    foreign: bool = False,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the arrays, by name, and the metadata that `save` wrote to a file.
 
@@ -87,6 +89,8 @@ def load(
         The file.
     expected : mapping or None
         Shape and dtype name of each array; the arrays are then checked as by `check_tensors`.
+    foreign : bool
+        True to accept files of other programs, which have no metadata of agrad.
 
     Returns
     -------
@@ -112,7 +116,9 @@ def load(
         raise DataError(f"{file}: expected a safetensors file, found a damaged one: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{file}: expected arrays of the dtypes {', '.join(DTYPES)}, found another: {error}") from error
-    metadata = _metadata(header, file)
+    texts = header.get("__metadata__")
+    known = not foreign or (isinstance(texts, dict) and KEY in texts)
+    metadata = _metadata(header, file) if known else {}
     tensors = {name: np.array(views[name]) for name in sorted(views)}
     if expected is not None:
         check_tensors(path, tensors, expected)

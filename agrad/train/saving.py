@@ -8,15 +8,15 @@ import numpy as np
 
 import agrad
 from agrad.data.files import StrPath
-from agrad.errors import AgradError, DataError
+from agrad.errors import DataError
 from agrad.nn import checkpoint
+from agrad.nn.saving import MODEL, RUN, load_all
 from agrad.train import progress as progresses
 
 if TYPE_CHECKING:
     from agrad.train.trainer import Trainer
 
-FORMAT = "agrad.train 1"
-MODEL, OPTIMIZER, SCALE, CALLBACKS = "model.", "optimizer.", "loss_scale.", "callbacks."
+OPTIMIZER, SCALE, CALLBACKS = "optimizer.", "loss_scale.", "callbacks."
 
 
 def places(trainer: Trainer) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def save(trainer: Trainer, path: StrPath, more: dict[str, Any]) -> None:
         for prefix, thing in places(trainer).items()
         for name, value in thing.state_dict().items()
     }
-    metadata = {"format": FORMAT, "agrad": agrad.__version__, "progress": trainer.progress.as_metadata(), **more}
+    metadata = {"format": RUN, "agrad": agrad.__version__, "progress": trainer.progress.as_metadata(), **more}
     checkpoint.save(path, tensors, metadata)
 
 
@@ -49,7 +49,7 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
     Raises ``DataError``; then nothing is changed.
     """
     tensors, metadata = checkpoint.load(path)
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != RUN:
         raise DataError(
             f"{str(path)!r}: expected a run that Trainer.save wrote, found format {metadata.get('format')!r}"
         )
@@ -61,16 +61,7 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
         if prefix is None:
             raise DataError(f"{str(path)!r} holds {_lost(name)}; make the trainer as that run had it")
         states[prefix][name.removeprefix(prefix)] = value
-    before = {prefix: thing.state_dict() for prefix, thing in targets.items()}
-    done: list[str] = []
-    try:
-        for prefix, thing in targets.items():
-            done.append(prefix)
-            thing.load_state_dict(states[prefix])
-    except (AgradError, LookupError, TypeError, ValueError) as error:  # the last ones of callbacks of the user's
-        for prefix in done:
-            targets[prefix].load_state_dict(before[prefix])
-        raise DataError(f"{str(path)!r} does not fit this trainer: {error}") from error
+    load_all([(thing, states[prefix]) for prefix, thing in targets.items()], f"{str(path)!r} does not fit this trainer")
     trainer.progress = progress
     return metadata
 

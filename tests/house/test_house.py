@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 1155,
-    "backends": 3985,
+    "backends": 3990,
     "control": 1670,
     "cli": 1900,
     "data": 2490,
@@ -27,7 +27,7 @@ BUDGETS = {
     "inspecting": 1370,
     "interop": 3370,
     "jit": 6525,
-    "nn": 5570,
+    "nn": 5700,
     "numpy": 500,
     "ops": 6150,
     "optim": 2315,
