@@ -11,6 +11,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 from cases_special import UNDERIVED
+from checker import host
 from special_accuracy import without_scipy
 
 import agrad
@@ -88,6 +89,15 @@ def test_edges(name: str, args: tuple[float, ...], expected: float, home: Any) -
     with home():
         got = getattr(special, name)(*[np.asarray([a]) for a in args])
     assert np.array_equal(got, [expected], equal_nan=True), got
+
+
+def test_derivatives_of_the_gamma_function_far_out(place: Any) -> None:
+    """Powers of the arguments underflow there."""
+    x = np.asarray([1e16, 9e153, 1.1e154, 1e200, 1e300])
+    slope = agrad.grad(lambda x: agrad.sum(special.digamma(x)))
+    np.testing.assert_allclose(host(slope(place(x))), 1 / x, rtol=1e-14)
+    np.testing.assert_allclose(host(special.polygamma(1.0, place(x))), 1 / x, rtol=1e-14)
+    np.testing.assert_allclose(host(special.zeta(place(np.full(5, 1.5)), place(x))), 2 / np.sqrt(x), rtol=1e-14)
 
 
 def test_generic_forms_at_infinity() -> None:

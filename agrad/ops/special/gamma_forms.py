@@ -205,19 +205,19 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
         total = total + (term if n == 0 else term * (-xp.log(base)) ** n)
     c = q1 + _HEAD
     log_c = xp.log(c)
-    # Taylor coefficients in x: of 1 / (x - 1), of the rising factorial, and of c**-x last
+    # Taylor coefficients in x: of 1 / (x - 1), of the rising factorial, and of c**(1 - x) last, as c**-x underflows
     pole = [(-1) ** i / (x1 - 1) ** (i + 1) for i in range(n + 1)]
-    jet = [c * p for p in pole]
-    jet[0] = jet[0] + 0.5
+    jet = list(pole)
+    jet[0] = jet[0] + 0.5 / c
     rising = [x1, *([xp.ones_like(x1)] if n else []), *[xp.zeros_like(x1)] * (n - 1)]
-    power = 1 / c
+    power = 1 / c / c
     for order, weight in _TAIL:
         jet = [a + weight * power * r for a, r in zip(jet, rising, strict=True)]
-        power = power / (c * c)
+        power = power / c / c
         for i in (order - 1, order):
             shifted = [xp.zeros_like(x1), *rising[:-1]]
             rising = [r * (x1 + i) + s for r, s in zip(rising, shifted, strict=True)]
-    scale = c**-x1
+    scale = c ** (1 - x1)
     for i in range(n + 1):
         part = math.factorial(n) / math.factorial(n - i)
         rest = scale * part * jet[i] * ((-log_c) ** (n - i) if n > i else 1.0)
