@@ -13,8 +13,8 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.gradients import cotangent_for
 from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
 from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
-from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import GraphFreedError
+from agrad.engine.tensor import Tensor, present, settle, wrap
+from agrad.errors import GraphFreedError, TracedValueError
 from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
 from agrad.registry import CALLS
 
@@ -419,6 +419,12 @@ def _levels(tensor: Tensor) -> str:
 
 
 def _history(tensor: Tensor) -> list[str]:
+    try:
+        now = present(tensor)
+    except TracedValueError:
+        return [f"kept after {_levels(tensor)} ended"]
+    if now is not tensor:
+        return _history(now) if isinstance(now, Tensor) else []
     out = []
     found = operation_node(tensor)
     if found is not None:

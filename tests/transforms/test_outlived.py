@@ -38,6 +38,28 @@ INNER: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def test_a_kept_value_prints_what_it_counts_as() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(x * 2)
+        return agrad.sum(kept[-1])
+
+    plain = "Tensor([2.0, 2.0], dtype=float64, backend=numpy, device=cpu"
+    agrad.grad(f)(np.ones(2))
+    agrad.jvp(f, (np.ones(2),), (np.ones(2),))
+    assert [repr(value) for value in kept] == [f"{plain})"] * 2
+
+    def outer(x: Any) -> Any:
+        agrad.grad(f)(x * 1.0)
+        assert repr(kept[-1]) == f"{plain}, op=multiply, level=reverse)"
+        return agrad.sum(kept[-1])
+
+    agrad.grad(outer)(np.ones(2))
+    agrad.vmap(f)(np.ones((1, 2)))
+    assert "kept after batch ended" in repr(kept[-1])
+
+
 @pytest.mark.parametrize("inner", INNER)
 def test_a_value_kept_from_a_gradient_counts_as_the_value_inside(inner: str, place: Any) -> None:
     """The kept value is x, in the function x * kept + kept."""
