@@ -72,7 +72,9 @@ _TENSOR = {
     "null_grad": "x.zero_grad()",
     "null_gradients": "x.zero_grad()",
     "numel": "x.size",
+    "ptp": "agrad.max(x) - agrad.min(x)",
     "requires_grad_": "x.requires_grad = True",
+    "resize": "x.reshape(shape), or numpy.resize(x, shape) for another number of elements",
     "sub_": "x -= y",
     "t": "x.T",
     "tensor_split": "slices of x",
@@ -82,6 +84,7 @@ _TENSOR = {
     "view_as": "x.reshape(y.shape)",
     "zero_": "x.fill(0)",
 }
+_TENSOR |= {n: f"x.detach().numpy().{n}" for n in ("base", "byteswap", "ctypes", "flags", "tobytes", "tofile")}
 
 
 def function_word(name: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type
+from agrad.dtypes import dtype_name
 from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
@@ -60,6 +61,8 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
         if numbers:
             made = f"agrad.asarray({numbers[0]!r}, backend={first.name!r})"
             return OperandError(f"{name} takes arrays, not the number {numbers[0]!r}; make one of it: {made}")
+    if arrays and all(dtype_name(a.dtype) == "bool" for a in arrays):
+        error.add_note("Boolean arrays have no arithmetic on every backend. Cast them first: x.astype('int64').")
     error.add_note(f"in agrad's {name} on shapes {text}")
     return error
 

@@ -90,8 +90,13 @@ def _empty(name: str) -> Callable[..., Any]:
     return lambda *args, **settings: made(*args, **settings)
 
 
-for _name in ("empty", "empty_like"):
-    _made = _empty(_name)
+def _limits(name: str) -> Callable[..., Any]:
+    original = getattr(np, name)
+    return lambda dtype: original(dtype.dtype if isinstance(dtype, Tensor) else dtype)
+
+
+for _name, _make in {"empty": _empty, "empty_like": _empty, "finfo": _limits, "iinfo": _limits}.items():
+    _made = _make(_name)
     _made.__name__, _made.__doc__ = _name, getattr(np, _name).__doc__
     OWN[""][_name] = _made
 
