@@ -181,8 +181,8 @@ def _alternating(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rest * (-1.0) ** np.arange(n), np.log(np.arange(1.0, n + 1))
 
 
-@word("zetac")
-def _zetac(x: Any) -> Any:
+def riemann_zeta(x: Any, less: float = 0.0) -> Any:
+    """Return Riemann's zeta function minus 0 or 1."""
     # from -1/2 to 1 by the alternating series (P. Borwein, "An efficient algorithm for the Riemann zeta function",
     # 2000, algorithm 2), below by the functional equation
     left, right = x < -0.5, x >= 1
@@ -190,12 +190,14 @@ def _zetac(x: Any) -> Any:
     middle, below = agrad.where(left | right, zero, x), agrad.where(left, x, zero - 1.0)
     factors, logs = (constant(v.astype(x.dtype.name), x) for v in _alternating(25))
     eta = agrad.sum(factors * agrad.exp(-logs * agrad.expand_dims(middle, axis=-1)), axis=-1)
-    between = -eta / agrad.expm1((1 - middle) * math.log(2.0)) - 1
+    between = -eta / agrad.expm1((1 - middle) * math.log(2.0)) - less
     size = agrad.exp(special.gammaln(1 - below) + (below - 1) * math.log(2 * math.pi)) * special.zeta(1 - below, 1.0)
-    mirrored = 2 * _waved(size, below / 2) - 1
-    return agrad.where(
-        right, special.zeta(agrad.where(right, x, zero + 2.0), 2.0), agrad.where(left, mirrored, between)
-    )
+    mirrored = 2 * _waved(size, below / 2) - less
+    above = special.zeta(agrad.where(right, x, zero + 2.0), 1.0 + less)
+    return agrad.where(right, above, agrad.where(left, mirrored, between))
+
+
+word("zetac")(lambda x: riemann_zeta(x, 1.0))
 
 
 @word("gammasgn")

@@ -13,14 +13,20 @@ import numpy as np
 
 import agrad
 from agrad.errors import OperandError
-from agrad.interop.scipy import WORDS
-from agrad.scipy.shared import array, arrays, function, is_array, shown
+from agrad.interop.arguments import is_complex
+from agrad.interop.scipy import WORDS, riemann_zeta
+from agrad.ops.special.shared import whole_number
+from agrad.scipy import complex_forms
+from agrad.scipy.shared import array, arrays, as_complex, function, is_array, shown
 from agrad.scipy.special_examples import EXAMPLES
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
 
-_HERE = ("comb", "factorial", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "yn")
+_HERE = (
+    "comb", "factorial", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "wofz", "yn",
+    "zeta",
+)  # fmt: skip
 _ELEMENTWISE = sorted(({name for name in vars(agrad.special) if name[0] != "_"} | {*WORDS, "jv", "psi"}) - {*_HERE})
 __all__ = [*_HERE, *_ELEMENTWISE]
 
@@ -327,38 +333,101 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 @function
 def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
-    """Return Lambert's function, the real solution w of ``w * exp(w) = z``.
+    """Return Lambert's function, the solution w of ``w * exp(w) = z``.
 
     Parameters
     ----------
     z : array
-        Real numbers.
-    k : {0, -1}
-        The branch: 0 for w >= -1, -1 for w <= -1. Another is not supported.
+        Real or complex numbers.
+    k : int
+        The branch.
     tol : float
         Without effect: results have all digits.
 
     Returns
     -------
     array
-        Real, of the shape of ``z``; SciPy's are complex. NaN below -1 / e, and for the branch -1 above 0.
+        Of the shape of ``z``. Complex for a complex ``z`` and for branches other than 0 and -1. Otherwise real, unlike
+        SciPy's: NaN below -1 / e, and for the branch -1 above 0.
 
     Raises
     ------
     OperandError
-        For another branch.
-    DtypeError
-        For complex numbers.
+        If ``k`` is not an integer.
 
     Examples
     --------
     >>> from agrad.scipy import special
     >>> special.lambertw(np.asarray([0.0, 1.0, 5.0])).round(6)
     array([0.      , 0.567143, 1.326725])
+    >>> special.lambertw(np.asarray([-1.0 + 0.0j])).round(6)
+    array([-0.318132+1.337236j])
     >>> round(float(agrad.grad(special.lambertw)(0.0)), 6)
     1.0
     """
-    return agrad.special.lambertw(array(z), k.item() if isinstance(k, np.generic | np.ndarray) and k.size == 1 else k)
+    z = array(z)
+    branch = whole_number("lambertw", "k", k.item() if isinstance(k, np.generic | np.ndarray) and k.size == 1 else k)
+    if is_complex(z) or branch not in (0, -1):
+        return complex_forms.lambertw(as_complex(z), k=branch)
+    return agrad.special.lambertw(z, branch)
+
+
+@function
+def wofz(z: Any) -> Any:
+    """Return the Faddeeva function, ``exp(-z**2) * erfc(-1j * z)``.
+
+    Parameters
+    ----------
+    z : array
+        Real or complex numbers.
+
+    Returns
+    -------
+    array
+        Complex, of the shape of ``z``.
+
+    Notes
+    -----
+    The error is at most 1e-14 relative to the absolute value, of the first two derivatives 1e-13. M. Al Azah and
+    S. N. Chandler-Wilde, "Computation of the complex error function using modified trapezoidal rules" (2021).
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.wofz(np.asarray([0.0, 1.0 + 1.0j])).round(6)
+    array([1.      +0.j      , 0.304744+0.208219j])
+    >>> voigt = lambda x: agrad.real(special.wofz(x + 0.5j))
+    >>> round(float(agrad.grad(voigt)(1.0)), 6)
+    -0.229772
+    """
+    return complex_forms.wofz(as_complex(array(z)), n=0)
+
+
+@function
+def zeta(x: Any, q: Any = None) -> Any:
+    """Return Riemann's zeta function, or Hurwitz's, the sum over k >= 0 of ``(q + k)**-x``.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers. With ``q`` greater than 1.
+    q : array, optional
+        Positive numbers. By default the function is Riemann's, which is defined for every ``x`` but 1.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape: infinite at ``x = 1``, and with ``q`` NaN below.
+
+    Examples
+    --------
+    >>> from agrad.scipy import special
+    >>> special.zeta(np.asarray([-1.0, 0.5, 2.0])).round(6)
+    array([-0.083333, -1.460354,  1.644934])
+    >>> round(float(agrad.grad(special.zeta)(2.0, 1.0)), 6)
+    -0.937548
+    """
+    return riemann_zeta(array(x)) if q is None else agrad.special.zeta(*arrays(x, q))
 
 
 @function

@@ -92,3 +92,45 @@ def test_domains() -> None:
 def test_errors(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+COMPLEX = [
+    ("lambertw", (-1.0 + 0j, 0), -0.31813150520476413 + 1.3372357014306895j),
+    ("lambertw", (-0.3679 + 0j, -1), -0.9999627445346733 - 0.010571923344494806j),
+    ("lambertw", (-0.37 - 1e-3j, 1), -1.0207047381704424 + 0.11179867541818427j),
+    ("lambertw", (1e-5j, -1), -14.171193088147158 - 1.6894537580123177j),
+    ("lambertw", (0.5 - 2j, -3), -2.2005948907868422 - 18.486094266216067j),
+    ("lambertw", (0j, 0), 0.0),
+    ("lambertw", (0j, 1), -INF),
+    ("wofz", (6.0 + 0j,), 2.3195228302435696e-16 + 0.09539620896911077j),
+    ("wofz", (0.5 - 3j,), -12495.242856000214 + 1781.155349522109j),
+    ("wofz", (-1 + 1e-8j,), 0.36787944203080475 - 0.607157698483805j),
+    ("wofz", (1e200 + 0j,), 5.641895835477563e-201j),
+]
+"""Values by mpmath."""
+
+
+@pytest.mark.parametrize("case", COMPLEX, ids=lambda case: f"{case[0]} {case[1]}")
+def test_complex_values(case: tuple[str, tuple[Any, ...], complex], place: Any) -> None:
+    name, (z, *branch), expected = case
+    found = agrad.asarray(getattr(special, name)(place(np.asarray([z])), *branch)).numpy()
+    np.testing.assert_allclose(found, [expected], rtol=1e-14)
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("k", [-3, -1, 0, 1, 4])
+def test_branches_of_lambertw(k: int) -> None:
+    rng = np.random.default_rng(3)
+    z = 10 ** rng.uniform(-9, 9, 2000) * np.exp(2j * np.pi * rng.uniform(size=2000))
+    z[::2] = rng.uniform(-2, 2, 1000) + 1j * rng.uniform(-2, 2, 1000)
+    expected = pytest.importorskip("scipy.special").lambertw(z, k, tol=1e-10)
+    np.testing.assert_allclose(special.lambertw(z, k), expected, rtol=1e-12)
+
+
+def test_derivatives_of_wofz_keep_their_digits_far_out() -> None:
+    """-2 z w + 2i / sqrt(pi) cancels there."""
+    z = np.asarray([30.0 + 1e-3j, 1e5 + 2j, 1e8 + 0j])
+    slope = agrad.vmap(lambda z: agrad.jvp(special.wofz, (z,), (agrad.ones_like(z),))[1])(z)
+    terms = [1.0, 1.5, 3.75, 13.125, 59.0625, 324.84375, 2111.484375]
+    series = -1j / math.sqrt(math.pi) * sum(c / z ** (2 * i + 2) for i, c in enumerate(terms))
+    np.testing.assert_allclose(slope, series, rtol=1e-13)

@@ -11,7 +11,7 @@ exp1 = function(forms.exp1, lambda xp, g, x: -(g * xp.exp(-x) / x))
 expi = function(forms.expi, lambda xp, g, x: g * (xp.exp(x) / x))
 
 
-def _lambertw_rule(xp: Any, g: Any, x: Any, y: Any, *, k: int) -> Any:
+def lambertw_rule(xp: Any, g: Any, x: Any, y: Any, *, k: int) -> Any:
     # the second quotient is 0 / 0 at x = 0, the first loses digits of a large y
     near = (xp.abs(x) < 1) & (k == 0)
     zero = xp.zeros_like(x)
@@ -20,7 +20,7 @@ def _lambertw_rule(xp: Any, g: Any, x: Any, y: Any, *, k: int) -> Any:
     return g * (xp.where(near, first, second) / (1 + y))
 
 
-_lambertw = function(forms.lambertw, _lambertw_rule, native=False, public=False)
+_lambertw = function(forms.lambertw, lambertw_rule, native=False, public=False)
 
 
 @public_of_array("special")

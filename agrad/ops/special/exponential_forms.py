@@ -79,8 +79,8 @@ def _branch_series() -> tuple[float, ...]:
     return tuple(reversed(mu))
 
 
-_BRANCH = _branch_series()
-_OVER_E = (0.36787944117144233, -1.2428753672788363e-17)
+BRANCH = _branch_series()
+OVER_E = (0.36787944117144233, -1.2428753672788363e-17)
 """1 / e as the sum of two floats."""
 
 
@@ -92,14 +92,14 @@ def lambertw(xp: Any, x: Any, *, k: int) -> Any:
     A series at the branch point, elsewhere Newton's method for w + log(w) = log(x): Iacono and Boyd, "New
     approximations to the principal real-valued branch of the Lambert W-function" (2017).
     """
-    rise = (x + _OVER_E[0]) + _OVER_E[1]
+    rise = (x + OVER_E[0]) + OVER_E[1]
     # the float nearest to -1 / e is a little above it or below it, and counts as the branch point
     inside = (rise >= 0) | (xp.abs(rise) < 1e-16)
     if k == -1:
         inside = inside & (x < 0)
     p = xp.sqrt(2 * math.e * xp.where(inside & (rise > 0), rise, xp.zeros_like(x)))
     close = inside & (p < 0.35)
-    series = polynomial(_BRANCH, xp.where(close, p, xp.zeros_like(x)) * (1 if k == 0 else -1))
+    series = polynomial(BRANCH, xp.where(close, p, xp.zeros_like(x)) * (1 if k == 0 else -1))
     plain = inside & ~close & xp.isfinite(x) & (x != 0)
     at = xp.where(plain, x, xp.full_like(x, -0.1))
     if k == 0:

@@ -45,7 +45,7 @@ from agrad.scipy.linalg.matrices import (
     leslie,
     toeplitz,
 )
-from agrad.scipy.linalg.spectral import eigh_tridiagonal, polar
+from agrad.scipy.linalg.spectral import eigh_tridiagonal, funm, polar, schur
 
 __all__ = [
     "block_diag",
@@ -68,6 +68,7 @@ __all__ = [
     "expm",
     "expm_frechet",
     "fiedler",
+    "funm",
     "hadamard",
     "hankel",
     "hilbert",
@@ -83,6 +84,7 @@ __all__ = [
     "pinv",
     "polar",
     "qr",
+    "schur",
     "sinhm",
     "sinm",
     "solve",

@@ -10,7 +10,7 @@ from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
 from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import arrays, function, shown
+from agrad.scipy.shared import arrays, as_complex, function, shown
 
 
 @function
@@ -49,18 +49,11 @@ def expm(A: Any) -> Any:
     return agrad.linalg.matrix_exp(square(A, "expm"))
 
 
-def _imaginary(A: Tensor) -> Tensor:
-    """Return ``1j * A``."""
-    return (
-        A if is_complex(A) else agrad.astype(A, agrad.complex64 if A.dtype == agrad.float32 else agrad.complex128)
-    ) * 1j
-
-
 def _cos_sin(A: Tensor) -> tuple[Tensor, Tensor]:
-    forward = agrad.linalg.matrix_exp(_imaginary(A))
+    forward = agrad.linalg.matrix_exp(as_complex(A) * 1j)
     if not is_complex(A):
         return agrad.real(forward), agrad.imag(forward)
-    backward = agrad.linalg.matrix_exp(-_imaginary(A))
+    backward = agrad.linalg.matrix_exp(-(as_complex(A) * 1j))
     return (forward + backward) / 2, (forward - backward) / 2j
 
 

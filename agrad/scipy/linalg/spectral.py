@@ -1,14 +1,17 @@
 """Functions by eigenvalues and singular values, by SciPy's names."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import agrad
+from agrad import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.linalg.shared import adjoint, gathered, matrices
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.linalg.shared import adjoint, gathered, matrices, refuse, square
+from agrad.scipy.shared import arrays, as_complex, function
 
 
 @function
@@ -56,6 +59,146 @@ def polar(a: Any, side: str = "right") -> Any:
     w, s, vh = agrad.linalg.svd(matrices(a, "polar"), full_matrices=False)
     base = vh if side == "right" else adjoint(w)
     return w @ vh, adjoint(base) @ (agrad.expand_dims(s, axis=-1) * base)
+
+
+def _within(good: Any, values: Any) -> Any:
+    """Return the matrices where ``good`` holds, and NaN where not."""
+    return agrad.where(agrad.reshape(good, (*good.shape, 1, 1)), values, values * math.nan)
+
+
+def _few(rest: Any, a: Tensor) -> Any:
+    """Return True where the matrices ``rest`` are at most half of the digits of ``a``."""
+    eps = float(np.finfo(a.dtype.name).eps)
+    return agrad.linalg.matrix_norm(agrad.stop_gradient(rest)) <= eps**0.5 * agrad.linalg.matrix_norm(a)
+
+
+@function
+def schur(
+    a: Any,
+    output: str = "real",
+    lwork: None = None,
+    overwrite_a: bool = False,
+    sort: None = None,
+    check_finite: bool = True,
+) -> Any:
+    """Return the Schur decomposition, ``a = z @ t @ adjoint(z)`` with a unitary ``z`` and a triangular ``t``.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    output : {"real", "complex"}
+        The factors of real matrices are real or complex. Those of complex matrices are complex.
+    lwork, overwrite_a, check_finite : optional
+        Without effect: no argument is written to, and values are not checked.
+    sort : None
+        Not supported.
+
+    Returns
+    -------
+    tuple of arrays
+        ``t`` and ``z``, of the shape of ``a``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another output.
+    OperandError
+        For ``sort``.
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    By the eigenvectors and their QR decomposition: NaN if less than half of the digits are right, as the eigenvectors
+    are almost dependent. Real factors are NaN if an eigenvalue is not real: there SciPy's ``t`` has blocks of size 2.
+    The columns of ``z`` are unique up to signs and phases. The derivative is right for functions that do not depend on
+    these, and NaN if eigenvalues are equal.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [0.0, 3.0]])
+    >>> t, z = linalg.schur(a)
+    >>> t.round(6)
+    array([[2., 1.],
+           [0., 3.]])
+    >>> agrad.grad(lambda a: linalg.schur(a)[0][1, 1])(a).round(6)
+    array([[-0.,  0.],
+           [ 1.,  1.]])
+    """
+    if output not in ("real", "complex"):
+        raise ConfigurationError(f"schur: output must be 'real' or 'complex', got {output!r}")
+    refuse("schur", {"sort": sort}, "leave it out, and sort the eigenvalues")
+    a = square(a, "schur")
+    values, vectors = agrad.linalg.eig(a)
+    z = agrad.linalg.qr(vectors)[0]
+    found = adjoint(z) @ as_complex(a) @ z
+    good = _few(agrad.tril(found, k=-1), a)
+    t, z = _within(good, agrad.triu(found)), _within(good, z)
+    if is_complex(a) or output == "complex":
+        return t, z
+    good = agrad.all(agrad.imag(values) == 0, axis=-1)
+    return _within(good, agrad.real(t)), _within(good, agrad.real(z))
+
+
+@function
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """Return the function of each matrix that a function of numbers defines.
+
+    Parameters
+    ----------
+    A : array
+        Of shape (..., n, n).
+    func : callable
+        Takes complex numbers, the eigenvalues of shape (..., n), and returns their function, element by element.
+    disp : bool
+        Must be True: no error is estimated.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of ``A``.
+
+    Raises
+    ------
+    OperandError
+        If ``disp`` is not True.
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    By the eigenvectors: NaN if less than half of the digits are right, as they are almost dependent, and of a real
+    matrix if the result is not real. The derivative is NaN if eigenvalues are equal; ``expm``, ``logm`` and ``sqrtm``
+    do not have this limit.
+
+    Examples
+    --------
+    >>> from agrad.scipy import linalg
+    >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
+    >>> linalg.funm(a, agrad.sqrt).round(4)
+    array([[1.366, 0.366],
+           [0.366, 1.366]])
+    >>> agrad.grad(lambda a: linalg.funm(a, agrad.sqrt)[0, 0])(a).round(4)
+    array([[ 0.3943, -0.0528],
+           [-0.0528,  0.0283]])
+    """
+    if disp is not True:
+        raise OperandError(f"funm: disp must be True, got {disp!r}. Leave it out.")
+    A = square(A, "funm")
+    values, vectors = agrad.linalg.eig(A)
+
+    def of_values(x: Any) -> Any:
+        scaled = agrad.matrix_transpose(vectors * agrad.expand_dims(x, axis=-2))
+        return agrad.matrix_transpose(agrad.linalg.solve(agrad.matrix_transpose(vectors), scaled))
+
+    found = of_values(func(values))
+    good = _few(of_values(values) - A, A)
+    if not is_complex(A):
+        good = good & _few(agrad.imag(found), agrad.real(found))
+        found = agrad.real(found)
+    return _within(good, found)
 
 
 @function
