@@ -162,3 +162,29 @@ REFUSED: list[tuple[type[Exception], str, Any]] = [
 def test_errors(error: type[Exception], words: str, call: Any) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+SINGULAR: dict[str, tuple[Any, float, float]] = {
+    "a slope at the limit": (lambda a: integrate.quad(agrad.sqrt, a, 1.0, limit=200)[0], 0.0, 0.0),
+    "a kink": (lambda s: integrate.quad(lambda x: agrad.abs(x - s), 0.0, 1.0)[0], 0.3, -0.4),
+    "a power": (lambda s: integrate.quad(lambda x: x**s, 0.0, 1.0)[0], 0.5, -1 / 2.25),
+    "limit and function": (lambda b: integrate.quad(lambda x: agrad.sqrt(b * b - x * x), 0.0, b)[0], 2.0, np.pi),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("case", SINGULAR)
+def test_derivatives_of_quad_have_its_accuracy(case: str) -> None:
+    f, at, expected = SINGULAR[case]
+    assert abs(agrad.grad(f)(at) - expected) < 1e-8
+    assert abs(agrad.jvp(f, (at,), (1.0,))[1] - expected) < 1e-8
+    assert abs(agrad.jacfwd(f)(at) - expected) < 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_infinite_derivatives_of_quad_raise() -> None:
+    for f in (agrad.log, lambda x: agrad.exp(-x) * agrad.sqrt(x)):
+        with pytest.raises(ConvergenceError, match="in the integral or a derivative"):
+            agrad.grad(lambda a, f=f: integrate.quad(f, a, np.inf if f is not agrad.log else 1.0, limit=200)[0])(0.0)
+    slope = agrad.grad(lambda a: integrate.quad(agrad.exp, a, np.float32(1.0))[0])(np.float32(0.0))
+    assert slope.dtype == np.float32 and abs(slope + 1) < 1e-5

@@ -1,13 +1,16 @@
 """Integrals of functions."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
+from agrad.engine.backward import backward_pass
+from agrad.engine.tape import next_id
+from agrad.engine.tensor import settle
 from agrad.errors import ConvergenceError, DtypeError, RefusedFunctionError, ShapeError, TracedValueError
 from agrad.interop.arguments import constant, is_complex, values_of
 from agrad.scipy.shared import arrays, function, is_array
@@ -94,7 +97,7 @@ class _Panel:
     def __init__(self, g: Callable[[Any], Any], low: float, high: float, like: Tensor) -> None:
         self.low, self.high = low, high
         half = (high - low) / 2
-        kind = like.dtype.name
+        kind, since = like.dtype.name, next_id()
         values = g(constant((low + half * (_PLACES + 1)).astype(kind), like))
         self.value = half * agrad.sum(constant(_WEIGHTS.astype(kind), like) * values)
         # the error estimate of QUADPACK's QK21
@@ -106,19 +109,57 @@ class _Panel:
             error = spread * min(1.0, (200 * error / spread) ** 1.5)
         self.rounding = float(50 * unit * half * np.sum(_WEIGHTS * np.abs(f)))
         self.number, self.error = kronrod, max(float(error), self.rounding)
+        self.slopes = _slopes(values, since, [half * weights for weights in (_WEIGHTS, _GAUSS)])
+        self.worst = max([self.error, *[float(np.max(error, initial=0.0)) for _, error in self.slopes.values()]])
+
+
+def _slopes(values: Any, since: int, weights: Sequence[np.ndarray]) -> dict[Any, tuple[Any, Any]]:
+    """Return the sums of the values' derivatives with the weights of both rules: Kronrod's, and how far Gauss's is off.
+
+    In reverse mode by the node of each value before ``since`` that the values depend on, in forward mode of their
+    tangent. Only the newest transform counts.
+    """
+    values = settle(values)
+    if not isinstance(values, Tensor):
+        return {}
+    given = [constant(w.astype(values.dtype.name), values) for w in weights]
+    with agrad.no_grad():
+        if values.level.tape:
+            starts = [{values.node: settle(g)} for g in given]
+            found = [backward_pass(start, retain=True, visit=lambda *_: None, since=since) for start in starts]
+        else:
+            found = [{None: agrad.sum(g * agrad.asarray(values.node))} for g in given]
+        # the arrays under all levels: tangents may be mapped
+        sums = [{node: values_of(agrad.asarray(x).raw) for node, x in part.items()} for part in found]
+    out = {}
+    for node, kronrod in sums[0].items():
+        size = np.abs(kronrod)
+        ratio = np.abs(kronrod - sums[1][node]) / np.where(size > 0, size, 1.0)
+        error = np.where(size > 0, size * np.minimum(1.0, (200 * ratio) ** 1.5), ratio)
+        out[node] = kronrod, np.where(np.isfinite(error), error, np.inf)
+    return out
+
+
+def _sums(panels: list[_Panel]) -> Iterator[tuple[float, float, float]]:
+    """Yield the size of each derivative of the integral, its error, and what rounding leaves of that."""
+    for node in {node for panel in panels for node in panel.slopes}:
+        found = [panel.slopes[node] for panel in panels if node in panel.slopes]
+        size, error = (float(np.max(np.abs(sum(part)), initial=0.0)) for part in zip(*found, strict=True))
+        unit = 100 * float(np.finfo(found[0][0].dtype).eps)
+        yield size, error, unit * sum(float(np.max(np.abs(kronrod), initial=0.0)) for kronrod, _ in found)
 
 
 def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal: Any, limit: int) -> list[_Panel]:
     """Return panels between the ends, the worst ones halved until ``goal(panels)`` holds."""
     panels = [_Panel(g, low, high, like) for low, high in itertools.pairwise(ends)]
     while not goal(panels):
-        worst = max(panels, key=lambda panel: panel.error)
+        worst = max(panels, key=lambda panel: panel.worst)
         middle = (worst.low + worst.high) / 2
         if len(panels) >= limit or not worst.low < middle < worst.high:
-            error = sum(panel.error for panel in panels)
+            error = sum(panel.worst for panel in panels)
             raise ConvergenceError(
-                f"quad: {len(panels)} subdivisions leave an error of {error:.2g}; the integral may diverge, or give a "
-                "larger limit, larger epsabs and epsrel, or points where the function is not smooth"
+                f"quad: {len(panels)} subdivisions leave an error of {error:.2g} in the integral or a derivative; "
+                "it may diverge, or give a larger limit, larger epsabs and epsrel, or points where it is not smooth"
             )
         panels.remove(worst)
         panels += [_Panel(g, worst.low, middle, like), _Panel(g, middle, worst.high, like)]
@@ -183,7 +224,7 @@ def quad(
     Raises
     ------
     ConvergenceError
-        Where SciPy warns: the error is not reached.
+        Where SciPy warns: the error is not reached, of the integral or of a derivative.
     RefusedFunctionError
         For what is refused.
     ShapeError
@@ -197,8 +238,9 @@ def quad(
     -----
     Kronrod's rule of 21 places with the error estimate of QUADPACK (Piessens et al., 1983) on intervals that are
     halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
-    limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions; by
-    a limit the derivative of ``func`` is integrated, which must have an integral.
+    limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions,
+    which are made until it has the same accuracy; second derivatives are not checked. With respect to a limit the
+    derivative of ``func`` is integrated, which must have an integral.
 
     Examples
     --------
@@ -231,7 +273,9 @@ def quad(
             def reached(panels: list[_Panel]) -> bool:
                 total = abs(sum(panel.number for panel in panels))
                 rounding = 2 * sum(panel.rounding for panel in panels)
-                return not sum(panel.error for panel in panels) > max(epsabs, epsrel * total, rounding)
+                if sum(panel.error for panel in panels) > max(epsabs, epsrel * total, rounding):
+                    return False
+                return all(error <= max(epsabs, epsrel * size, unit) < np.inf for size, error, unit in _sums(panels))
 
             panels = _adapted(g, ends, a, reached, limit)
         except TracedValueError as error:
