@@ -15,8 +15,7 @@ import agrad
 from agrad.errors import OperandError
 from agrad.interop.arguments import is_complex
 from agrad.interop.scipy import WORDS, riemann_zeta
-from agrad.ops.special.shared import whole_number
-from agrad.scipy import complex_forms
+from agrad.ops.special import complex
 from agrad.scipy.shared import array, arrays, as_complex, function, is_array, shown
 from agrad.scipy.special_examples import EXAMPLES
 
@@ -365,11 +364,10 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
     >>> round(float(agrad.grad(special.lambertw)(0.0)), 6)
     1.0
     """
-    z = array(z)
-    branch = whole_number("lambertw", "k", k.item() if isinstance(k, np.generic | np.ndarray) and k.size == 1 else k)
-    if is_complex(z) or branch not in (0, -1):
-        return complex_forms.lambertw(as_complex(z), k=branch)
-    return agrad.special.lambertw(z, branch)
+    z, k = array(z), k.item() if isinstance(k, np.generic | np.ndarray) and k.size == 1 else k
+    if is_complex(z) or not isinstance(k, int | float) or k not in (0, -1):
+        return complex.lambertw(as_complex(z), k)
+    return agrad.special.lambertw(z, k)
 
 
 @function
@@ -400,12 +398,14 @@ def wofz(z: Any) -> Any:
     >>> round(float(agrad.grad(voigt)(1.0)), 6)
     -0.229772
     """
-    return complex_forms.wofz(as_complex(array(z)), n=0)
+    return complex.wofz(as_complex(array(z)), n=0)
 
 
 @function
 def zeta(x: Any, q: Any = None) -> Any:
-    """Return Riemann's zeta function, or Hurwitz's, the sum over k >= 0 of ``(q + k)**-x``.
+    """Return Riemann's zeta function, or Hurwitz's.
+
+    Hurwitz's is the sum over k >= 0 of ``(q + k)**-x``.
 
     Parameters
     ----------

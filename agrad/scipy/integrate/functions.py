@@ -8,12 +8,10 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.engine.backward import backward_pass
-from agrad.engine.tape import next_id
-from agrad.engine.tensor import settle
 from agrad.errors import ConvergenceError, DtypeError, RefusedFunctionError, ShapeError, TracedValueError
 from agrad.interop.arguments import constant, is_complex, values_of
 from agrad.scipy.shared import arrays, function, is_array
+from agrad.solvers.quadrature import value_and_slopes
 
 _KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.5627571346686047, 0.29439286270146020, 0.0)
 """The places of Kronrod's rule of 21 places that Gauss's rule of 10 has not."""
@@ -97,9 +95,12 @@ class _Panel:
     def __init__(self, g: Callable[[Any], Any], low: float, high: float, like: Tensor) -> None:
         self.low, self.high = low, high
         half = (high - low) / 2
-        kind, since = like.dtype.name, next_id()
-        values = g(constant((low + half * (_PLACES + 1)).astype(kind), like))
-        self.value = half * agrad.sum(constant(_WEIGHTS.astype(kind), like) * values)
+        kind = like.dtype.name
+        places, weights, gauss = (
+            constant(x.astype(kind), like) for x in (low + half * (_PLACES + 1), half * _WEIGHTS, half * _GAUSS)
+        )
+        values, slopes = value_and_slopes(g, places, [weights, gauss])
+        self.value = agrad.sum(weights * values)
         # the error estimate of QUADPACK's QK21
         f, unit = values_of(agrad.stop_gradient(values)), np.finfo(kind).eps
         kronrod = half * np.sum(_WEIGHTS * f)
@@ -109,35 +110,17 @@ class _Panel:
             error = spread * min(1.0, (200 * error / spread) ** 1.5)
         self.rounding = float(50 * unit * half * np.sum(_WEIGHTS * np.abs(f)))
         self.number, self.error = kronrod, max(float(error), self.rounding)
-        self.slopes = _slopes(values, since, [half * weights for weights in (_WEIGHTS, _GAUSS)])
+        known, other = ({node: values_of(x) for node, x in part.items()} for part in slopes)
+        self.slopes = {node: _compared(x, other[node]) for node, x in known.items()}
         self.worst = max([self.error, *[float(np.max(error, initial=0.0)) for _, error in self.slopes.values()]])
 
 
-def _slopes(values: Any, since: int, weights: Sequence[np.ndarray]) -> dict[Any, tuple[Any, Any]]:
-    """Return the sums of the values' derivatives with the weights of both rules: Kronrod's, and how far Gauss's is off.
-
-    In reverse mode by the node of each value before ``since`` that the values depend on, in forward mode of their
-    tangent. Only the newest transform counts.
-    """
-    values = settle(values)
-    if not isinstance(values, Tensor):
-        return {}
-    given = [constant(w.astype(values.dtype.name), values) for w in weights]
-    with agrad.no_grad():
-        if values.level.tape:
-            starts = [{values.node: settle(g)} for g in given]
-            found = [backward_pass(start, retain=True, visit=lambda *_: None, since=since) for start in starts]
-        else:
-            found = [{None: agrad.sum(g * agrad.asarray(values.node))} for g in given]
-        # the arrays under all levels: tangents may be mapped
-        sums = [{node: values_of(agrad.asarray(x).raw) for node, x in part.items()} for part in found]
-    out = {}
-    for node, kronrod in sums[0].items():
-        size = np.abs(kronrod)
-        ratio = np.abs(kronrod - sums[1][node]) / np.where(size > 0, size, 1.0)
-        error = np.where(size > 0, size * np.minimum(1.0, (200 * ratio) ** 1.5), ratio)
-        out[node] = kronrod, np.where(np.isfinite(error), error, np.inf)
-    return out
+def _compared(kronrod: np.ndarray, gauss: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a derivative by Kronrod's rule, and its error."""
+    size = np.abs(kronrod)
+    ratio = np.abs(kronrod - gauss) / np.where(size > 0, size, 1.0)
+    error = np.where(size > 0, size * np.minimum(1.0, (200 * ratio) ** 1.5), ratio)
+    return kronrod, np.where(np.isfinite(error), error, np.inf)
 
 
 def _sums(panels: list[_Panel]) -> Iterator[tuple[float, float, float]]:

@@ -81,7 +81,9 @@ def schur(
     sort: None = None,
     check_finite: bool = True,
 ) -> Any:
-    """Return the Schur decomposition, ``a = z @ t @ adjoint(z)`` with a unitary ``z`` and a triangular ``t``.
+    """Return the Schur decomposition.
+
+    It is ``a = z @ t @ adjoint(z)`` with a unitary ``z`` and a triangular ``t``.
 
     Parameters
     ----------

@@ -1,14 +1,15 @@
-"""Special functions of complex numbers, by operations of the array API standard."""
+"""Special functions of complex numbers, by SciPy's names."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-import agrad
+from agrad.engine.notation import elementwise
 from agrad.ops.special.exponential import lambertw_rule
 from agrad.ops.special.exponential_forms import BRANCH, OVER_E
 from agrad.ops.special.series import polynomial
+from agrad.ops.special.shared import whole_number
 
 _NODES = 12
 """Nodes of the trapezoidal rule on each side of 0."""
@@ -56,7 +57,7 @@ def _waves(xp: Any, z: Any, n: int) -> list[Any]:
     return found
 
 
-def _wofz(xp: Any, z: Any, /, *, n: int) -> Any:
+def _derivative_of_wofz(xp: Any, z: Any, /, *, n: int) -> Any:
     with np.errstate(all="ignore"):
         below = xp.imag(z) < 0
         above = xp.where(below, -z, z)
@@ -69,10 +70,10 @@ def _wofz(xp: Any, z: Any, /, *, n: int) -> Any:
         return xp.where(below, 2 * wave - sign * found, found)
 
 
-wofz = agrad.elementwise("scipy.special.wofz", lambda g, z, *, n: g * wofz(z, n=n + 1), forward=_wofz)
+wofz = elementwise("special.wofz", lambda g, z, *, n: g * wofz(z, n=n + 1), forward=_derivative_of_wofz)
 
 
-def _lambertw(xp: Any, x: Any, /, *, k: int) -> Any:
+def _branch(xp: Any, x: Any, /, *, k: int) -> Any:
     """Return the branch k of Lambert's function: Halley's method for w - x exp(-w) = 0.
 
     R. M. Corless and others, "On the Lambert W function" (1996), section 4.
@@ -103,4 +104,9 @@ def _lambertw(xp: Any, x: Any, /, *, k: int) -> Any:
         return xp.where(x == 0, end, w)
 
 
-lambertw = agrad.elementwise("scipy.special.lambertw", lambertw_rule, forward=_lambertw)
+_lambertw = elementwise("special.lambertw", lambertw_rule, forward=_branch)
+
+
+def lambertw(z: Any, k: Any) -> Any:
+    """Return a branch of Lambert's function of complex numbers."""
+    return _lambertw(z, k=whole_number("lambertw", "k", k))
