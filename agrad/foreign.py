@@ -18,8 +18,9 @@ _FUNCTIONS = {
     "gather": "take_along_axis", "gt": "greater", "index_select": "take", "inv": "linalg.inv", "inverse": "linalg.inv",
     "invert": "bitwise_invert", "le": "less_equal", "lgamma": "special.gammaln", "lt": "less", "masked_fill": "where",
     "mm": "matmul", "bmm": "matmul", "mul": "multiply", "mv": "matmul", "ne": "not_equal", "neg": "negative",
-    "norm": "linalg.vector_norm", "permute": "permute_dims", "power": "pow", "rsqrt": "reciprocal(agrad.sqrt(x))",
-    "sub": "subtract", "true_divide": "divide", "unbind": "unstack", "unsqueeze": "expand_dims",
+    "norm": "linalg.vector_norm", "permute": "permute_dims", "power": "pow", "ptp": "max(x) - agrad.min(x)",
+    "resize": "reshape, or numpy.resize", "rsqrt": "reciprocal(agrad.sqrt(x))", "sub": "subtract",
+    "true_divide": "divide", "unbind": "unstack", "unsqueeze": "expand_dims",
 }  # fmt: skip
 """Functions, and methods of Tensors, whose functions in agrad have another name."""
 
@@ -72,9 +73,7 @@ _TENSOR = {
     "null_grad": "x.zero_grad()",
     "null_gradients": "x.zero_grad()",
     "numel": "x.size",
-    "ptp": "agrad.max(x) - agrad.min(x)",
     "requires_grad_": "x.requires_grad = True",
-    "resize": "x.reshape(shape), or numpy.resize(x, shape) for another number of elements",
     "sub_": "x -= y",
     "t": "x.T",
     "tensor_split": "slices of x",
@@ -130,5 +129,4 @@ def named(error: TypeError, name: str) -> TypeError:
 def keyword_hint(text: str) -> str:
     """Return ". Write axis=." for an error on the keyword ``dim``, or an empty text."""
     found = re.search(r"unexpected keyword argument '(\w+)'", text)
-    word = KEYWORDS.get(found.group(1)) if found else None
-    return f". Write {word}=." if word else ""
+    return f". Write {KEYWORDS[found[1]]}=." if found and found[1] in KEYWORDS else ""

@@ -14,9 +14,9 @@ from agrad.ops.statistical import sum as sum_
 def value_and_slopes(g: Callable[[Any], Any], places: Any, weights: Sequence[Any]) -> tuple[Any, list[dict[Any, Any]]]:
     """Return ``g(places)``, and the derivatives of its weighted sums.
 
-    There is a dictionary for each array of weights. In reverse mode it has them by the node of each value from before the call that the sum depends on, in forward mode along the
-    tangent, by None. They are arrays of a library, without levels: tangents may be mapped. Only the newest transform
-    counts.
+    There is a dictionary for each array of weights. In reverse mode it has them by the node of each value from before
+    the call that the sum depends on, in forward mode along the tangent. They are arrays of a library, without levels:
+    tangents may be mapped. Only the newest transform counts.
     """
     since = next_id()
     values = g(places)
@@ -24,10 +24,11 @@ def value_and_slopes(g: Callable[[Any], Any], places: Any, weights: Sequence[Any
     if not isinstance(recorded, Tensor):
         return values, [{} for _ in weights]
     typed = [settle(astype(w, recorded.dtype)) for w in weights]
+    found: list[dict[Any, Any]]
     with no_grad():
         if recorded.level.tape:
             starts = [{recorded.node: w} for w in typed]
             found = [backward_pass(start, retain=True, visit=lambda *_: None, since=since) for start in starts]
         else:
-            found = [{None: sum_(recorded.node * w)} for w in typed]
+            found = [{recorded.level: sum_(recorded.node * w)} for w in typed]
     return values, [{node: raw_of(x) for node, x in part.items()} for part in found]

@@ -70,7 +70,7 @@ def test_arguments_belong_to_the_returned_function(name: str) -> None:
         (lambda x: x.sin(), "Write agrad.sin(x)."),
         (lambda x: x.ptp(), "Write agrad.max(x) - agrad.min(x)."),
         (lambda x: x.flags, "Write x.detach().numpy().flags."),
-        (lambda x: x.resize(3), "Write x.reshape(shape), or numpy.resize(x, shape)"),
+        (lambda x: x.resize(3), "Write agrad.reshape, or numpy.resize."),
         (lambda x: x.relu(), "Write agrad.relu(x)."),
         (lambda x: x.unsqueeze(0), "Write agrad.expand_dims."),
         (lambda x: x.float(), "Write x.astype('float32')."),
