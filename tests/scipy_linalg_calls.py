@@ -201,6 +201,8 @@ CALLS.add("solve_discrete_lyapunov complex", lambda m, a, q: m.solve_discrete_ly
 CALLS.add("expm_frechet", lambda m, a, e: list(m.expm_frechet(a, e)), 0.3 * _A, _A.T)
 CALLS.add("expm_frechet complex", lambda m, a, e: m.expm_frechet(a, e, compute_expm=False), 0.3 * _AC, _AC.T)
 CALLS.add("polar", lambda m, a: list(m.polar(a)), _A)
+CALLS.add("polar equal values", lambda m, a: list(m.polar(a)), 2 * np.eye(3)[::-1], order=1)
+CALLS.add("polar tall", lambda m, a: list(m.polar(a)), _M)
 CALLS.add("polar left", lambda m, a: list(m.polar(a, "left")), _W)
 CALLS.add("polar complex", lambda m, a: list(m.polar(a)), _MC)
 CALLS.add("schur", lambda m, a: [_size(x) for x in m.schur(_h(a))], _A)

@@ -32,7 +32,7 @@ BUDGETS = {
     "ops": 6230,
     "optim": 2315,
     "random": 505,
-    "scipy": 5935,
+    "scipy": 5960,
     "sklearn": 1050,
     "solvers": 1425,
     "testing": 880,

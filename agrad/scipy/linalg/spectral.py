@@ -14,6 +14,48 @@ from agrad.scipy.linalg.shared import adjoint, gathered, matrices, refuse, squar
 from agrad.scipy.shared import arrays, as_complex, function
 
 
+@agrad.primitive(name="scipy.linalg.unitary", batch="leading", core_axes=2)
+def _unitary(xp: Any, a: Any, /) -> Any:
+    """Return the unitary polar factor."""
+    w, _, vh = xp.linalg.svd(a, full_matrices=False)
+    return xp.matmul(w, vh)
+
+
+def _change(xp: Any, t: Any, a: Any) -> Any:
+    """Return the change of the unitary factor along ``t``, which is its own adjoint.
+
+    W ((M - M.H)_ij / (s_i + s_j)) V.H with M = W.H t V, and the part of t outside of the singular vectors over s.
+    """
+    w, s, vh = xp.linalg.svd(a, full_matrices=False)
+    wh, v = xp.conj(xp.matrix_transpose(w)), xp.conj(xp.matrix_transpose(vh))
+    both = xp.expand_dims(s, axis=-1) + xp.expand_dims(s, axis=-2)
+    inner = xp.matmul(xp.matmul(wh, t), v)
+    inner = (inner - xp.conj(xp.matrix_transpose(inner))) * _over(xp, both)
+    m, n = a.shape[-2:]
+    over = xp.expand_dims(_over(xp, s), axis=-2)
+    found = xp.matmul(xp.matmul(w, inner), vh)
+    if m > n:
+        found = found + xp.matmul(xp.matmul(t - xp.matmul(w, xp.matmul(wh, t)), v * over), vh)
+    if m < n:
+        found = found + xp.matmul(w * over, xp.matmul(wh, t - xp.matmul(xp.matmul(t, v), vh)))
+    return found
+
+
+def _over(xp: Any, x: Any) -> Any:
+    """Return 1 / x, and NaN where x is 0."""
+    return xp.where(x == 0, xp.full_like(x, math.nan), 1 / xp.where(x == 0, xp.ones_like(x), x))
+
+
+@_unitary.jvp
+def _unitary_jvp(xp: Any, t: Any, a: Any) -> Any:
+    return _change(xp, t, a)
+
+
+@_unitary.vjp
+def _unitary_vjp(xp: Any, g: Any, a: Any) -> Any:
+    return xp.conj(_change(xp, xp.conj(g), a))
+
+
 @function
 def polar(a: Any, side: str = "right") -> Any:
     """Return the polar factors: a unitary matrix and a positive one.
@@ -39,7 +81,8 @@ def polar(a: Any, side: str = "right") -> Any:
 
     Notes
     -----
-    By the singular values. Where two of them are equal, the derivative is NaN.
+    By the singular values. The derivative is NaN where one of them is 0, as there is none; where two of them are equal,
+    second derivatives are NaN.
 
     Examples
     --------
@@ -56,9 +99,10 @@ def polar(a: Any, side: str = "right") -> Any:
     """
     if side not in ("right", "left"):
         raise ConfigurationError(f"polar: side is 'right' or 'left', not {side!r}")
-    w, s, vh = agrad.linalg.svd(matrices(a, "polar"), full_matrices=False)
-    base = vh if side == "right" else adjoint(w)
-    return w @ vh, adjoint(base) @ (agrad.expand_dims(s, axis=-1) * base)
+    a = matrices(a, "polar")
+    u = _unitary(a)
+    p = adjoint(u) @ a if side == "right" else a @ adjoint(u)
+    return u, (p + adjoint(p)) / 2
 
 
 def _within(good: Any, values: Any) -> Any:
