@@ -49,18 +49,7 @@ class _Convolution(Module):
             self.bias = init.parameter(init.uniform((rows,), bound, rng), **place)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
-        """Return the function of the layer's name of ``x``.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, in_channels, ...) or (in_channels, ...).
-
-        Returns
-        -------
-        array
-            Array of shape (n, out_channels, ...) or (out_channels, ...).
-        """
+        """Return the output for an input (n, in_channels, ...) or (in_channels, ...)."""
         options = self.options
         if self.padding_mode != "zeros":
             x, options = functional.pad(x, self._around(), mode=self.padding_mode), {**options, "padding": 0}
@@ -85,43 +74,79 @@ class _Convolution(Module):
         return ", ".join([f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}", *shown])
 
 
-class Conv1d(_Convolution):
-    """The function ``functional.conv1d`` with a learnt weight and bias.
+class _Conv(_Convolution):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Any = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
+        self._start(sizes, groups, bias, rng, place, **how)
 
-    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+class _ConvTranspose(_Convolution):
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Lengths = 1,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        how = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+        self._start(sizes, groups, bias, rng, place, **how)
+
+
+class Conv1d(_Conv):
+    """1-D convolution with a learnt weight and bias.
+
+    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape
+    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
+        Numbers of channels, multiples of ``groups``.
     kernel_size : int or tuple of int
         The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The places on both sides of the input.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
+    stride, padding, dilation, groups
+        Options of ``functional.conv1d``.
     bias : bool
         False for a layer without a bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, those of ``functional.pad``.
+        The values on both sides, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -134,146 +159,30 @@ class Conv1d(_Convolution):
 
     spatial = 1
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Any = 0,
-        dilation: Lengths = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
-        self._start(sizes, groups, bias, rng, place, **how)
 
+class Conv2d(_Conv):
+    """2-D convolution with a learnt weight and bias.
 
-class ConvTranspose1d(_Convolution):
-    """The function ``functional.conv_transpose1d`` with a learnt weight and bias.
-
-    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape
+    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
+        Numbers of channels, multiples of ``groups``.
     kernel_size : int or tuple of int
         The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int or tuple of int
-        The zeros on both sides of the convolution's input.
-    output_padding : int or tuple of int
-        The elements to add at the end of each axis.
-    groups : int
-        The groups of channels, each with kernels of its own.
-    bias : bool
-        False for a layer without a bias.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
-
-    Examples
-    --------
-    >>> layer = agrad.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)
-    >>> layer(np.ones((8, 2, 10), np.float32)).shape
-    (8, 4, 20)
-    """
-
-    spatial = 1
-    transposed = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Lengths = 0,
-        output_padding: Lengths = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Lengths = 1,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        self._start(
-            sizes,
-            groups,
-            bias,
-            rng,
-            place,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-        )
-
-
-class Conv2d(_Convolution):
-    """The function ``functional.conv2d`` with a learnt weight and bias.
-
-    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The places on both sides of the input.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
+    stride, padding, dilation, groups
+        Options of ``functional.conv2d``.
     bias : bool
         False for a layer without a bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, those of ``functional.pad``.
+        The values on both sides, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -286,146 +195,30 @@ class Conv2d(_Convolution):
 
     spatial = 2
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Any = 0,
-        dilation: Lengths = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
-        self._start(sizes, groups, bias, rng, place, **how)
 
+class Conv3d(_Conv):
+    """3-D convolution with a learnt weight and bias.
 
-class ConvTranspose2d(_Convolution):
-    """The function ``functional.conv_transpose2d`` with a learnt weight and bias.
-
-    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape
+    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
+        Numbers of channels, multiples of ``groups``.
     kernel_size : int or tuple of int
         The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int or tuple of int
-        The zeros on both sides of the convolution's input.
-    output_padding : int or tuple of int
-        The elements to add at the end of each axis.
-    groups : int
-        The groups of channels, each with kernels of its own.
-    bias : bool
-        False for a layer without a bias.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
-
-    Examples
-    --------
-    >>> layer = agrad.nn.ConvTranspose2d(8, 3, kernel_size=3, stride=2, padding=1, output_padding=1)
-    >>> layer(np.ones((1, 8, 5, 5), np.float32)).shape
-    (1, 3, 10, 10)
-    """
-
-    spatial = 2
-    transposed = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Lengths = 0,
-        output_padding: Lengths = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Lengths = 1,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        self._start(
-            sizes,
-            groups,
-            bias,
-            rng,
-            place,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-        )
-
-
-class Conv3d(_Convolution):
-    """The function ``functional.conv3d`` with a learnt weight and bias.
-
-    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The places on both sides of the input.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
+    stride, padding, dilation, groups
+        Options of ``functional.conv3d``.
     bias : bool
         False for a layer without a bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, those of ``functional.pad``.
+        The values on both sides, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -436,66 +229,98 @@ class Conv3d(_Convolution):
 
     spatial = 3
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Any = 0,
-        dilation: Lengths = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "padding_mode": padding_mode}
-        self._start(sizes, groups, bias, rng, place, **how)
 
+class ConvTranspose1d(_ConvTranspose):
+    """1-D transposed convolution with a learnt weight and bias.
 
-class ConvTranspose3d(_Convolution):
-    """The function ``functional.conv_transpose3d`` with a learnt weight and bias.
-
-    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
-    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape
+    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Lengths of the second axis of input and output, multiples of ``groups``.
+        Numbers of channels, multiples of ``groups``.
     kernel_size : int or tuple of int
         The lengths of the kernels.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int or tuple of int
-        The zeros on both sides of the convolution's input.
-    output_padding : int or tuple of int
-        The elements to add at the end of each axis.
-    groups : int
-        The groups of channels, each with kernels of its own.
+    stride, padding, output_padding, groups
+        Options of ``functional.conv_transpose1d``.
     bias : bool
         False for a layer without a bias.
     dilation : int or tuple of int
         The steps between the elements of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
-    Raises
-    ------
-    ConfigurationError
-        For a setting that is none.
+    Examples
+    --------
+    >>> layer = agrad.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)
+    >>> layer(np.ones((8, 2, 10), np.float32)).shape
+    (8, 4, 20)
+    """
+
+    spatial = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """2-D transposed convolution with a learnt weight and bias.
+
+    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape
+    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Numbers of channels, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride, padding, output_padding, groups
+        Options of ``functional.conv_transpose2d``.
+    bias : bool
+        False for a layer without a bias.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.ConvTranspose2d(8, 3, kernel_size=3, stride=2, padding=1, output_padding=1)
+    >>> layer(np.ones((1, 8, 5, 5), np.float32)).shape
+    (1, 3, 10, 10)
+    """
+
+    spatial = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """3-D transposed convolution with a learnt weight and bias.
+
+    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape
+    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
+    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Numbers of channels, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride, padding, output_padding, groups
+        Options of ``functional.conv_transpose3d``.
+    bias : bool
+        False for a layer without a bias.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -505,35 +330,3 @@ class ConvTranspose3d(_Convolution):
     """
 
     spatial = 3
-    transposed = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Lengths,
-        stride: Lengths = 1,
-        padding: Lengths = 0,
-        output_padding: Lengths = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Lengths = 1,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        sizes = (in_channels, out_channels, kernel_size)
-        self._start(
-            sizes,
-            groups,
-            bias,
-            rng,
-            place,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-        )

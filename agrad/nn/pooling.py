@@ -9,28 +9,7 @@ from agrad.nn.function_module import FunctionModule
 Lengths = int | Sequence[int]
 
 
-class MaxPool1d(FunctionModule):
-    """The function ``functional.max_pool1d`` as a module.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
-    >>> pool = agrad.nn.MaxPool1d(2)
-    >>> pool(x)
-    array([[3., 9.]])
-    >>> agrad.grad(lambda x: pool(x).sum())(x)
-    array([[0., 1., 1., 0.]])
-    """
-
-    function = staticmethod(functional.max_pool1d)
-
+class _MaxPool(FunctionModule):
     def __init__(
         self,
         kernel_size: Lengths,
@@ -44,17 +23,96 @@ class MaxPool1d(FunctionModule):
         self.dilation, self.ceil_mode = dilation, ceil_mode
 
 
-class AvgPool1d(FunctionModule):
-    """The function ``functional.avg_pool1d`` as a module.
+class _AvgPool(FunctionModule):
+    def __init__(
+        self,
+        kernel_size: Lengths,
+        stride: Lengths | None = None,
+        padding: Lengths = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: float | None = None,
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+
+class _AdaptivePool(FunctionModule):
+    def __init__(self, output_size: Any) -> None:
+        self.output_size = output_size
+
+
+class _LPPool(FunctionModule):
+    def __init__(
+        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+
+class MaxPool1d(_MaxPool):
+    """Max pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
     ----------
-    kernel_size, stride, padding : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-    count_include_pad : bool
-        Count the zeros of the padding.
+    kernel_size, stride, padding, dilation, ceil_mode
+        Options of ``functional.max_pool1d``.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
+    >>> pool = agrad.nn.MaxPool1d(2)
+    >>> pool(x)
+    array([[3., 9.]])
+    >>> agrad.grad(lambda x: pool(x).sum())(x)
+    array([[0., 1., 1., 0.]])
+    """
+
+    function = staticmethod(functional.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    """Max pooling of arrays of shape (n, c, h, w) or (c, h, w).
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, dilation, ceil_mode
+        Options of ``functional.max_pool2d``.
+
+    Examples
+    --------
+    >>> agrad.nn.MaxPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
+    array([[[ 5.,  7.],
+            [13., 15.]]])
+    """
+
+    function = staticmethod(functional.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """Max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, dilation, ceil_mode
+        Options of ``functional.max_pool3d``.
+
+    Examples
+    --------
+    >>> agrad.nn.MaxPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 2, 3, 4)
+    """
+
+    function = staticmethod(functional.max_pool3d)
+
+
+class AvgPool1d(FunctionModule):
+    """Average pooling of arrays of shape (n, c, l) or (c, l).
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, ceil_mode, count_include_pad
+        Options of ``functional.avg_pool1d``.
 
     Examples
     --------
@@ -76,91 +134,13 @@ class AvgPool1d(FunctionModule):
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
 
-class AdaptiveAvgPool1d(FunctionModule):
-    """The function ``functional.adaptive_avg_pool1d`` as a module.
+class AvgPool2d(_AvgPool):
+    """Average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
     ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Examples
-    --------
-    >>> agrad.nn.AdaptiveAvgPool1d(2)(np.array([[1.0, 3.0, 5.0, 9.0]]))
-    array([[2., 7.]])
-    """
-
-    function = staticmethod(functional.adaptive_avg_pool1d)
-
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
-
-
-class AdaptiveMaxPool1d(FunctionModule):
-    """The function ``functional.adaptive_max_pool1d`` as a module.
-
-    Parameters
-    ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Examples
-    --------
-    >>> agrad.nn.AdaptiveMaxPool1d(2)(np.array([[1.0, 3.0, 9.0, 5.0]]))
-    array([[3., 9.]])
-    """
-
-    function = staticmethod(functional.adaptive_max_pool1d)
-
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
-
-
-class MaxPool2d(FunctionModule):
-    """The function ``functional.max_pool2d`` as a module.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-
-    Examples
-    --------
-    >>> agrad.nn.MaxPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
-    array([[[ 5.,  7.],
-            [13., 15.]]])
-    """
-
-    function = staticmethod(functional.max_pool2d)
-
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        dilation: Lengths = 1,
-        *,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
-
-
-class AvgPool2d(FunctionModule):
-    """The function ``functional.avg_pool2d`` as a module.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-    count_include_pad : bool
-        Count the zeros of the padding.
-    divisor_override : float, optional
-        The divisor of the sums, in place of the count.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        Options of ``functional.avg_pool2d``.
 
     Examples
     --------
@@ -171,27 +151,48 @@ class AvgPool2d(FunctionModule):
 
     function = staticmethod(functional.avg_pool2d)
 
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: float | None = None,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
 
-
-class AdaptiveAvgPool2d(FunctionModule):
-    """The function ``functional.adaptive_avg_pool2d`` as a module.
+class AvgPool3d(_AvgPool):
+    """Average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
     ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        Options of ``functional.avg_pool3d``.
+
+    Examples
+    --------
+    >>> agrad.nn.AvgPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 2, 3, 4)
+    """
+
+    function = staticmethod(functional.avg_pool3d)
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """Adaptive average pooling of arrays of shape (n, c, l) or (c, l).
+
+    Parameters
+    ----------
+    output_size
+        Options of ``functional.adaptive_avg_pool1d``.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveAvgPool1d(2)(np.array([[1.0, 3.0, 5.0, 9.0]]))
+    array([[2., 7.]])
+    """
+
+    function = staticmethod(functional.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """Adaptive average pooling of arrays of shape (n, c, h, w) or (c, h, w).
+
+    Parameters
+    ----------
+    output_size
+        Options of ``functional.adaptive_avg_pool2d``.
 
     Examples
     --------
@@ -201,17 +202,48 @@ class AdaptiveAvgPool2d(FunctionModule):
 
     function = staticmethod(functional.adaptive_avg_pool2d)
 
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
 
-
-class AdaptiveMaxPool2d(FunctionModule):
-    """The function ``functional.adaptive_max_pool2d`` as a module.
+class AdaptiveAvgPool3d(_AdaptivePool):
+    """Adaptive average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
     ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
+    output_size
+        Options of ``functional.adaptive_avg_pool3d``.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveAvgPool3d((1, 2, 2))(np.ones((1, 3, 4, 6, 8))).shape
+    (1, 3, 1, 2, 2)
+    """
+
+    function = staticmethod(functional.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_AdaptivePool):
+    """Adaptive max pooling of arrays of shape (n, c, l) or (c, l).
+
+    Parameters
+    ----------
+    output_size
+        Options of ``functional.adaptive_max_pool1d``.
+
+    Examples
+    --------
+    >>> agrad.nn.AdaptiveMaxPool1d(2)(np.array([[1.0, 3.0, 9.0, 5.0]]))
+    array([[3., 9.]])
+    """
+
+    function = staticmethod(functional.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptivePool):
+    """Adaptive max pooling of arrays of shape (n, c, h, w) or (c, h, w).
+
+    Parameters
+    ----------
+    output_size
+        Options of ``functional.adaptive_max_pool2d``.
 
     Examples
     --------
@@ -222,104 +254,14 @@ class AdaptiveMaxPool2d(FunctionModule):
 
     function = staticmethod(functional.adaptive_max_pool2d)
 
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
 
-
-class MaxPool3d(FunctionModule):
-    """The function ``functional.max_pool3d`` as a module.
+class AdaptiveMaxPool3d(_AdaptivePool):
+    """Adaptive max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
     ----------
-    kernel_size, stride, padding, dilation : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-
-    Examples
-    --------
-    >>> agrad.nn.MaxPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
-    (1, 3, 2, 3, 4)
-    """
-
-    function = staticmethod(functional.max_pool3d)
-
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        dilation: Lengths = 1,
-        *,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
-
-
-class AvgPool3d(FunctionModule):
-    """The function ``functional.avg_pool3d`` as a module.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-    count_include_pad : bool
-        Count the zeros of the padding.
-    divisor_override : float, optional
-        The divisor of the sums, in place of the count.
-
-    Examples
-    --------
-    >>> agrad.nn.AvgPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
-    (1, 3, 2, 3, 4)
-    """
-
-    function = staticmethod(functional.avg_pool3d)
-
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: float | None = None,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
-
-
-class AdaptiveAvgPool3d(FunctionModule):
-    """The function ``functional.adaptive_avg_pool3d`` as a module.
-
-    Parameters
-    ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Examples
-    --------
-    >>> agrad.nn.AdaptiveAvgPool3d((1, 2, 2))(np.ones((1, 3, 4, 6, 8))).shape
-    (1, 3, 1, 2, 2)
-    """
-
-    function = staticmethod(functional.adaptive_avg_pool3d)
-
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
-
-
-class AdaptiveMaxPool3d(FunctionModule):
-    """The function ``functional.adaptive_max_pool3d`` as a module.
-
-    Parameters
-    ----------
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
+    output_size
+        Options of ``functional.adaptive_max_pool3d``.
 
     Examples
     --------
@@ -329,21 +271,14 @@ class AdaptiveMaxPool3d(FunctionModule):
 
     function = staticmethod(functional.adaptive_max_pool3d)
 
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
 
-
-class LPPool1d(FunctionModule):
-    """The function ``functional.lp_pool1d`` as a module.
+class LPPool1d(_LPPool):
+    """Power-average pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
     ----------
-    norm_type : float
-        The order of the norm, above 0.
-    kernel_size, stride : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
+    norm_type, kernel_size, stride, ceil_mode
+        Options of ``functional.lp_pool1d``.
 
     Examples
     --------
@@ -353,23 +288,14 @@ class LPPool1d(FunctionModule):
 
     function = staticmethod(functional.lp_pool1d)
 
-    def __init__(
-        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
-    ) -> None:
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-
-class LPPool2d(FunctionModule):
-    """The function ``functional.lp_pool2d`` as a module.
+class LPPool2d(_LPPool):
+    """Power-average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
     ----------
-    norm_type : float
-        The order of the norm, above 0.
-    kernel_size, stride : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
+    norm_type, kernel_size, stride, ceil_mode
+        Options of ``functional.lp_pool2d``.
 
     Examples
     --------
@@ -380,23 +306,14 @@ class LPPool2d(FunctionModule):
 
     function = staticmethod(functional.lp_pool2d)
 
-    def __init__(
-        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
-    ) -> None:
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-
-class LPPool3d(FunctionModule):
-    """The function ``functional.lp_pool3d`` as a module.
+class LPPool3d(_LPPool):
+    """Power-average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
     ----------
-    norm_type : float
-        The order of the norm, above 0.
-    kernel_size, stride : int or tuple of int
-        Those of the function.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
+    norm_type, kernel_size, stride, ceil_mode
+        Options of ``functional.lp_pool3d``.
 
     Examples
     --------
@@ -405,8 +322,3 @@ class LPPool3d(FunctionModule):
     """
 
     function = staticmethod(functional.lp_pool3d)
-
-    def __init__(
-        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
-    ) -> None:
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode

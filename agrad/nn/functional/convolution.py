@@ -6,7 +6,10 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.functional.real import on_axes
 from agrad.ops.convolution import convolution
+
+Lengths = int | Sequence[int]
 
 
 def numbers(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
@@ -64,8 +67,57 @@ def _finished(y: Any, bias: Any, single: bool, spatial: int) -> Any:
 
 
 def _conv(
-    name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any, spatial: int
+    spatial: int,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Lengths = 1,
+    padding: Any = 0,
+    dilation: Lengths = 1,
+    groups: int = 1,
 ) -> Any:
+    """Return the {n}-D cross-correlation of an input with kernels.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, {axes}) or (c, {axes}), and a floating dtype.
+    weight : array
+        Kernels of shape (o, c // groups, {kernel}) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride : int or tuple of int
+        The steps between the positions of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with its own kernels.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
+
+    Examples
+    --------
+    >>> x, weight = np.array([[[1.0, 2.0, 4.0, 8.0]]]), np.array([[[-1.0, 1.0]]])
+    >>> agrad.nn.functional.conv1d(x, weight)
+    array([[[1., 2., 4.]]])
+    >>> x, weight = np.arange(9.0).reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2))
+    >>> agrad.nn.functional.conv2d(x, weight)[0, 0]
+    array([[ 8., 12.],
+           [20., 24.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.conv2d(x, weight).sum())(x)[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
+    >>> agrad.nn.functional.conv3d(np.ones((1, 2, 4, 5, 6)), np.ones((3, 2, 2, 2, 2))).shape
+    (1, 3, 3, 4, 5)
+    """
+    name = f"conv{spatial}d"
     groups = _checked(name, x, weight, groups, spatial, 1)
     strides = numbers(name, "stride", stride, spatial, 1)
     dilations = numbers(name, "dilation", dilation, spatial, 1)
@@ -88,339 +140,88 @@ def _conv(
 
 
 def _conv_transpose(
-    name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, more: Any, groups: Any, dilation: Any, m: int
-) -> Any:
-    groups = _checked(name, x, weight, groups, m, 0)
-    strides, dilations = numbers(name, "stride", stride, m, 1), numbers(name, "dilation", dilation, m, 1)
-    paddings, extra = numbers(name, "padding", padding, m, 0), numbers(name, "output_padding", more, m, 0)
-    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
-        raise ConfigurationError(f"{name}: output_padding {extra} is below the stride {strides} or the dilation")
-    spans = [(k - 1) * d for k, d in zip(weight.shape[2:], dilations, strict=True)]
-    c, rows, *kernel = weight.shape
-    weight = agrad.moveaxis(agrad.reshape(weight, (groups, c // groups, rows, *kernel)), 2, 1)
-    weight = agrad.flip(agrad.reshape(weight, (groups * rows, c // groups, *kernel)), axis=tuple(range(2, m + 2)))
-    lengths = [
-        (n - 1) * s - 2 * p + k + e + 1
-        for n, s, p, k, e in zip(tuple(x.shape)[-m:], strides, paddings, spans, extra, strict=True)
-    ]
-    if any(n < 1 for n in lengths):
-        raise ShapeError(f"{name}: the result would have the lengths {tuple(lengths)}; choose a smaller padding")
-    single = len(x.shape) == m + 1
-    y = convolution(
-        agrad.expand_dims(x, axis=0) if single else x,
-        weight,
-        strides=(1,) * m,
-        padding=tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True)),
-        x_dilation=strides,
-        w_dilation=dilations,
-        groups=groups,
-    )
-    return _finished(y, bias, single, m)
-
-
-def conv1d(
+    spatial: int,
     x: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: Any = 0,
-    dilation: int | Sequence[int] = 1,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    output_padding: Lengths = 0,
     groups: int = 1,
+    dilation: Lengths = 1,
 ) -> Any:
-    """Return the correlation of an input with kernels along one spatial axis.
+    """Return the {n}-D transposed convolution of an input with kernels.
+
+    It is the derivative of ``conv{n}d`` with respect to its input, as a function of the cotangent.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, l) or (c, l), and a floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a floating dtype.
     weight : array
-        The kernels, of shape (o, c // groups, k) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
-
-    Returns
-    -------
-    array
-        Array of shape (n, o, ...) or (o, ...), of lengths
-        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x, weight = np.array([[[1.0, 2.0, 4.0, 8.0]]]), np.array([[[-1.0, 1.0]]])
-    >>> agrad.nn.functional.conv1d(x, weight)
-    array([[[1., 2., 4.]]])
-    >>> agrad.grad(lambda w: agrad.nn.functional.conv1d(x, w).sum())(weight)
-    array([[[ 7., 14.]]])
-    """
-    return _conv("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
-
-
-def conv_transpose1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Any:
-    """Return the transposed convolution along one spatial axis.
-
-    It is the derivative of ``conv1d`` by its input, as a function of the cotangent.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, l) or (c, l), and a floating dtype.
-    weight : array
-        The kernels, of shape (c, o // groups, k) and the dtype of ``x``.
+        Kernels of shape (c, o // groups, {kernel}) and the dtype of ``x``.
     bias : array, optional
         Array of shape (o,), added to each channel.
     stride, padding : int or tuple of int
-        Those of the convolution.
+        As for ``conv{n}d``.
     output_padding : int or tuple of int
         The elements to add at the end of each axis, below the stride or the dilation.
     groups : int
-        The groups of channels, each with kernels of its own.
+        The groups of channels, each with its own kernels.
     dilation : int or tuple of int
-        That of the convolution.
+        As for ``conv{n}d``.
 
     Returns
     -------
     array
         Array of shape (n, o, ...) or (o, ...), of lengths
         ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
 
     Examples
     --------
     >>> x, weight = np.array([[[1.0, 10.0]]]), np.array([[[1.0, 2.0]]])
-    >>> agrad.nn.functional.conv_transpose1d(x, weight)
-    array([[[ 1., 12., 20.]]])
     >>> agrad.nn.functional.conv_transpose1d(x, weight, stride=2)
     array([[[ 1.,  2., 10., 20.]]])
-    """
-    return _conv_transpose("conv_transpose1d", x, weight, bias, stride, padding, output_padding, groups, dilation, 1)
-
-
-def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: Any = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the correlation of an input with kernels along two spatial axes.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a floating dtype.
-    weight : array
-        The kernels, of shape (o, c // groups, kh, kw) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
-
-    Returns
-    -------
-    array
-        Array of shape (n, o, ...) or (o, ...), of lengths
-        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x, weight = np.arange(9.0).reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2))
-    >>> agrad.nn.functional.conv2d(x, weight)[0, 0]
-    array([[ 8., 12.],
-           [20., 24.]])
-    >>> agrad.grad(lambda x: agrad.nn.functional.conv2d(x, weight).sum())(x)[0, 0]
-    array([[1., 2., 1.],
-           [2., 4., 2.],
-           [1., 2., 1.]])
-    """
-    return _conv("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
-
-
-def conv_transpose2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Any:
-    """Return the transposed convolution along two spatial axes.
-
-    It is the derivative of ``conv2d`` by its input, as a function of the cotangent.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a floating dtype.
-    weight : array
-        The kernels, of shape (c, o // groups, kh, kw) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
-    stride, padding : int or tuple of int
-        Those of the convolution.
-    output_padding : int or tuple of int
-        The elements to add at the end of each axis, below the stride or the dilation.
-    groups : int
-        The groups of channels, each with kernels of its own.
-    dilation : int or tuple of int
-        That of the convolution.
-
-    Returns
-    -------
-    array
-        Array of shape (n, o, ...) or (o, ...), of lengths
-        ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
-
-    Examples
-    --------
     >>> x, weight = np.ones((1, 1, 2, 2)), np.ones((1, 1, 2, 2))
     >>> agrad.nn.functional.conv_transpose2d(x, weight)[0, 0]
     array([[1., 2., 1.],
            [2., 4., 2.],
            [1., 2., 1.]])
-    """
-    return _conv_transpose("conv_transpose2d", x, weight, bias, stride, padding, output_padding, groups, dilation, 2)
-
-
-def conv3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: Any = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the correlation of an input with kernels along three spatial axes.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
-    weight : array
-        The kernels, of shape (o, c // groups, kd, kh, kw) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
-    stride : int or tuple of int
-        The steps between the places of a kernel.
-    padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
-    dilation : int or tuple of int
-        The steps between the elements of a kernel.
-    groups : int
-        The groups of channels, each with kernels of its own.
-
-    Returns
-    -------
-    array
-        Array of shape (n, o, ...) or (o, ...), of lengths
-        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x, weight = np.ones((1, 2, 4, 5, 6)), np.ones((3, 2, 1, 3, 3))
-    >>> agrad.nn.functional.conv3d(x, weight, padding="same").shape
-    (1, 3, 4, 5, 6)
-    """
-    return _conv("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
-
-
-def conv_transpose3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Any:
-    """Return the transposed convolution along three spatial axes.
-
-    It is the derivative of ``conv3d`` by its input, as a function of the cotangent.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
-    weight : array
-        The kernels, of shape (c, o // groups, kd, kh, kw) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
-    stride, padding : int or tuple of int
-        Those of the convolution.
-    output_padding : int or tuple of int
-        The elements to add at the end of each axis, below the stride or the dilation.
-    groups : int
-        The groups of channels, each with kernels of its own.
-    dilation : int or tuple of int
-        That of the convolution.
-
-    Returns
-    -------
-    array
-        Array of shape (n, o, ...) or (o, ...), of lengths
-        ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If shapes or dtypes do not fit, or for a setting that is none.
-
-    Examples
-    --------
     >>> x, weight = np.ones((1, 2, 2, 3, 4)), np.ones((2, 5, 2, 2, 2))
     >>> agrad.nn.functional.conv_transpose3d(x, weight, stride=2).shape
     (1, 5, 4, 6, 8)
     """
-    return _conv_transpose("conv_transpose3d", x, weight, bias, stride, padding, output_padding, groups, dilation, 3)
+    name = f"conv_transpose{spatial}d"
+    groups = _checked(name, x, weight, groups, spatial, 0)
+    strides, dilations = numbers(name, "stride", stride, spatial, 1), numbers(name, "dilation", dilation, spatial, 1)
+    paddings, extra = (
+        numbers(name, "padding", padding, spatial, 0),
+        numbers(name, "output_padding", output_padding, spatial, 0),
+    )
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
+        raise ConfigurationError(f"{name}: output_padding {extra} is below the stride {strides} or the dilation")
+    spans = [(k - 1) * d for k, d in zip(weight.shape[2:], dilations, strict=True)]
+    c, rows, *kernel = weight.shape
+    weight = agrad.moveaxis(agrad.reshape(weight, (groups, c // groups, rows, *kernel)), 2, 1)
+    weight = agrad.flip(agrad.reshape(weight, (groups * rows, c // groups, *kernel)), axis=tuple(range(2, spatial + 2)))
+    lengths = [
+        (n - 1) * s - 2 * p + k + e + 1
+        for n, s, p, k, e in zip(tuple(x.shape)[-spatial:], strides, paddings, spans, extra, strict=True)
+    ]
+    if any(n < 1 for n in lengths):
+        raise ShapeError(f"{name}: the result would have the lengths {tuple(lengths)}; choose a smaller padding")
+    single = len(x.shape) == spatial + 1
+    y = convolution(
+        agrad.expand_dims(x, axis=0) if single else x,
+        weight,
+        strides=(1,) * spatial,
+        padding=tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True)),
+        x_dilation=strides,
+        w_dilation=dilations,
+        groups=groups,
+    )
+    return _finished(y, bias, single, spatial)
+
+
+conv1d, conv2d, conv3d = on_axes(_conv)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = on_axes(_conv_transpose)

@@ -9,7 +9,7 @@ from typing import Any
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.functional.real import of_array, real_only
+from agrad.nn.functional.real import of_array, on_axes, real_only
 from agrad.nn.seeding import generator
 
 _SELU_LIMIT = 1.7580993408473766
@@ -66,14 +66,6 @@ def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: 
     return x * (kept * scale) + ((kept - 1) * (_SELU_LIMIT * scale) + _SELU_LIMIT * scale * p)
 
 
-def _lead(name: str, x: Any, leads: dict[int, int]) -> int:
-    """Return how many axes count the channels, by the number of all axes."""
-    shape = tuple(x.shape)
-    if len(shape) not in leads:
-        raise ShapeError(f"{name} takes an array of {' or '.join(map(str, leads))} axes, not of shape {shape}")
-    return leads[len(shape)]
-
-
 @of_array
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random elements zeroed, and the rest divided by 1 - p.
@@ -116,30 +108,29 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
     return _dropped("dropout", x, p, training, key)
 
 
-@of_array
-def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
+_LEADS = {1: {2: 1, 3: 2}, 2: {3: 2, 4: 2}, 3: {4: 1, 5: 2}}
+"""The number of axes before those of a channel, by the number of spatial axes and that of all; 2 take (n, c, l) too."""
+
+
+def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, l) or (c, l), and a floating dtype.
+        Array of shape (n, c, {axes}) or, except for two spatial axes, (c, {axes}), and a floating dtype. As in PyTorch,
+        ``dropout2d`` treats three axes as (n, c, l).
     p : float
         The probability to zero a channel, from 0 to 1.
     training : bool
         False to return ``x``.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
+        As for ``dropout``.
 
     Returns
     -------
     array
         Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError, DtypeError
-        If the shape does not fit, ``p`` is not a number from 0 to 1, or the dtype is not floating.
 
     Notes
     -----
@@ -150,84 +141,20 @@ def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
     >>> y = agrad.nn.functional.dropout1d(np.ones((2, 8, 5)), 0.5)
     >>> bool((y == y[:, :, :1]).all())
     True
-    """
-    return _dropped("dropout1d", x, p, training, key, _lead("dropout1d", x, {2: 1, 3: 2}))
-
-
-@of_array
-def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w), and a floating dtype. Three axes are (n, c, l), as in PyTorch.
-    p : float
-        The probability to zero a channel, from 0 to 1.
-    training : bool
-        False to return ``x``.
-    key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError, DtypeError
-        If the shape does not fit, ``p`` is not a number from 0 to 1, or the dtype is not floating.
-
-    Notes
-    -----
-    J. Tompson et al. (2015), arXiv:1411.4280.
-
-    Examples
-    --------
     >>> y = agrad.nn.functional.dropout2d(np.ones((2, 8, 5, 5)), 0.5)
     >>> bool((y == y[:, :, :1, :1]).all())
     True
-    """
-    return _dropped("dropout2d", x, p, training, key, _lead("dropout2d", x, {3: 2, 4: 2}))
-
-
-@of_array
-def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
-    p : float
-        The probability to zero a channel, from 0 to 1.
-    training : bool
-        False to return ``x``.
-    key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError, DtypeError
-        If the shape does not fit, ``p`` is not a number from 0 to 1, or the dtype is not floating.
-
-    Notes
-    -----
-    J. Tompson et al. (2015), arXiv:1411.4280.
-
-    Examples
-    --------
     >>> y = agrad.nn.functional.dropout3d(np.ones((2, 8, 3, 3, 3)), 0.5)
     >>> bool((y == y[:, :, :1, :1, :1]).all())
     True
     """
-    return _dropped("dropout3d", x, p, training, key, _lead("dropout3d", x, {4: 1, 5: 2}))
+    name, shape, leads = f"dropout{spatial}d", tuple(x.shape), _LEADS[spatial]
+    if len(shape) not in leads:
+        raise ShapeError(f"{name}: x must have {' or '.join(map(str, leads))} axes, got shape {shape}")
+    return _dropped(name, x, p, training, key, leads[len(shape)])
+
+
+dropout1d, dropout2d, dropout3d = (of_array(f) for f in on_axes(_dropout))
 
 
 @of_array

@@ -10,7 +10,7 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import constant, of_array, real_only
+from agrad.nn.functional.real import constant, of_array, on_axes, real_only
 from agrad.ops.pooling import max_pool, sum_pool
 
 Lengths = int | Sequence[int]
@@ -49,27 +49,114 @@ def _padded(
 
 
 def _max_pool(
-    name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int
+    spatial: int,
+    x: Any,
+    /,
+    kernel_size: Lengths,
+    stride: Lengths | None = None,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    ceil_mode: bool = False,
 ) -> Any:
-    x, how = _padded(name, x, kernel, stride, padding, dilation, ceil, spatial, -math.inf)
+    """Return the maxima of {n}-D windows.
+
+    The first of equal elements gets the derivative.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+    kernel_size : int or tuple of int
+        The lengths of a window.
+    stride : int or tuple of int, optional
+        The steps between windows, by default ``kernel_size``.
+    padding : int or tuple of int
+        Positions of minus infinity added on both sides, at most half of ``kernel_size``.
+    dilation : int or tuple of int
+        The steps between the elements of a window.
+    ceil_mode : bool
+        Include the windows that reach beyond the end.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, ...) or (c, ...).
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
+    >>> agrad.nn.functional.max_pool1d(x, 2)
+    array([[3., 9.]])
+    >>> agrad.grad(lambda x: agrad.nn.functional.max_pool1d(x, 2).sum())(x)
+    array([[0., 1., 1., 0.]])
+    >>> agrad.nn.functional.max_pool2d(np.arange(16.0).reshape(1, 4, 4), 2, stride=1)
+    array([[[ 5.,  6.,  7.],
+            [ 9., 10., 11.],
+            [13., 14., 15.]]])
+    >>> agrad.nn.functional.max_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
+    (1, 3, 2, 3, 4)
+    """
+    name = f"max_pool{spatial}d"
+    x, how = _padded(name, x, kernel_size, stride, padding, dilation, ceil_mode, spatial, -math.inf)
     return max_pool(x, **how)
 
 
 def _avg_pool(
-    name: str, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, counted: bool, divisor: Any, spatial: int
+    spatial: int,
+    x: Any,
+    /,
+    kernel_size: Lengths,
+    stride: Lengths | None = None,
+    padding: Lengths = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: float | None = None,
 ) -> Any:
-    if divisor == 0:
+    """Return the means of {n}-D windows.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+    kernel_size : int or tuple of int
+        The lengths of a window.
+    stride : int or tuple of int, optional
+        The steps between windows, by default ``kernel_size``.
+    padding : int or tuple of int
+        The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Include the windows that reach beyond the end; elements behind the padding do not count.
+    count_include_pad : bool
+        Count the zeros of the padding.
+    divisor_override : float, optional
+        The divisor of the sums, instead of the count.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, ...) or (c, ...).
+
+    Examples
+    --------
+    >>> agrad.nn.functional.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2)
+    array([[[ 2.5,  4.5],
+            [10.5, 12.5]]])
+    >>> agrad.nn.functional.avg_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
+    (1, 3, 2, 3, 4)
+    """
+    name = f"avg_pool{spatial}d"
+    if divisor_override == 0:
         raise ConfigurationError(f"{name}: divisor_override is not 0, by which it divides")
-    padded_x, how = _padded(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0)
+    padded_x, how = _padded(name, x, kernel_size, stride, padding, 1, ceil_mode, spatial, 0.0)
     kernels, strides = how["kernel"], how["strides"]
     total, pads = sum_pool(padded_x, kernel=kernels, strides=strides), numbers(name, "padding", padding, spatial, 0)
-    if divisor is not None or (not ceil and (counted or not any(pads))):
-        return total / (math.prod(kernels) if divisor is None else divisor)
+    if divisor_override is not None or (not ceil_mode and (count_include_pad or not any(pads))):
+        return total / (math.prod(kernels) if divisor_override is None else divisor_override)
     counts = np.ones(())
     for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, total.shape[-spatial:], strict=True):
         first = np.arange(out) * s - p
         last = np.minimum(first + k, n + p)  # places behind the padding do not count
-        if not counted:
+        if not count_include_pad:
             first, last = np.maximum(first, 0), np.minimum(last, n)
         counts = np.multiply.outer(counts, last - first)
     return agrad.divide(total, constant(counts, x))
@@ -87,8 +174,9 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
         (m,), n = numbers(name, "output_size", m, 1, 1), x.shape[axis]
         if not n:
             raise ShapeError(f"{name} takes axes with elements, not {tuple(x.shape)}")
-        places = [(slice(None),) * axis + (slice(i * n // m, -(-(i + 1) * n // m)), ...) for i in range(m)]
-        x = agrad.concat([reduce(x[place], axis) for place in places], axis=axis)
+        lead = (slice(None),) * axis
+        parts = [reduce(x[(*lead, slice(i * n // m, -(-(i + 1) * n // m)), ...)], axis) for i in range(m)]
+        x = agrad.concat(parts, axis=axis)
     return x
 
 
@@ -102,55 +190,65 @@ def _mean(x: Any, axis: int) -> Any:
     return agrad.mean(x, axis=axis, keepdims=True)
 
 
-@of_array
-@real_only
-def max_pool1d(
-    x: Any,
-    /,
-    kernel_size: Lengths,
-    stride: Lengths | None = None,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    ceil_mode: bool = False,
-) -> Any:
-    """Return the maxima of windows along 1 spatial axis.
-
-    The first of equal elements gets the derivative.
+def _adaptive_avg_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
+    """Return the means of a given number of parts of each of {n} axes.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, l) or (c, l), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The places of minus infinity on both sides, at most half of ``kernel_size``.
-    dilation : int or tuple of int
-        The steps between the elements of a window.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+    output_size : int, None or tuple of them
+        Length of each axis of the result; None keeps it.
 
     Returns
     -------
     array
         Array of shape (n, c, ...) or (c, ...).
 
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
+    Examples
+    --------
+    >>> agrad.nn.functional.adaptive_avg_pool1d(np.array([[1.0, 3.0, 5.0, 9.0]]), 2)
+    array([[2., 7.]])
+    >>> agrad.nn.functional.adaptive_avg_pool2d(np.arange(16.0).reshape(1, 4, 4), (2, 1))
+    array([[[ 3.5],
+            [11.5]]])
+    >>> agrad.nn.functional.adaptive_avg_pool3d(np.ones((1, 3, 4, 6, 8)), (1, 2, 2)).shape
+    (1, 3, 1, 2, 2)
+    """
+    return _adaptive(f"adaptive_avg_pool{spatial}d", x, output_size, spatial, _mean)
+
+
+def _adaptive_max_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
+    """Return the maxima of a given number of parts of each of {n} axes.
+
+    The first of equal elements gets the derivative.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+    output_size : int, None or tuple of them
+        Length of each axis of the result; None keeps it.
+
+    Returns
+    -------
+    array
+        Array of shape (n, c, ...) or (c, ...).
 
     Examples
     --------
     >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
-    >>> agrad.nn.functional.max_pool1d(x, 2)
+    >>> agrad.nn.functional.adaptive_max_pool1d(x, 2)
     array([[3., 9.]])
-    >>> agrad.grad(lambda x: agrad.nn.functional.max_pool1d(x, 2).sum())(x)
+    >>> agrad.grad(lambda x: agrad.nn.functional.adaptive_max_pool1d(x, 2).sum())(x)
     array([[0., 1., 1., 0.]])
+    >>> agrad.nn.functional.adaptive_max_pool2d(np.arange(16.0).reshape(1, 4, 4), (2, 1))
+    array([[[ 7.],
+            [15.]]])
+    >>> agrad.nn.functional.adaptive_max_pool3d(np.ones((1, 3, 4, 6, 8)), (1, 2, 2)).shape
+    (1, 3, 1, 2, 2)
     """
-    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, 1)
+    return _adaptive(f"adaptive_max_pool{spatial}d", x, output_size, spatial, _first_max)
 
 
 @of_array
@@ -163,429 +261,32 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """Return the means of windows along 1 spatial axis.
+    """Return the means of 1-D windows.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c, l) or (c, l), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The zeros on both sides, at most half of ``kernel_size``.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end; what is behind the padding does not count.
-    count_include_pad : bool
-        Count the zeros of the padding.
+    kernel_size, stride, padding, ceil_mode, count_include_pad
+        As for ``avg_pool2d``.
 
     Returns
     -------
     array
         Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
 
     Examples
     --------
     >>> x = np.array([[1.0, 3.0, 5.0, 9.0]])
     >>> agrad.nn.functional.avg_pool1d(x, 2)
     array([[2., 7.]])
-    >>> agrad.grad(lambda x: agrad.nn.functional.avg_pool1d(x, 2).sum())(x)
-    array([[0.5, 0.5, 0.5, 0.5]])
     """
-    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
-
-
-@of_array
-def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
-    """Return the means of as many parts of each spatial axis as asked for.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, l) or (c, l), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 3.0, 5.0, 9.0]])
-    >>> agrad.nn.functional.adaptive_avg_pool1d(x, 2)
-    array([[2., 7.]])
-    """
-    return _adaptive("adaptive_avg_pool1d", x, output_size, 1, _mean)
-
-
-@of_array
-@real_only
-def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
-    """Return the maxima of as many parts of each spatial axis as asked for.
-
-    The first of equal elements gets the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, l) or (c, l), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
-    >>> agrad.nn.functional.adaptive_max_pool1d(x, 2)
-    array([[3., 9.]])
-    >>> agrad.grad(lambda x: agrad.nn.functional.adaptive_max_pool1d(x, 2).sum())(x)
-    array([[0., 1., 1., 0.]])
-    """
-    return _adaptive("adaptive_max_pool1d", x, output_size, 1, _first_max)
-
-
-@of_array
-@real_only
-def max_pool2d(
-    x: Any,
-    /,
-    kernel_size: Lengths,
-    stride: Lengths | None = None,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    ceil_mode: bool = False,
-) -> Any:
-    """Return the maxima of windows along 2 spatial axes.
-
-    The first of equal elements gets the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The places of minus infinity on both sides, at most half of ``kernel_size``.
-    dilation : int or tuple of int
-        The steps between the elements of a window.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.arange(16.0).reshape(1, 4, 4)
-    >>> agrad.nn.functional.max_pool2d(x, 2, stride=1)
-    array([[[ 5.,  6.,  7.],
-            [ 9., 10., 11.],
-            [13., 14., 15.]]])
-    """
-    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, 2)
-
-
-@of_array
-def avg_pool2d(
-    x: Any,
-    /,
-    kernel_size: Lengths,
-    stride: Lengths | None = None,
-    padding: Lengths = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: float | None = None,
-) -> Any:
-    """Return the means of windows along 2 spatial axes.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The zeros on both sides, at most half of ``kernel_size``.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end; what is behind the padding does not count.
-    count_include_pad : bool
-        Count the zeros of the padding.
-    divisor_override : float, optional
-        The divisor of the sums, in place of the count.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.arange(16.0).reshape(1, 4, 4)
-    >>> agrad.nn.functional.avg_pool2d(x, 2)
-    array([[[ 2.5,  4.5],
-            [10.5, 12.5]]])
-    """
-    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
-
-
-@of_array
-def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
-    """Return the means of as many parts of each spatial axis as asked for.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.arange(16.0).reshape(1, 4, 4)
-    >>> agrad.nn.functional.adaptive_avg_pool2d(x, (2, 1))
-    array([[[ 3.5],
-            [11.5]]])
-    """
-    return _adaptive("adaptive_avg_pool2d", x, output_size, 2, _mean)
-
-
-@of_array
-@real_only
-def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
-    """Return the maxima of as many parts of each spatial axis as asked for.
-
-    The first of equal elements gets the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.arange(16.0).reshape(1, 4, 4)
-    >>> agrad.nn.functional.adaptive_max_pool2d(x, (2, 1))
-    array([[[ 7.],
-            [15.]]])
-    """
-    return _adaptive("adaptive_max_pool2d", x, output_size, 2, _first_max)
-
-
-@of_array
-@real_only
-def max_pool3d(
-    x: Any,
-    /,
-    kernel_size: Lengths,
-    stride: Lengths | None = None,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    ceil_mode: bool = False,
-) -> Any:
-    """Return the maxima of windows along 3 spatial axes.
-
-    The first of equal elements gets the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The places of minus infinity on both sides, at most half of ``kernel_size``.
-    dilation : int or tuple of int
-        The steps between the elements of a window.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> agrad.nn.functional.max_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
-    (1, 3, 2, 3, 4)
-    """
-    return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, 3)
-
-
-@of_array
-def avg_pool3d(
-    x: Any,
-    /,
-    kernel_size: Lengths,
-    stride: Lengths | None = None,
-    padding: Lengths = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: float | None = None,
-) -> Any:
-    """Return the means of windows along 3 spatial axes.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a real floating dtype.
-    kernel_size : int or tuple of int
-        The lengths of a window.
-    stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
-    padding : int or tuple of int
-        The zeros on both sides, at most half of ``kernel_size``.
-    ceil_mode : bool
-        Take also the windows that reach beyond the end; what is behind the padding does not count.
-    count_include_pad : bool
-        Count the zeros of the padding.
-    divisor_override : float, optional
-        The divisor of the sums, in place of the count.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> agrad.nn.functional.avg_pool3d(np.ones((1, 3, 4, 6, 8)), 2).shape
-    (1, 3, 2, 3, 4)
-    """
-    return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
-
-
-@of_array
-def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
-    """Return the means of as many parts of each spatial axis as asked for.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.ones((1, 3, 4, 6, 8))
-    >>> agrad.nn.functional.adaptive_avg_pool3d(x, (1, 2, 2)).shape
-    (1, 3, 1, 2, 2)
-    """
-    return _adaptive("adaptive_avg_pool3d", x, output_size, 3, _mean)
-
-
-@of_array
-@real_only
-def adaptive_max_pool3d(x: Any, /, output_size: Any) -> Any:
-    """Return the maxima of as many parts of each spatial axis as asked for.
-
-    The first of equal elements gets the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Array of shape (n, c, d, h, w) or (c, d, h, w), and a real floating dtype.
-    output_size : int, None or tuple of them
-        The length of each axis in the result; None keeps it.
-
-    Returns
-    -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
-    Examples
-    --------
-    >>> x = np.ones((1, 3, 4, 6, 8))
-    >>> agrad.nn.functional.adaptive_max_pool3d(x, (1, 2, 2)).shape
-    (1, 3, 1, 2, 2)
-    """
-    return _adaptive("adaptive_max_pool3d", x, output_size, 3, _first_max)
+    return _avg_pool(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+avg_pool2d, avg_pool3d = (of_array(f) for f in on_axes(_avg_pool, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = (of_array(real_only(f)) for f in on_axes(_max_pool))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (of_array(f) for f in on_axes(_adaptive_avg_pool))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    of_array(real_only(f)) for f in on_axes(_adaptive_max_pool)
+)

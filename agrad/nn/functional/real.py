@@ -1,6 +1,7 @@
 """Checks and constants that functions share."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -47,6 +48,35 @@ def real_only(function: F) -> F:
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
+
+
+_AXES = {1: ("l", "k"), 2: ("h, w", "kh, kw"), 3: ("d, h, w", "kd, kh, kw")}
+"""Names of the axes of an array and of a kernel, by the number of spatial axes."""
+
+
+def on_axes(family: Callable[Concatenate[int, P], Any], *counts: int) -> Iterator[Callable[P, Any]]:
+    """Yield the functions of a family, by default for 1, 2 and 3 spatial axes.
+
+    ``family`` takes the number first. The function for 2 axes of ``_conv`` is named ``conv2d``. In the docstring,
+    ``{n}`` stands for the number, and ``{axes}`` and ``{kernel}`` for the names of axes.
+    """
+    signature = inspect.signature(family)
+    signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+    for n in counts or (1, 2, 3):
+        yield _member(family, n, signature)
+
+
+def _member(family: Any, n: int, signature: inspect.Signature) -> Any:
+    @wraps(family)
+    def member(*args: Any, **options: Any) -> Any:
+        return family(n, *args, **options)
+
+    member.__name__ = member.__qualname__ = f"{family.__name__.lstrip('_')}{n}d"
+    member.__signature__ = signature  # type: ignore[attr-defined]
+    axes, kernel = _AXES[n]
+    text = member.__doc__ or ""  # None under -OO
+    member.__doc__ = text.replace("{n}", str(n)).replace("{axes}", axes).replace("{kernel}", kernel)
+    return member
 
 
 def constant(values: np.ndarray, like: Any) -> Any:
