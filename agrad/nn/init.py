@@ -1,32 +1,17 @@
-"""Initial values: arrays drawn on the host, parameters, and PyTorch's fillings."""
+"""Initial values: arrays drawn on the host, parameters, and functions that fill a leaf."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import random
-from agrad.nn.filling import (
-    calculate_gain,
-    constant_,
-    dirac_,
-    eye_,
-    fans,
-    kaiming_normal_,
-    kaiming_uniform_,
-    normal_,
-    ones_,
-    orthogonal_,
-    sparse_,
-    trunc_normal_,
-    uniform_,
-    xavier_normal_,
-    xavier_uniform_,
-    zeros_,
-)
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.seeding import Rng, generator
+from agrad.nn.state import put
 
 __all__ = [
     "calculate_gain",
@@ -65,12 +50,8 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
     ----------
     values : numpy.ndarray
         The values, an array on the host. They are rounded there, so every backend gets the same ones.
-    dtype : dtype or None
-        The dtype, by default float32.
-    backend : str or None
-        The backend, by default the selected one.
-    device : device or None
-        The device, by default that of the backend.
+    dtype, backend, device
+        By default float32, the selected backend and its device.
 
     Returns
     -------
@@ -91,8 +72,12 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
     return marked(made, Parameter)
 
 
+def _drawn(draw: Callable[..., agrad.Tensor], shape: Shape, rng: Rng, *bounds: float, **options: float) -> np.ndarray:
+    return draw(generator(rng).key(backend="numpy"), *bounds, shape, dtype=agrad.float64, **options).numpy()
+
+
 def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
-    """Draw uniform numbers between -bound and bound.
+    """Draw an array of uniform numbers between -bound and bound.
 
     Parameters
     ----------
@@ -103,23 +88,17 @@ def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
 
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
     Examples
     --------
     >>> w = agrad.nn.init.uniform((100, 100), 0.5, np.random.default_rng(0))
     >>> round(float(w.min()), 2), round(float(w.max()), 2)
     (-0.5, 0.5)
     """
-    key = generator(rng).key(backend="numpy")
-    return random.uniform(key, shape, low=-bound, high=bound, dtype=agrad.float64).numpy()
+    return _drawn(random.uniform, shape, rng, low=-bound, high=bound)
 
 
 def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
-    """Draw normal numbers of mean 0.
+    """Draw an array of normal numbers of mean 0.
 
     Parameters
     ----------
@@ -130,41 +109,26 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
 
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
     Examples
     --------
     >>> w = agrad.nn.init.normal((100, 100), 0.5, np.random.default_rng(0))
     >>> type(w), round(float(w.std()), 1)
     (<class 'numpy.ndarray'>, 0.5)
     """
-    return random.normal(generator(rng).key(backend="numpy"), shape, scale=std, dtype=agrad.float64).numpy()
+    return _drawn(random.normal, shape, rng, scale=std)
 
 
 def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:
-    """Draw uniform numbers of variance 2 / ((1 + a**2) * inputs).
+    """Draw an array of uniform numbers of variance 2 / ((1 + a**2) * inputs).
 
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
+        The shape of a weight, as ``fans`` reads it.
+    rng
+        As for ``uniform``.
     a : float
         The slope of the leaky ReLU behind the weight. The default is that of PyTorch's Linear.
-
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
 
     Notes
     -----
@@ -180,26 +144,14 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
 
 
 def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarray:
-    """Draw normal numbers of variance 2 / ((1 + a**2) * inputs).
+    """Draw an array of normal numbers of variance 2 / ((1 + a**2) * inputs).
 
     Parameters
     ----------
-    shape : tuple of int
-        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
+    shape, rng
+        As for ``kaiming_uniform``.
     a : float
         The slope of the leaky ReLU behind the weight, 0 for a ReLU.
-
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
 
     Notes
     -----
@@ -215,26 +167,16 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
 
 
 def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
-    """Draw uniform numbers of variance gain**2 * 2 / (inputs + outputs).
+    """Draw an array of uniform numbers of variance gain**2 * 2 / (inputs + outputs).
 
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
+        The shape of a weight, as ``fans`` reads it.
+    rng
+        As for ``uniform``.
     gain : float
         A factor on the standard deviation.
-
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
 
     Notes
     -----
@@ -250,26 +192,12 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
 
 
 def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
-    """Draw normal numbers of variance gain**2 * 2 / (inputs + outputs).
+    """Draw an array of normal numbers of variance gain**2 * 2 / (inputs + outputs).
 
     Parameters
     ----------
-    shape : tuple of int
-        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
-    gain : float
-        A factor on the standard deviation.
-
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
+    shape, rng, gain
+        As for ``xavier_uniform``.
 
     Notes
     -----
@@ -292,11 +220,6 @@ def zeros(shape: Shape) -> np.ndarray:
     shape : tuple of int
         The shape of the result.
 
-    Returns
-    -------
-    numpy.ndarray
-        A float64 array of the shape.
-
     Examples
     --------
     >>> agrad.nn.init.zeros((2, 3))
@@ -304,3 +227,430 @@ def zeros(shape: Shape) -> np.ndarray:
            [0., 0., 0.]])
     """
     return np.zeros(shape)
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """Return the number of inputs of an output and the number of outputs of an input.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
+
+    Returns
+    -------
+    tuple of int
+        The two numbers, each times the elements of the kernel.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Examples
+    --------
+    >>> agrad.nn.init.fans((20, 10)), agrad.nn.init.fans((8, 3, 5, 5))
+    ((20, 10), (75, 200))
+    """
+    if len(shape) < 2:
+        raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    kernel = math.prod(shape[2:])
+    return shape[1] * kernel, shape[0] * kernel
+
+
+def _shape(tensor: agrad.Tensor, what: str, drawn: bool = True) -> Shape:
+    """Return the shape of a leaf, for ``drawn`` numbers one of a floating dtype."""
+    if not isinstance(tensor, agrad.Tensor) or not tensor.is_leaf:
+        raise OperandError(f"{what} takes a leaf Tensor, such as a parameter, not {repr(tensor)[:80]}")
+    if drawn and not tensor.dtype.kind.endswith("floating"):
+        raise DtypeError(f"{what} fills a Tensor of a floating dtype, not of {tensor.dtype}")
+    return tensor.shape
+
+
+def _fill(tensor: agrad.Tensor, values: Any) -> agrad.Tensor:
+    """Write float64 values of the host into a leaf, and return it."""
+    name = tensor.dtype.name
+    # rounded on the host, so every backend gets the same values
+    host = np.array(np.broadcast_to(values, tensor.shape), dtype=None if name == "bfloat16" else name)
+    put([(tensor, host)])
+    return tensor
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the recommended factor on the standard deviation before a function.
+
+    Parameters
+    ----------
+    nonlinearity : str
+        ``"linear"``, ``"sigmoid"``, ``"tanh"``, ``"relu"``, ``"leaky_relu"``, ``"selu"``, or the name of a convolution.
+    param : float, optional
+        The negative slope of ``"leaky_relu"``, by default 0.01.
+
+    Returns
+    -------
+    float
+        The factor.
+
+    Raises
+    ------
+    ConfigurationError
+        For another name.
+
+    Examples
+    --------
+    >>> agrad.nn.init.calculate_gain("tanh"), round(agrad.nn.init.calculate_gain("leaky_relu", 1.0), 4)
+    (1.6666666666666667, 1.0)
+    """
+    gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
+    gains |= {f"conv{kind}{n}d": 1.0 for kind in ("", "_transpose") for n in (1, 2, 3)}
+    gains["leaky_relu"] = math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in gains:
+        raise ConfigurationError(f"calculate_gain knows {', '.join(gains)}, not {nonlinearity!r}")
+    return gains[nonlinearity]
+
+
+def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a leaf with uniform numbers between ``a`` and ``b``, and return it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    a, b : float
+        The bounds.
+    rng
+        As for ``uniform``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.uniform_(layer.weight, 2.0, 3.0).detach()
+    >>> float(w.min()) >= 2.0, float(w.max()) <= 3.0
+    (True, True)
+    """
+    return _fill(tensor, _drawn(random.uniform, _shape(tensor, "uniform_"), rng, low=a, high=b))
+
+
+def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a leaf with normal numbers, and return it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    mean, std : float
+        Mean and standard deviation.
+    rng
+        As for ``uniform``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.normal_(layer.weight, std=0.01, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 3)
+    0.01
+    """
+    return _fill(tensor, _drawn(random.normal, _shape(tensor, "normal_"), rng, loc=mean, scale=std))
+
+
+def trunc_normal_(
+    tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a leaf with normal numbers between ``a`` and ``b``, and return it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    mean, std : float
+        Mean and standard deviation of the normal distribution that is cut.
+    a, b : float
+        The bounds.
+    rng
+        As for ``uniform``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.trunc_normal_(layer.weight, a=-1.0, b=1.0).detach()
+    >>> float(abs(w).max()) <= 1.0
+    True
+    """
+    if not a < b:
+        raise ConfigurationError(f"trunc_normal_: a is below b, not a={a!r} and b={b!r}")
+    bounds = ((bound - mean) / std for bound in (a, b))
+    drawn = _drawn(random.truncated_normal, _shape(tensor, "trunc_normal_"), rng, *bounds)
+    return _fill(tensor, np.clip(drawn * std + mean, a, b))
+
+
+def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
+    """Fill a leaf with one number, and return it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    val : float
+        The number.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.constant_(layer.bias, 0.5).detach()
+    Tensor([0.5, 0.5], dtype=float32, backend=numpy, device=cpu)
+    """
+    _shape(tensor, "constant_", drawn=False)
+    return _fill(tensor, val)
+
+
+def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a leaf with ones, and return it; as ``constant_`` does.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.ones_(layer.bias).detach()
+    Tensor([1.0, 1.0], dtype=float32, backend=numpy, device=cpu)
+    """
+    _shape(tensor, "ones_", drawn=False)
+    return _fill(tensor, 1.0)
+
+
+def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a leaf with zeros, and return it; as ``constant_`` does.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2)
+    >>> agrad.nn.init.zeros_(layer.bias).detach()
+    Tensor([0.0, 0.0], dtype=float32, backend=numpy, device=cpu)
+    """
+    _shape(tensor, "zeros_", drawn=False)
+    return _fill(tensor, 0.0)
+
+
+def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a matrix with ones on its diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(2, 2, bias=False)
+    >>> agrad.nn.init.eye_(layer.weight).detach()
+    Tensor([[1.0, 0.0],
+            [0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
+    """
+    if len(_shape(tensor, "eye_", drawn=False)) != 2:
+        raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
+    return _fill(tensor, np.eye(tensor.shape[0], tensor.shape[1]))
+
+
+def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
+    """Fill the weight of a convolution so that it keeps its input's channels.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of shape (out_channels, in_channels // groups, ...).
+    groups : int
+        The groups of channels.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Conv1d(1, 1, kernel_size=3, padding=1, bias=False)
+    >>> agrad.nn.init.dirac_(layer.weight).detach()
+    Tensor([[[0.0, 1.0, 0.0]]], dtype=float32, backend=numpy, device=cpu)
+    >>> layer(np.array([[1.0, 2.0, 4.0]], np.float32)).detach()
+    Tensor([[1.0, 2.0, 4.0]], dtype=float32, backend=numpy, device=cpu)
+    """
+    shape = _shape(tensor, "dirac_", drawn=False)
+    if not 3 <= len(shape) <= 5 or shape[0] % groups:
+        raise ShapeError(f"dirac_ fills a weight of 3 to 5 axes, the first a multiple of {groups}, not shape {shape}")
+    values = np.zeros(shape)
+    rows = shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for row in range(shape[0]):
+        if row % rows < shape[1]:
+            values[(row, row % rows, *middle)] = 1.0
+    return _fill(tensor, values)
+
+
+def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with uniform numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    gain, rng
+        As for ``xavier_uniform``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(300, 300)
+    >>> w = agrad.nn.init.xavier_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
+    0.1
+    """
+    return _fill(tensor, xavier_uniform(_shape(tensor, "xavier_uniform_"), rng, gain=gain))
+
+
+def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with normal numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    gain, rng
+        As for ``xavier_normal``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.xavier_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 2)  # (2 / 200) ** 0.5
+    0.1
+    """
+    return _fill(tensor, xavier_normal(_shape(tensor, "xavier_normal_"), rng, gain=gain))
+
+
+def _kaiming(what: str, tensor: agrad.Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ConfigurationError(f"{what}: mode is 'fan_in' or 'fan_out', not {mode!r}")
+    return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor, what))[mode == "fan_out"])
+
+
+def kaiming_uniform_(
+    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a weight with uniform numbers of variance gain**2 / inputs.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    a : float
+        The negative slope of a leaky ReLU behind the weight.
+    mode : {"fan_in", "fan_out"}
+        ``"fan_out"`` to count outputs in place of inputs.
+    nonlinearity : str
+        The function behind the weight, as ``calculate_gain`` takes it.
+    rng
+        As for ``uniform``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(600, 100)
+    >>> w = agrad.nn.init.kaiming_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
+    0.1
+    """
+    bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return _fill(tensor, uniform(tensor.shape, bound, rng))
+
+
+def kaiming_normal_(
+    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a weight with normal numbers of variance gain**2 / inputs.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    a, mode, nonlinearity, rng
+        As for ``kaiming_uniform_``.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(1000, 100)
+    >>> w = agrad.nn.init.kaiming_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> round(float(w.std()), 3)  # (2 / 1000) ** 0.5
+    0.045
+    """
+    std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity)
+    return _fill(tensor, normal(tensor.shape, std, rng))
+
+
+def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with a random matrix of orthogonal rows or columns.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes or more; those after the first are taken as one.
+    gain : float
+        A factor on the matrix.
+    rng
+        As for ``uniform``.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
+    Saxe et al. 2013, arXiv:1312.6120. The matrix is uniform over all such ones.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(3, 3)
+    >>> w = agrad.nn.init.orthogonal_(layer.weight).detach()
+    >>> abs(w @ w.T).round(4)
+    Tensor([[1.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
+    """
+    if len(_shape(tensor, "orthogonal_")) < 2:
+        raise ShapeError(f"orthogonal_ fills a Tensor of two axes or more, not of shape {tensor.shape}")
+    if not tensor.size:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.size // tensor.shape[0]
+    drawn = normal((max(rows, columns), min(rows, columns)), 1.0, rng)
+    q, r = np.linalg.qr(drawn)
+    q = q * np.sign(np.diag(r))  # without the signs of R the matrix would not be uniform
+    return _fill(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
+
+
+def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng = None) -> agrad.Tensor:
+    """Fill a matrix with normal numbers, and a part of each column with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes.
+    sparsity : float
+        The part of each column that is 0, rounded up to whole elements.
+    std : float
+        The standard deviation of the other elements.
+    rng
+        As for ``uniform``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For other axes, or a part that is not from 0 to 1.
+
+    Examples
+    --------
+    >>> layer = agrad.nn.Linear(100, 100)
+    >>> w = agrad.nn.init.sparse_(layer.weight, sparsity=0.9).detach()
+    >>> int((w != 0).sum())
+    1000
+    """
+    if len(_shape(tensor, "sparse_")) != 2:
+        raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")
+    if not 0 <= sparsity <= 1:
+        raise ConfigurationError(f"sparse_: sparsity is a number from 0 to 1, not {sparsity!r}")
+    values = normal(tensor.shape, std, rng)
+    order = np.argsort(_drawn(random.uniform, tensor.shape, rng), axis=0)
+    values[order < math.ceil(sparsity * tensor.shape[0])] = 0.0
+    return _fill(tensor, values)
