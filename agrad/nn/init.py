@@ -1,4 +1,4 @@
-"""Initial values: arrays drawn on the host, parameters, and functions that fill a leaf."""
+"""Initial values: arrays drawn on the host, and functions that fill a leaf."""
 
 import math
 from collections.abc import Callable

@@ -1,11 +1,13 @@
 """Adam and what is made of it."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import KW_ONLY
+from typing import Any
 
 import agrad
 from agrad.ops.updates import adam_given, adam_update_p, correction, descent, unread
-from agrad.optim.optimizer import Optimizer, Params, Rate
+from agrad.optim.optimizer import Optimizer
+from agrad.optim.options import Pair, Rate
 
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
@@ -54,27 +56,15 @@ class Adam(Optimizer):
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    pairs: ClassVar = {"betas": 1}
-    floats: ClassVar = {"eps": None, "weight_decay": None}
-    flags = ("amsgrad", "maximize")
     decoupled = False
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        eps = weight_decay = betas = amsgrad = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+    lr: Rate = 1e-3
+    betas: Pair = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -156,19 +146,7 @@ class AdamW(Adam):
     """
 
     decoupled = True
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+    weight_decay: float = 1e-2
 
 
 class Adamax(Optimizer):
@@ -212,24 +190,13 @@ class Adamax(Optimizer):
     """
 
     slots = ("m", "u")
-    pairs: ClassVar = {"betas": 1}
-    floats: ClassVar = {"eps": None, "weight_decay": None}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        eps = weight_decay = betas = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+    lr: Rate = 2e-3
+    betas: Pair = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    _: KW_ONLY
+    maximize: bool = False
 
     @staticmethod
     def _formula(
@@ -301,27 +268,15 @@ class NAdam(Optimizer):
     """
 
     slots = ("m", "v", "mu_product")
-    pairs: ClassVar = {"betas": 1}
-    floats: ClassVar = {"eps": None, "weight_decay": None, "momentum_decay": None}
-    flags = ("decoupled_weight_decay", "maximize")
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        eps = weight_decay = momentum_decay = betas = decoupled_weight_decay = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay}
-        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize})
+    lr: Rate = 2e-3
+    betas: Pair = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    momentum_decay: float = 4e-3
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -385,26 +340,14 @@ class RAdam(Optimizer):
     """
 
     slots = ("m", "v")
-    pairs: ClassVar = {"betas": 1}
-    floats: ClassVar = {"eps": None, "weight_decay": None}
-    flags = ("decoupled_weight_decay", "maximize")
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        eps = weight_decay = betas = decoupled_weight_decay = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize})
+    lr: Rate = 1e-3
+    betas: Pair = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    maximize: bool = False
 
     @staticmethod
     def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, **o: Any) -> Any:

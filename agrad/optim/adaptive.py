@@ -1,12 +1,14 @@
 """Optimizers that divide by a size of past gradients, or step by a sign."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import KW_ONLY
+from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.ops.updates import descent
-from agrad.optim.optimizer import Optimizer, Params, Rate
+from agrad.optim.optimizer import Optimizer
+from agrad.optim.options import Pair, Rate
 
 
 def _filled(p: Any, value: float) -> Any:
@@ -58,25 +60,13 @@ class RMSprop(Optimizer):
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
-    flags = ("centered", "maximize")
-
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        alpha = eps = weight_decay = momentum = centered = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
-        super().__init__(params, {**options, "centered": centered, "maximize": maximize})
+    lr: Rate = 1e-2
+    alpha: float = 0.99
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
+    maximize: bool = False
 
     @classmethod
     def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -146,24 +136,14 @@ class Adagrad(Optimizer):
     """
 
     slots = ("total",)
-    floats: ClassVar = {"lr_decay": None, "weight_decay": None, "initial_accumulator_value": None, "eps": None}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        lr_decay = weight_decay = initial_accumulator_value = eps = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-2,
-        lr_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0,
-        eps: float = 1e-10,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps, "maximize": maximize}
-        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value})
+    lr: Rate = 1e-2
+    lr_decay: float = 0.0
+    weight_decay: float = 0.0
+    initial_accumulator_value: float = 0.0
+    eps: float = 1e-10
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -220,23 +200,13 @@ class Adadelta(Optimizer):
     """
 
     slots = ("square", "steps")
-    floats: ClassVar = {"rho": None, "eps": None, "weight_decay": None}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        rho = eps = weight_decay = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+    lr: Rate = 1.0
+    rho: float = 0.9
+    eps: float = 1e-6
+    weight_decay: float = 0.0
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,21 +266,12 @@ class Lion(Optimizer):
     """
 
     slots = ("m",)
-    pairs: ClassVar = {"betas": 1}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        weight_decay = betas = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
+    lr: Rate = 1e-4
+    betas: Pair = (0.9, 0.99)
+    weight_decay: float = 0.0
+    _: KW_ONLY
+    maximize: bool = False
 
     @staticmethod
     def _formula(
@@ -364,22 +325,12 @@ class Rprop(Optimizer):
     """
 
     slots = ("last", "size")
-    floats: ClassVar = {}
-    pairs: ClassVar = {"etas": None, "step_sizes": None}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        etas = step_sizes = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50.0),
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+    lr: Rate = 1e-2
+    etas: Pair = (0.5, 1.2)
+    step_sizes: Pair = (1e-6, 50.0)
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,16 @@ def pair(what: str, name: str, value: Any, below: float | None = None) -> tuple[
     return first, second
 
 
+def rate(what: str, name: str, value: Any, below: float | None = None) -> Any:
+    """Return a schedule, or a number checked as by ``number``."""
+    return value if callable(value) else number(what, name, value, below)
+
+
+def flag(what: str, name: str, value: Any, below: float | None = None) -> bool:
+    """Return True or False for a value."""
+    return bool(value)
+
+
 def integer(what: str, name: str, value: Any, least: int = 1) -> int:
     """Return an integer, checked to be ``least`` or more."""
     if type(value) is not int or value < least:

@@ -1,7 +1,7 @@
 """L-BFGS, whose steps call the loss several times."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from agrad.errors import ConfigurationError, DtypeError
 from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.optim.checks import choice, integer, number
 from agrad.optim.line_search import Point, strong_wolfe
-from agrad.optim.optimizer import Optimizer, Params, Rate
+from agrad.optim.optimizer import Optimizer
+from agrad.optim.options import Rate
 from agrad.optim.saving import identity
 
 CURVED = 1e-10
@@ -87,27 +88,13 @@ class LBFGS(Optimizer):
     Tensor([1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
     """
 
-    floats: ClassVar = {"tolerance_grad": None, "tolerance_change": None}
-    flags = ()
-
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        tolerance_grad = tolerance_change = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1.0,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        options = {"lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad}
-        options |= {"tolerance_change": tolerance_change, "history_size": history_size}
-        self._memory = _Memory()
-        super().__init__(params, {**options, "line_search_fn": line_search_fn})
+    lr: Rate = 1.0
+    max_iter: int = 20
+    max_eval: int | None = None
+    tolerance_grad: float = 1e-7
+    tolerance_change: float = 1e-9
+    history_size: int = 100
+    line_search_fn: str | None = None
 
     @property
     def iterations(self) -> int:
@@ -133,6 +120,7 @@ class LBFGS(Optimizer):
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         if self.parts:
             raise ConfigurationError("LBFGS takes one group of parameters; give all in one list")
+        self._memory = _Memory()
         super().add_param_group(param_group)
         dtypes = {agrad.real(p.detach()).dtype for p in self.parameters}
         if len(dtypes) > 1:

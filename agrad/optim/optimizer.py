@@ -1,7 +1,8 @@
 """The base class of optimizers: parameters, the step over them, and saved state."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
@@ -11,25 +12,17 @@ from agrad.engine.scalars import Stateful, host_call, mark_state_used
 from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
 from agrad.ops.updates import by_parts, donatable, jointly, renew_p
-from agrad.optim.checks import leaves, number, pair, refuse_other
+from agrad.optim.checks import leaves, number, refuse_other
 from agrad.optim.counts import each, grouped, split
 from agrad.optim.functional import Transform
-from agrad.optim.groups import Choice, Group, Part, given_groups, shared, without_names
+from agrad.optim.groups import Choice, Group, Part, given_groups, without_names
+from agrad.optim.options import Declared, Params, Rate
 from agrad.optim.saving import checked_state, saved_state
-
-Rate = float | Callable[[int], float]
-"""A learning rate, or a schedule.
-
-A schedule is a function from the number of steps taken so far to the rate of the next one.
-"""
 
 Loss = TypeVar("Loss")
 
-Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[Mapping[str, Any]]
-"""Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
 
-
-class Optimizer(Stateful):
+class Optimizer(Declared, Stateful):
     """Base class of optimizers, which change parameters by their gradients.
 
     A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.
@@ -67,23 +60,16 @@ class Optimizer(Stateful):
     slots: ClassVar[tuple[str, ...]] = ()
     """The names of the arrays kept for each parameter."""
 
-    floats: ClassVar[dict[str, float | None]] = {"weight_decay": None}
-    """The options besides ``lr`` that are a number of 0 or more, each with a bound that it is below."""
-
-    pairs: ClassVar[dict[str, float | None]] = {}
-    """The options that are two such numbers."""
-
-    flags: ClassVar[tuple[str, ...]] = ("maximize",)
-    """The options that are True or False."""
+    params: InitVar[Params]
+    lr: Rate = 1e-3
 
     traced_attributes = ("steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken")
     """The attributes that functions made by ``agrad.jit`` read and write at each call."""
 
-    def __init_subclass__(cls) -> None:
-        for name in (*cls.floats, *cls.pairs, *cls.flags):
-            setattr(cls, name, shared(name))
-
     def __init__(self, params: Params, options: dict[str, Any]) -> None:
+        self._begin(params, options)
+
+    def _begin(self, params: Params, options: dict[str, Any]) -> None:
         self._name = type(self).__name__
         self.defaults = self.checked(options)
         self.parameters: list[agrad.Tensor] = []
@@ -196,10 +182,8 @@ class Optimizer(Stateful):
             If one is out of range.
         """
         what, found = cls.__name__, dict(options)
-        found["lr"] = options["lr"] if callable(options["lr"]) else number(what, "lr", options["lr"])
-        found.update({name: number(what, name, options[name], below) for name, below in cls.floats.items()})
-        found.update({name: pair(what, name, options[name], below) for name, below in cls.pairs.items()})
-        found.update({name: bool(options[name]) for name in cls.flags})
+        for name, check in cls.checks.items():
+            found[name] = check(what, name, options[name], cls.bounds.get(name))
         return found
 
     @classmethod
@@ -311,8 +295,6 @@ class Optimizer(Stateful):
             Their places in ``parameters``.
         """
         return [i for i, place in enumerate(self.places) if place == k]
-
-    lr = shared("lr")
 
     @property
     def rate(self) -> float:

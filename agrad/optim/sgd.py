@@ -1,13 +1,15 @@
 """Stochastic gradient descent."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import KW_ONLY
+from typing import Any
 
 import agrad
 from agrad.engine.scalars import host_call
 from agrad.errors import ConfigurationError
 from agrad.ops.updates import descent, sgd_update, sgd_update_p, unread
-from agrad.optim.optimizer import Optimizer, Params, Rate
+from agrad.optim.optimizer import Optimizer
+from agrad.optim.options import Rate
 
 # A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
 # function the call of the update notes it as a whole.
@@ -56,25 +58,13 @@ class SGD(Optimizer):
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
-    floats: ClassVar = {"momentum": None, "dampening": None, "weight_decay": None}
-    flags = ("nesterov", "maximize")
-
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        momentum = dampening = weight_decay = nesterov = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+    lr: Rate = 1e-3
+    momentum: float = 0.0
+    dampening: float = 0.0
+    weight_decay: float = 0.0
+    nesterov: bool = False
+    _: KW_ONLY
+    maximize: bool = False
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,23 +145,13 @@ class ASGD(Optimizer):
     """
 
     slots = ("mean",)
-    floats: ClassVar = {"lambd": None, "alpha": None, "t0": None, "weight_decay": None}
 
-    if TYPE_CHECKING:  # the options, set by ``Optimizer``
-        lambd = alpha = t0 = weight_decay = maximize = cast(Any, None)
-
-    def __init__(
-        self,
-        params: Params,
-        lr: Rate = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0.0,
-        maximize: bool = False,
-    ) -> None:
-        options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+    lr: Rate = 1e-2
+    lambd: float = 1e-4
+    alpha: float = 0.75
+    t0: float = 1e6
+    weight_decay: float = 0.0
+    maximize: bool = False
 
     @staticmethod
     def _formula(

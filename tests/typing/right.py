@@ -158,7 +158,7 @@ assert_type(nn.MSELoss()(raw, w), Tensor)
 assert_type(nn.GRUCell(2, 3)(w), Tensor)
 assert_type(nn.LSTM(2, 3)(x), tuple[Tensor, tuple[Tensor, Tensor]])
 assert_type(nn.MultiheadAttention(4, 2)(x, x, x), tuple[Tensor, Any])
-assert_type(optim.SGD(Net().parameters(), lr=0.1, momentum=0.9).momentum, Any)
+assert_type(optim.SGD(Net().parameters(), lr=0.1, momentum=0.9).momentum, float)
 assert_type(optim.Adam(Net().parameters()).step(lambda: loss(w, x)), Tensor)
 
 model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))

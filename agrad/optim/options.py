@@ -1,0 +1,73 @@
+"""Options of optimizers: the annotated attributes of a class, as in a dataclass."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, InitVar
+from inspect import Parameter
+from typing import Any, ClassVar, dataclass_transform, get_origin
+
+import agrad
+from agrad.optim.checks import flag, number, pair, rate
+from agrad.optim.groups import shared
+
+Rate = float | Callable[[int], float]
+"""A learning rate, or a schedule.
+
+A schedule is a function from the number of steps taken so far to the rate of the next one.
+"""
+
+Pair = tuple[float, float]
+
+Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[Mapping[str, Any]]
+"""Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
+
+CHECKS: dict[Any, Callable[..., Any]] = {Rate: rate, float: number, Pair: pair, bool: flag}
+"""The check of an option by its annotation, a function of the class's and the option's name, value and bound."""
+
+
+@dataclass_transform()
+class Declared:
+    """Base of classes whose options are annotated attributes.
+
+    ``__init__`` is made of them. Options of a base class come first; a subclass may give them another default. Those
+    after ``_: KW_ONLY`` are keyword-only.
+    """
+
+    fields: ClassVar[dict[str, Parameter]] = {}
+    checks: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """The checks of the options that have one. These options are attributes, which all groups share."""
+
+    bounds: ClassVar[dict[str, float]] = {"betas": 1}
+    """Numbers that options are below."""
+
+    def __init_subclass__(cls) -> None:
+        fields, how = dict(cls.fields), Parameter.POSITIONAL_OR_KEYWORD
+        for name, annotation in inspect.get_annotations(cls).items():
+            if annotation is KW_ONLY:
+                how = Parameter.KEYWORD_ONLY
+            elif not isinstance(annotation, InitVar) and get_origin(annotation) is not ClassVar:
+                fields[name] = Parameter(name, how, default=vars(cls)[name], annotation=annotation)
+                delattr(cls, name)
+                if annotation in CHECKS:
+                    setattr(cls, name, shared(name))
+        cls.fields = fields
+        cls.checks = {name: CHECKS[field.annotation] for name, field in fields.items() if field.annotation in CHECKS}
+        if "__init__" not in vars(cls):
+            cls.__init__ = _initializer(fields)  # type: ignore[method-assign]
+
+
+def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:
+    how = Parameter.POSITIONAL_OR_KEYWORD
+    first = [Parameter("self", how), Parameter("params", how, annotation=Params)]
+    signature = inspect.Signature([*first, *fields.values()], return_annotation=None)
+
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        try:
+            bound = signature.bind(self, *args, **given)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+        bound.apply_defaults()
+        self._begin(bound.arguments["params"], {name: bound.arguments[name] for name in fields})
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__
