@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -61,6 +61,10 @@ class Estimator(BaseEstimator):
     _training: Training
     _place: Place
     _inputs: Result
+
+    def _take(self, parameters: dict[str, Any]) -> None:
+        """Set the parameters of ``__init__``, which are its local names."""
+        vars(self).update({name: value for name, value in parameters.items() if name not in ("self", "__class__")})
 
     # ------------------------------------------------------------------ what subclasses fill in
 
@@ -126,6 +130,32 @@ class Estimator(BaseEstimator):
         return found
 
     # ------------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs of shape (n, features), or of more axes for a module that takes them.
+        y : array
+            Classes of shape (n,), or 0 and 1 of shape (n, labels); of a regressor targets (n,) or (n, outputs).
+        sample_weight : array, number or None
+            Weights of the examples, of shape (n,), 0 or more. A custom loss must take ``reduction="none"``.
+
+        Returns
+        -------
+        Self
+            The estimator.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of range.
+        DataError, ShapeError
+            If the data or the network's outputs do not fit, or the fit diverges.
+        """
+        return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, incremental: bool = False) -> Any:
         self._check_settings()

@@ -142,59 +142,7 @@ class MLPClassifier(Classifier, Perceptron):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.max_fun = max_fun
-        self.dropout = dropout
-        self.backend = backend
-        self.device = device
-        self.dtype = dtype
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the network.
-
-        Parameters
-        ----------
-        X : array or sparse matrix
-            Inputs of shape (n, features).
-        y : array
-            Classes of shape (n,), or 0 and 1 of shape (n, labels).
-        sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more.
-
-        Returns
-        -------
-        MLPClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        ConfigurationError
-            If a parameter is out of range.
-        DataError
-            If the data do not fit, or the fit diverges.
-        """
-        return self._fit(X, y, sample_weight)
+        self._take(locals())
 
     @available_if(has_epochs)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
@@ -362,60 +310,7 @@ class MLPRegressor(Regressor, Perceptron):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        self.loss = loss
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.max_fun = max_fun
-        self.dropout = dropout
-        self.backend = backend
-        self.device = device
-        self.dtype = dtype
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the network.
-
-        Parameters
-        ----------
-        X : array or sparse matrix
-            Inputs of shape (n, features).
-        y : array
-            Numbers of shape (n,), or (n, outputs).
-        sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more.
-
-        Returns
-        -------
-        MLPRegressor
-            The estimator itself.
-
-        Raises
-        ------
-        ConfigurationError
-            If a parameter is out of range.
-        DataError
-            If the data do not fit, or the fit diverges.
-        """
-        return self._fit(X, y, sample_weight)
+        self._take(locals())
 
     @available_if(has_epochs)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -21,6 +21,31 @@ class Network(Estimator):
 
     _takes_images = True
 
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        loss: Any = None,
+        optimizer: Any = "adam",
+        optimizer_params: Any = None,
+        lr: float = 0.001,
+        epochs: int = 20,
+        batch_size: int | str = 128,
+        shuffle: bool = True,
+        callbacks: Any = (),
+        random_state: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: float = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: bool = False,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self._take(locals())
+
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.module is None:
