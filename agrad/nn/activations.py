@@ -374,7 +374,12 @@ class Threshold(FunctionModule):
         self.threshold, self.value = threshold, value
 
 
-class GLU(FunctionModule):
+class _AlongAxis(FunctionModule):
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+
+class GLU(_AlongAxis):
     """The first half along an axis times the logistic function of the second.
 
     Parameters
@@ -390,11 +395,8 @@ class GLU(FunctionModule):
 
     function = staticmethod(functional.glu)
 
-    def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
 
-
-class Softmax(FunctionModule):
+class Softmax(_AlongAxis):
     """The softmax exp(x) / sum(exp(x)) along one axis.
 
     Parameters
@@ -411,11 +413,8 @@ class Softmax(FunctionModule):
 
     function = staticmethod(functional.softmax)
 
-    def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
 
-
-class LogSoftmax(FunctionModule):
+class LogSoftmax(_AlongAxis):
     """The logarithm of the softmax along one axis, x - log(sum(exp(x))).
 
     Parameters
@@ -432,11 +431,8 @@ class LogSoftmax(FunctionModule):
 
     function = staticmethod(functional.log_softmax)
 
-    def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
 
-
-class Softmin(FunctionModule):
+class Softmin(_AlongAxis):
     """The softmax of -x along one axis.
 
     Parameters
@@ -452,9 +448,6 @@ class Softmin(FunctionModule):
     """
 
     function = staticmethod(functional.softmin)
-
-    def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
 
 
 class Softmax2d(ArrayModule):

@@ -38,12 +38,8 @@ class MultiheadAttention(Module):
         True for arrays of shape (n, l, embed_dim), False for (l, n, embed_dim).
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Raises
     ------

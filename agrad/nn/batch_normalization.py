@@ -201,12 +201,8 @@ class BatchNorm1d(_BatchNorm):
         False for no weight and bias.
     track_running_stats : bool
         False to take mean and variance of each batch in evaluation too.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -239,12 +235,8 @@ class BatchNorm2d(_BatchNorm):
         False for no weight and bias.
     track_running_stats : bool
         False to take mean and variance of each batch in evaluation too.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -274,12 +266,8 @@ class BatchNorm3d(_BatchNorm):
         False for no weight and bias.
     track_running_stats : bool
         False to take mean and variance of each batch in evaluation too.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -308,12 +296,8 @@ class InstanceNorm1d(_InstanceNorm):
         True for a weight and bias.
     track_running_stats : bool
         True to keep running values, which are used in evaluation.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -343,12 +327,8 @@ class InstanceNorm2d(_InstanceNorm):
         True for a weight and bias.
     track_running_stats : bool
         True to keep running values, which are used in evaluation.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -378,12 +358,8 @@ class InstanceNorm3d(_InstanceNorm):
         True for a weight and bias.
     track_running_stats : bool
         True to keep running values, which are used in evaluation.
-    dtype : dtype or None
-        The dtype of parameters and buffers, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of parameters and buffers, by default float32, the selected backend and its device.
 
     Examples
     --------

@@ -70,8 +70,18 @@ class _Cell(Module):
     states: ClassVar[int] = 1
     _step: Step
 
-    def _start(self, input_size: int, hidden_size: int, bias: bool, rng: Rng, place: dict[str, Any]) -> None:
-        name = type(self).__name__
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        name, place = type(self).__name__, {"dtype": dtype, "backend": backend, "device": device}
         (self.input_size,) = numbers(name, "input_size", input_size, 1, 1)
         (self.hidden_size,) = numbers(name, "hidden_size", hidden_size, 1, 1)
         rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
@@ -94,6 +104,28 @@ class _Cell(Module):
             state = (agrad.zeros_like(given[..., : self.hidden_size]),) * self.states
         checked_state(type(self).__name__, state, [shape] * self.states)
         return self._step(given, state, products_of(self.weight_hh, self.bias_hh))
+
+    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
+        """Return the next state.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (n, input_size) or (input_size,).
+        hx : array, optional
+            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+
+        Returns
+        -------
+        array
+            Array of shape (n, hidden_size) or (hidden_size,).
+
+        Raises
+        ------
+        ShapeError
+            For arrays of other shapes.
+        """
+        return self._next(input, None if hx is None else (hx,))[0]
 
     def settings(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + (", bias=False" if self.bias_ih is None else "")
@@ -125,17 +157,8 @@ class RNNCell(_Cell):
         The function of the sum.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1, or another nonlinearity.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -158,29 +181,7 @@ class RNNCell(_Cell):
         device: Any = None,
     ) -> None:
         self._step = chosen("RNNCell", nonlinearity)
-        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
-
-    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
-        """Return the next state.
-
-        Parameters
-        ----------
-        input : array
-            Array of shape (n, input_size) or (input_size,).
-        hx : array, optional
-            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
-
-        Returns
-        -------
-        array
-            Array of shape (n, hidden_size) or (hidden_size,).
-
-        Raises
-        ------
-        ShapeError
-            For arrays of other shapes.
-        """
-        return self._next(input, None if hx is None else (hx,))[0]
+        super().__init__(input_size, hidden_size, bias, rng=rng, dtype=dtype, backend=backend, device=device)
 
 
 class LSTMCell(_Cell):
@@ -198,17 +199,8 @@ class LSTMCell(_Cell):
         False for no biases.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Notes
     -----
@@ -225,19 +217,6 @@ class LSTMCell(_Cell):
     gates = 4
     states = 2
     _step = staticmethod(lstm_step)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
     def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[agrad.Tensor, agrad.Tensor]:
         """Return the next hidden state and cell.
@@ -278,17 +257,8 @@ class GRUCell(_Cell):
         False for no biases.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Notes
     -----
@@ -305,38 +275,3 @@ class GRUCell(_Cell):
 
     gates = 3
     _step = staticmethod(gru_step)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
-
-    def forward(self, input: Any, hx: Any = None) -> agrad.Tensor:
-        """Return the next state.
-
-        Parameters
-        ----------
-        input : array
-            Array of shape (n, input_size) or (input_size,).
-        hx : array, optional
-            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
-
-        Returns
-        -------
-        array
-            Array of shape (n, hidden_size) or (hidden_size,).
-
-        Raises
-        ------
-        ShapeError
-            For arrays of other shapes.
-        """
-        return self._next(input, None if hx is None else (hx,))[0]

@@ -52,12 +52,8 @@ class Linear(Module):
         False for a map without a bias; ``bias`` is then None.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Raises
     ------
@@ -173,12 +169,8 @@ class Bilinear(Module):
         False for a map without a bias; ``bias`` is then None.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Raises
     ------

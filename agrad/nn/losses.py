@@ -181,8 +181,7 @@ class BCEWithLogitsLoss(Loss):
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
-        self.weight = buffer(weight)
-        self.pos_weight = buffer(pos_weight)
+        self.weight, self.pos_weight = buffer(weight), buffer(pos_weight)
 
 
 class NLLLoss(Loss):
@@ -208,8 +207,7 @@ class NLLLoss(Loss):
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = buffer(weight)
-        self.ignore_index = ignore_index
+        self.weight, self.ignore_index = buffer(weight), ignore_index
 
 
 class CrossEntropyLoss(Loss):
@@ -244,9 +242,7 @@ class CrossEntropyLoss(Loss):
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(reduction)
-        self.weight = buffer(weight)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        self.weight, self.ignore_index, self.label_smoothing = buffer(weight), ignore_index, label_smoothing
 
 
 class KLDivLoss(Loss):
@@ -297,8 +293,7 @@ class GaussianNLLLoss(Loss):
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full = full
-        self.eps = eps
+        self.full, self.eps = full, eps
 
 
 class PoissonNLLLoss(Loss):
@@ -326,9 +321,7 @@ class PoissonNLLLoss(Loss):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+        self.log_input, self.full, self.eps = log_input, full, eps
 
 
 class TripletMarginLoss(Loss):
@@ -361,10 +354,7 @@ class TripletMarginLoss(Loss):
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
 
 class CosineEmbeddingLoss(Loss):

@@ -30,12 +30,8 @@ class LayerNorm(ArrayModule):
         A number added to the variance.
     elementwise_affine, bias : bool
         False for no weight and bias, or for no bias.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -163,12 +159,8 @@ class GroupNorm(ArrayModule):
         A number added to the variance.
     affine : bool
         False for no weight and bias.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------

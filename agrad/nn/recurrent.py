@@ -23,21 +23,25 @@ class _Recurrent(Module):
     _step: Step
     proj_size: int = 0
 
-    def _start(
+    def __init__(
         self,
-        sizes: tuple[int, int, int],
-        bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        rng: Rng,
-        place: dict[str, Any],
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
     ) -> None:
-        name = type(self).__name__
-        (self.input_size,), (self.hidden_size,), (self.num_layers,) = (
-            numbers(name, what, n, 1, 1)
-            for what, n in zip(("input_size", "hidden_size", "num_layers"), sizes, strict=True)
-        )
+        name, place = type(self).__name__, {"dtype": dtype, "backend": backend, "device": device}
+        (self.input_size,) = numbers(name, "input_size", input_size, 1, 1)
+        (self.hidden_size,) = numbers(name, "hidden_size", hidden_size, 1, 1)
+        (self.num_layers,) = numbers(name, "num_layers", num_layers, 1, 1)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         self.dropout = Dropout(dropout, rng) if dropout else None
         rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
@@ -136,6 +140,33 @@ class _Recurrent(Module):
         """Return the lengths of the parts of a state."""
         return (self.hidden_size,)
 
+    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
+        """Return the outputs of all steps, and the last states.
+
+        Parameters
+        ----------
+        input : array
+            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
+        hx : array, optional
+            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
+        lengths : array, optional
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
+            their outputs are 0.
+
+        Returns
+        -------
+        tuple
+            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
+            ``hx``.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ConfigurationError
+            For arrays of other shapes, and lengths that are none.
+        """
+        out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
+        return out, hidden
+
     def settings(self) -> str:
         shown = [f"{self.input_size}, {self.hidden_size}"]
         plain = {"num_layers": 1, "bias": True, "batch_first": False, "bidirectional": False, "proj_size": 0}
@@ -172,17 +203,8 @@ class RNN(_Recurrent):
         True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1, or another nonlinearity.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Examples
     --------
@@ -211,34 +233,9 @@ class RNN(_Recurrent):
     ) -> None:
         self._step = chosen("RNN", nonlinearity)
         place = {"dtype": dtype, "backend": backend, "device": device}
-        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
-
-    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
-        """Return the outputs of all steps, and the last states.
-
-        Parameters
-        ----------
-        input : array
-            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
-        hx : array, optional
-            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
-        lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
-            their outputs are 0.
-
-        Returns
-        -------
-        tuple
-            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
-            ``hx``.
-
-        Raises
-        ------
-        ShapeError, DtypeError, ConfigurationError
-            For arrays of other shapes, and lengths that are none.
-        """
-        out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
-        return out, hidden
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rng=rng, **place
+        )
 
 
 class LSTM(_Recurrent):
@@ -269,17 +266,8 @@ class LSTM(_Recurrent):
         The length to which hidden states are projected, 0 for none.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1, and a ``proj_size`` of ``hidden_size`` or more.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Notes
     -----
@@ -316,7 +304,9 @@ class LSTM(_Recurrent):
         if self.proj_size >= hidden_size:
             raise ConfigurationError(f"LSTM: proj_size={proj_size} is less than hidden_size={hidden_size}")
         place = {"dtype": dtype, "backend": backend, "device": device}
-        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rng=rng, **place
+        )
 
     def _widths(self) -> tuple[int, ...]:
         return (self._width(), self.hidden_size)
@@ -377,17 +367,8 @@ class GRU(_Recurrent):
         True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For lengths below 1.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Notes
     -----
@@ -402,48 +383,3 @@ class GRU(_Recurrent):
 
     gates = 3
     _step = staticmethod(gru_step)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
-
-    def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
-        """Return the outputs of all steps, and the last states.
-
-        Parameters
-        ----------
-        input : array
-            Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
-        hx : array, optional
-            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
-        lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
-            their outputs are 0.
-
-        Returns
-        -------
-        tuple
-            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
-            ``hx``.
-
-        Raises
-        ------
-        ShapeError, DtypeError, ConfigurationError
-            For arrays of other shapes, and lengths that are none.
-        """
-        out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
-        return out, hidden

@@ -192,12 +192,8 @@ class Transformer(Module):
         False for linear layers and norms without a bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Raises
     ------

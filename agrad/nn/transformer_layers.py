@@ -1,7 +1,7 @@
 """The layers of transformers: attention and a feed-forward network."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -20,19 +20,29 @@ _ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
 class _Layer(Module):
     """The parts that layers of encoders and decoders share: feed-forward layers, and sums with norms."""
 
-    def _start(
+    _attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
+
+    def __init__(
         self,
         d_model: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: Activation,
-        layer_norm_eps: float,
-        norms: int,
-        norm_first: bool,
-        bias: bool,
-        rng: Rng,
-        place: dict[str, Any],
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
     ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        for name in self._attentions:
+            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, **place)
+            setattr(self, name, attention)
         if activation not in _ACTIVATIONS if isinstance(activation, str) else not callable(activation):
             raise ConfigurationError(
                 f"{type(self).__name__}: activation is 'relu', 'gelu' or a function, not {activation!r}"
@@ -41,9 +51,10 @@ class _Layer(Module):
         self.dropout = Dropout(dropout, rng)
         self.linear2 = Linear(dim_feedforward, d_model, bias, rng=rng, **place)
         self.norm_first = norm_first
-        for i in range(1, norms + 1):
+        places = range(1, len(self._attentions) + 2)
+        for i in places:
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
-        for i in range(1, norms + 1):
+        for i in places:
             setattr(self, f"dropout{i}", Dropout(dropout, rng))
         self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
@@ -85,12 +96,8 @@ class TransformerEncoderLayer(_Layer):
         False for linear layers and norms without a bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
+    dtype, backend, device
+        Those of the parameters, by default float32, the selected backend and its device.
 
     Raises
     ------
@@ -108,26 +115,7 @@ class TransformerEncoderLayer(_Layer):
     (2, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng, **place)
-        self._start(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 2, norm_first, bias, rng, place)
+    self_attn: MultiheadAttention
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
@@ -168,33 +156,8 @@ class TransformerDecoderLayer(_Layer):
         The length of the last axis of input, memory and output.
     nhead : int
         The heads of each attention.
-    dim_feedforward : int
-        The length of the last axis between the two linear layers.
-    dropout : float
-        The probability to zero an element in training.
-    activation : "relu", "gelu" or callable
-        The function between the two linear layers.
-    layer_norm_eps : float
-        A number added to variances.
-    batch_first : bool
-        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
-    norm_first : bool
-        True to normalize the inputs of attentions and network, False the sums.
-    bias : bool
-        False for linear layers and norms without a bias.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
-    dtype : dtype or None
-        The dtype of the parameters, by default float32.
-    backend : str or None
-        Their backend, by default the selected one.
-    device : device or None
-        Their device, by default that of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+    dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, rng, dtype, backend, device
+        As for ``TransformerEncoderLayer``.
 
     Examples
     --------
@@ -203,28 +166,9 @@ class TransformerDecoderLayer(_Layer):
     (2, 4, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        rng: Rng = None,
-        dtype: Any = None,
-        backend: str | None = None,
-        device: Any = None,
-    ) -> None:
-        place = {"dtype": dtype, "backend": backend, "device": device}
-        options = {"batch_first": batch_first, "rng": rng, **place}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, **options)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, **options)
-        self._start(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 3, norm_first, bias, rng, place)
+    _attentions = ("self_attn", "multihead_attn")
+    self_attn: MultiheadAttention
+    multihead_attn: MultiheadAttention
 
     def forward(
         self,
