@@ -7,6 +7,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.ops.updates import descent
+from agrad.optim.checks import share
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
@@ -211,8 +212,7 @@ class Adadelta(Optimizer):
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         found = super().checked(options)
-        if found["rho"] > 1:
-            raise ConfigurationError(f"{cls.__name__}: rho is a number from 0 to 1, not {options['rho']!r}")
+        share(cls.__name__, "rho", found["rho"])
         return found
 
     @staticmethod

@@ -63,6 +63,13 @@ def number(what: str, name: str, value: Any, below: float | None = None) -> Any:
     return float(value)
 
 
+def share(what: str, name: str, value: Any) -> float:
+    """Return a number from 0 to 1."""
+    if number(what, name, value) > 1:
+        raise ConfigurationError(f"{what}: {name} must be a number from 0 to 1, got {value!r}")
+    return float(value)
+
+
 def pair(what: str, name: str, value: Any, below: float | None = None) -> tuple[Any, Any]:
     """Return two numbers as a tuple of floats, each checked as by ``number``."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:

@@ -11,7 +11,7 @@ from agrad.engine.scalars import Stateful, mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.ops.updates import donatable, renew_p
-from agrad.optim.checks import number
+from agrad.optim.checks import integer, number
 from agrad.optim.optimizer import Optimizer
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**126
@@ -90,9 +90,7 @@ class LossScale(Stateful):
                 "LossScale: growth_factor is 1 or more, backoff_factor between 0 and 1, init_scale from 2**-126 to "
                 f"2**126, not {growth_factor!r}, {backoff_factor!r}, {init_scale!r}"
             )
-        if type(growth_interval) is not int or growth_interval < 1:
-            raise ConfigurationError(f"LossScale: growth_interval is an integer of 1 or more, not {growth_interval!r}")
-        self.growth_interval = growth_interval
+        self.growth_interval = integer("LossScale", "growth_interval", growth_interval)
         self._finite: Any = None
         """True on the device if all gradients are finite; None before they are divided."""
         self._set(first, 0)

@@ -14,6 +14,11 @@ from agrad.optim.checks import number
 Schedule = Callable[[int], float]
 
 
+def half_cosine(share: float) -> float:
+    """Return the cosine from 1 at 0 to 0 at 1."""
+    return (1 + math.cos(math.pi * share)) / 2
+
+
 @dataclass(frozen=True)
 class _Checked:
     """Base class of schedules, which checks the fields by their types."""

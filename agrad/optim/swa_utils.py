@@ -1,7 +1,6 @@
 """Averages of a model's weights over the steps of its training."""
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,9 +10,10 @@ import agrad
 from agrad.errors import ConfigurationError, OperandError
 from agrad.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from agrad.nn.module import Module, on_device_of
-from agrad.optim.checks import choice, integer, number
-from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.optim.checks import choice, integer, share
+from agrad.optim.lr_scheduler.base import LRScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
+from agrad.optim.schedules import half_cosine
 
 __all__ = [
     "SWALR",
@@ -53,8 +53,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     >>> average(np.array([1.0]), np.array([2.0]), 5)
     array([1.1])
     """
-    if number("get_ema_avg_fn", "decay", decay) > 1:
-        raise ConfigurationError(f"get_ema_avg_fn: decay is a number from 0 to 1, not {decay!r}")
+    share("get_ema_avg_fn", "decay", decay)
     return lambda average, value, count: average * decay + value * (1 - decay)
 
 
@@ -342,9 +341,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise OperandError(f"SWALR takes an optimizer, not a {type(optimizer).__name__}")
-        self.swa_lrs = [number("SWALR", "swa_lr", lr) for lr in for_groups("SWALR", "swa_lr", swa_lr, optimizer)]
+        self.swa_lrs = numbers_for_groups("SWALR", "swa_lr", swa_lr, optimizer)
         self.anneal_epochs = integer("SWALR", "anneal_epochs", anneal_epochs, 0)
         self.anneal_strategy = choice("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         super().__init__(optimizer, last_epoch)
@@ -362,8 +359,8 @@ class SWALR(LRScheduler):
         float
             A share from 1 to 0.
         """
-        share = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
-        return (1 + math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else 1 - share
+        passed = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
+        return half_cosine(passed) if self.anneal_strategy == "cos" else 1 - passed
 
     def closed(self) -> list[float]:
         left = self.factor(self.last_epoch)

@@ -8,11 +8,19 @@ import numpy as np
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, OperandError
 from agrad.nn.module import check_state, encoded, without_options
+from agrad.optim.checks import integer, number
 from agrad.optim.optimizer import Optimizer
+
+
+def check_optimizer(what: str, optimizer: Any) -> None:
+    """Raise ``OperandError`` for another object."""
+    if not isinstance(optimizer, Optimizer):
+        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
 
 
 def for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
     """Return an option, given as one value or as a list, for each group."""
+    check_optimizer(what, optimizer)
     count = len(optimizer.parts)
     if not isinstance(value, (list, tuple)):
         return [value] * count
@@ -21,10 +29,14 @@ def for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[A
     return list(value)
 
 
+def numbers_for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[float]:
+    """Return a number of 0 or more for each group, of one for all or a list."""
+    return [number(what, name, part) for part in for_groups(what, name, value, optimizer)]
+
+
 def checked_optimizer(what: str, optimizer: Any) -> Optimizer:
     """Return an optimizer whose rates a scheduler may set."""
-    if not isinstance(optimizer, Optimizer):
-        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
+    check_optimizer(what, optimizer)
     for k, part in enumerate(optimizer.parts):
         if part.schedule is not None:
             raise ConfigurationError(f"{what}: lr of group {k} is a schedule already; make the optimizer with a number")
@@ -67,8 +79,7 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         what = type(self).__name__
         self.optimizer = checked_optimizer(what, optimizer)
-        if type(last_epoch) is not int or last_epoch < -1:
-            raise ConfigurationError(f"{what}: last_epoch is an integer of -1 or more, not {last_epoch!r}")
+        integer(what, "last_epoch", last_epoch, -1)
         for k, group in enumerate(optimizer.param_groups):
             if last_epoch < 0:
                 group.setdefault("initial_lr", group["lr"])
@@ -286,3 +297,14 @@ class LRScheduler:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._last_lr}, last_epoch={self.last_epoch})"
+
+
+class ClosedScheduler(LRScheduler):
+    """Base class of schedulers whose rates follow from the number of steps alone."""
+
+    def get_lr(self) -> list[float]:
+        return self.closed()
+
+    def start(self) -> None:
+        self.last_epoch = 0
+        self._set(self.closed())

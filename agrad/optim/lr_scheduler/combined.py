@@ -32,6 +32,11 @@ class _Combined(LRScheduler):
         self.schedulers = list(schedulers)
         self.optimizer = schedulers[0].optimizer
 
+    def restart(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self.start()
+
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return the state of this scheduler and of its parts by name, as NumPy arrays.
 
@@ -106,11 +111,6 @@ class ChainedScheduler(_Combined):
         for scheduler in self.schedulers:
             scheduler.start()
         self._last_lr = self._rates()
-
-    def restart(self) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        self.start()
 
     def step(self) -> None:
         """Step each of the schedulers.
@@ -192,11 +192,6 @@ class SequentialLR(_Combined):
         self.last_epoch = 0
         self._present().start()
         self._last_lr = self._rates()
-
-    def restart(self) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        self.start()
 
     def step(self) -> None:
         """Step the scheduler whose turn it is.

@@ -4,19 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from agrad.errors import ConfigurationError, OperandError
-from agrad.optim.checks import choice, integer, number
-from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.errors import ConfigurationError
+from agrad.optim.checks import choice, integer, number, share
+from agrad.optim.lr_scheduler.base import ClosedScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 
 
-def _numbers(what: str, name: str, value: Any, optimizer: Optimizer) -> list[float]:
-    if not isinstance(optimizer, Optimizer):
-        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
-    return [number(what, name, part) for part in for_groups(what, name, value, optimizer)]
-
-
-class _Cyclic(LRScheduler):
+class _Cyclic(ClosedScheduler):
     """A scheduler that sets momentums too, by name ``momentum`` or as ``betas[0]``."""
 
     base_momentums: list[float]
@@ -31,8 +25,8 @@ class _Cyclic(LRScheduler):
             raise ConfigurationError(
                 f"{what}: {type(optimizer).__name__} has neither momentum nor betas; give cycle_momentum=False"
             )
-        self.base_momentums = _numbers(what, "base_momentum", base, optimizer)
-        self.max_momentums = _numbers(what, "max_momentum", most, optimizer)
+        self.base_momentums = numbers_for_groups(what, "base_momentum", base, optimizer)
+        self.max_momentums = numbers_for_groups(what, "max_momentum", most, optimizer)
 
     def rates_and_momentums(self, k: int) -> tuple[float, float]:
         """Return the rate of a group, and its momentum.
@@ -59,13 +53,6 @@ class _Cyclic(LRScheduler):
             elif self.cycle_momentum:
                 group["momentum"] = momentum
         return rates
-
-    def get_lr(self) -> list[float]:
-        return self.closed()
-
-    def start(self) -> None:
-        self.last_epoch = 0
-        self._set(self.closed())
 
 
 class OneCycleLR(_Cyclic):
@@ -149,16 +136,14 @@ class OneCycleLR(_Cyclic):
                 raise ConfigurationError(f"{what} takes total_steps, or both epochs and steps_per_epoch")
             total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
         self.total_steps = integer(what, "total_steps", total_steps)
-        if number(what, "pct_start", pct_start) > 1:
-            raise ConfigurationError(f"{what}: pct_start is a number from 0 to 1, not {pct_start!r}")
         self.anneal_strategy = choice(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
-        self.max_lrs = _numbers(what, "max_lr", max_lr, optimizer)
+        self.max_lrs = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number(what, name, value):
                 raise ConfigurationError(f"{what}: {name} is a number above 0, not 0")
         self.final_div_factor = final_div_factor
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
-        up = pct_start * self.total_steps
+        up = share(what, "pct_start", pct_start) * self.total_steps
         self.ends = [up - 1, 2 * up - 2] if three_phase else [up - 1]
         self.ends.append(self.total_steps - 1)
         if last_epoch < 0:
@@ -264,8 +249,8 @@ class CyclicLR(_Cyclic):
         last_epoch: int = -1,
     ) -> None:
         what = "CyclicLR"
-        base_lrs = _numbers(what, "base_lr", base_lr, optimizer)
-        self.max_lrs = _numbers(what, "max_lr", max_lr, optimizer)
+        base_lrs = numbers_for_groups(what, "base_lr", base_lr, optimizer)
+        self.max_lrs = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         self.up = integer(what, "step_size_up", step_size_up)
         self.down = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
         self.gamma, self.scale_fn = number(what, "gamma", gamma), scale_fn

@@ -5,28 +5,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agrad.errors import ConfigurationError, OperandError
-from agrad.optim.checks import integer, number
-from agrad.optim.lr_scheduler.base import LRScheduler, for_groups
+from agrad.errors import ConfigurationError
+from agrad.optim.checks import integer, number, share
+from agrad.optim.lr_scheduler.base import ClosedScheduler, LRScheduler, for_groups
 from agrad.optim.optimizer import Optimizer
-from agrad.optim.schedules import Exponential, Step
-
-
-def _share(what: str, name: str, value: float) -> float:
-    """Return a number, checked to be from 0 to 1."""
-    if number(what, name, value) > 1:
-        raise ConfigurationError(f"{what}: {name} is a number from 0 to 1, not {value!r}")
-    return float(value)
-
-
-def _half_cosine(share: float) -> float:
-    """Return 1 at 0, 0 at 1, and half a cosine between."""
-    return (1 + math.cos(math.pi * share)) / 2
+from agrad.optim.schedules import Exponential, Step, half_cosine
 
 
 def _functions(what: str, given: Any, optimizer: Optimizer) -> list[Callable[[int], float]]:
-    if not isinstance(optimizer, Optimizer):
-        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
     functions = for_groups(what, "lr_lambda", given, optimizer)
     for f in functions:
         if not callable(f):
@@ -153,7 +139,7 @@ class ConstantLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
-        self.share = _share("ConstantLR", "factor", factor)
+        self.share = share("ConstantLR", "factor", factor)
         self.total_iters = integer("ConstantLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
@@ -204,10 +190,10 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        self.start_factor = _share("LinearLR", "start_factor", start_factor)
+        self.start_factor = share("LinearLR", "start_factor", start_factor)
         if not self.start_factor:
             raise ConfigurationError("LinearLR: start_factor is above 0, not 0: later rates are multiples of it")
-        self.end_factor = _share("LinearLR", "end_factor", end_factor)
+        self.end_factor = share("LinearLR", "end_factor", end_factor)
         self.total_iters = integer("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
@@ -337,7 +323,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
-        return _half_cosine(n % (2 * self.T_max) / self.T_max)
+        return half_cosine(n % (2 * self.T_max) / self.T_max)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -392,7 +378,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             n = n % length
         while n >= length:
             n, length = n - length, length * self.T_mult
-        return _half_cosine(n / length)
+        return half_cosine(n / length)
 
     def get_lr(self) -> list[float]:
         return self.closed()
@@ -419,7 +405,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set([self.floor + (base - self.floor) * share for base in self.base_lrs])
 
 
-class LambdaLR(LRScheduler):
+class LambdaLR(ClosedScheduler):
     """Rates that are the first ones times a function of the number of steps.
 
     Whatever else changes a rate is overwritten.
@@ -460,13 +446,6 @@ class LambdaLR(LRScheduler):
 
     def closed(self) -> list[float]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
-
-    def get_lr(self) -> list[float]:
-        return self.closed()
-
-    def start(self) -> None:
-        self.last_epoch = 0
-        self._set(self.closed())
 
 
 class MultiplicativeLR(LRScheduler):

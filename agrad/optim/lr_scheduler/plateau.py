@@ -7,7 +7,7 @@ from typing import Any
 import agrad
 from agrad.engine.scalars import refuse_trace
 from agrad.optim.checks import choice, integer, number
-from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, for_groups
+from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 
 
@@ -79,7 +79,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.share = number(what, "factor", factor, 1)
         self.patience, self.cooldown = integer(what, "patience", patience, 0), integer(what, "cooldown", cooldown, 0)
         self.threshold, self.eps = number(what, "threshold", threshold), number(what, "eps", eps)
-        self.min_lrs = [number(what, "min_lr", lr) for lr in for_groups(what, "min_lr", min_lr, optimizer)]
+        self.min_lrs = numbers_for_groups(what, "min_lr", min_lr, optimizer)
         self.best = math.inf if mode == "min" else -math.inf
         self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
         self._last_lr = self._rates()
