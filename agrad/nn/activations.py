@@ -461,23 +461,7 @@ class Softmax2d(ArrayModule):
     """
 
     def forward(self, x: Any, /) -> Any:
-        """Return the softmax along the third axis from the end.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, c, h, w) or (c, h, w).
-
-        Returns
-        -------
-        array
-            Array of the same shape and dtype.
-
-        Raises
-        ------
-        ShapeError
-            If ``x`` has another number of axes.
-        """
+        """Return the softmax of (n, c, h, w) or (c, h, w) over the channels."""
         if len(x.shape) not in (3, 4):
             raise ShapeError(f"Softmax2d takes an array of shape (n, c, h, w) or (c, h, w), not {tuple(x.shape)}")
         return functional.softmax(x, -3)
@@ -530,18 +514,7 @@ class PReLU(Module):
         self.weight: agrad.Tensor = parameter(values, dtype=dtype, backend=backend, device=device)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
-        """Return each element, the negative ones times the slope.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, c, ...).
-
-        Returns
-        -------
-        array
-            Array of the same shape and dtype.
-        """
+        """Return an array of shape (n, c, ...), negative elements times the slope."""
         return functional.prelu(x, self.weight)
 
     def settings(self) -> str:

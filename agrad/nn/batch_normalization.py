@@ -101,23 +101,7 @@ class _BatchNorm(_RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the normalized array, and in training change the running values.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, num_features, ...).
-
-        Returns
-        -------
-        array
-            Array of the same shape.
-
-        Raises
-        ------
-        ShapeError
-            For an array of other axes.
-        """
+        """Return (n, num_features, ...) normalized; training changes running values."""
         self.check(x, 1)
         arrays = (x, self.running_mean, self.running_var, self.weight, self.bias)
         if not self.training or self.running_mean is None:
@@ -150,23 +134,7 @@ class _InstanceNorm(_RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the normalized array, and in training change the running values.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, num_features, ...) or (num_features, ...).
-
-        Returns
-        -------
-        array
-            Array of the same shape.
-
-        Raises
-        ------
-        ShapeError
-            For an array of other axes.
-        """
+        """Return ([n,] num_features, ...) normalized; training changes running values."""
         single = len(x.shape) == self.ndims[0]
         self.check(x, 0 if single else 1)
         if self.training and self.running_mean is not None:

@@ -246,18 +246,7 @@ class Sequential(_Row):
             self.extend(modules)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the result of the last module.
-
-        Parameters
-        ----------
-        x : any
-            The argument of the first module.
-
-        Returns
-        -------
-        any
-            The result of the last module.
-        """
+        """Return the result of the last module for the argument of the first."""
         for module in self._parts.values():
             x = module(x)
         return x

@@ -114,18 +114,7 @@ class _Dropout(RandomModule):
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the function's result in training, else ``x``.
-
-        Parameters
-        ----------
-        x : array
-            Array of a shape that the function takes.
-
-        Returns
-        -------
-        array
-            Array of the same shape and dtype.
-        """
+        """Return the function's result in training, otherwise ``x``."""
         return self.drawn(x, self.p) if self.training and self.p else x
 
     def settings(self) -> str:
@@ -311,18 +300,7 @@ class RReLU(RandomModule):
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``functional.rrelu`` of ``x``.
-
-        Parameters
-        ----------
-        x : array
-            Array of any shape and a real floating dtype.
-
-        Returns
-        -------
-        array
-            Array of the same shape and dtype.
-        """
+        """Return ``functional.rrelu`` of ``x``, with random slopes in training."""
         if self.training:
             return self.drawn(x, self.lower, self.upper)
         return functional.rrelu(x, self.lower, self.upper)

@@ -69,18 +69,7 @@ class Embedding(Module):
         self.weight = init.parameter(values, dtype=dtype, backend=backend, device=device)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
-        """Return the rows that ``x`` names.
-
-        Parameters
-        ----------
-        x : array
-            Array of any shape and an integer dtype.
-
-        Returns
-        -------
-        array
-            Array of shape (..., embedding_dim).
-        """
+        """Return rows of shape (..., embedding_dim) for integers of shape (...)."""
         return functional.embedding(x, self.weight, self.padding_idx)
 
     def settings(self) -> str:

@@ -29,18 +29,7 @@ class FunctionModule(ArrayModule):
         return {name: value for name, value in self.members() if name != "training"}
 
     def forward(self, *arrays: Any) -> Any:
-        """Return the function's result.
-
-        Parameters
-        ----------
-        *arrays : array
-            The arrays that the function takes.
-
-        Returns
-        -------
-        array
-            Its result.
-        """
+        """Return the function's result."""
         return self.function(*arrays, **self.options())
 
     def settings(self) -> str:

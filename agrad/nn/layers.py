@@ -97,23 +97,7 @@ class Linear(Module):
             self.bias = init.parameter(init.uniform((self.out_features,), bound, rng), **place)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
-        """Return ``x @ weight + bias``.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (..., in_features).
-
-        Returns
-        -------
-        array
-            Array of shape (..., out_features).
-
-        Raises
-        ------
-        ShapeError
-            If the last axis of ``x`` has another length.
-        """
+        """Return ``x @ weight + bias`` for an array of shape (..., in_features)."""
         try:
             y = agrad.matmul(x, self.weight) if self.bias is None else agrad.linear(x, self.weight, self.bias)
         except Exception as error:
@@ -140,18 +124,7 @@ class Identity(ArrayModule):
     """
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``x``.
-
-        Parameters
-        ----------
-        x : array
-            Array of any shape.
-
-        Returns
-        -------
-        array
-            The same array.
-        """
+        """Return ``x``."""
         return x
 
 
@@ -248,23 +221,7 @@ class Flatten(ArrayModule):
         self.start_dim, self.end_dim = index(start_dim), index(end_dim)
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``x`` with the axes made one.
-
-        Parameters
-        ----------
-        x : array
-            Array of any shape with these axes. One of shape (n,) becomes (n, 1) by default.
-
-        Returns
-        -------
-        array
-            Array of the same elements.
-
-        Raises
-        ------
-        ShapeError
-            If ``x`` has no such axes.
-        """
+        """Return ``x`` with the axes flattened; by default (n,) becomes (n, 1)."""
         shape = tuple(x.shape)
         if len(shape) == 1 and self.start_dim == 1:
             return agrad.reshape(x, (*shape, 1))
@@ -300,23 +257,7 @@ class Unflatten(ArrayModule):
         self.dim, self.unflattened_size = index(dim), tuple(map(index, unflattened_size))
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``x`` with the axis split.
-
-        Parameters
-        ----------
-        x : array
-            Array with the axis, whose length is the product of the new ones.
-
-        Returns
-        -------
-        array
-            Array of the same elements.
-
-        Raises
-        ------
-        ShapeError
-            If ``x`` has no such axis, or one of another length.
-        """
+        """Return ``x`` with the axis split."""
         shape, new = tuple(x.shape), self.unflattened_size
         axis = _axis("Unflatten", "dim", shape, self.dim)
         known = math.prod(n for n in new if n != -1)

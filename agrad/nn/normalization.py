@@ -66,18 +66,7 @@ class LayerNorm(ArrayModule):
         affine_parameters(self, self.normalized_shape, elementwise_affine, bias, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the normalized array.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape ``(..., *normalized_shape)``.
-
-        Returns
-        -------
-        array
-            Array of the same shape.
-        """
+        """Return an array of shape ``(..., *normalized_shape)`` normalized."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def settings(self) -> str:
@@ -128,18 +117,7 @@ class RMSNorm(ArrayModule):
         self.weight = init.parameter(np.ones(self.normalized_shape), **place) if elementwise_affine else None
 
     def forward(self, x: Any, /) -> Any:
-        """Return the normalized array.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape ``(..., *normalized_shape)``.
-
-        Returns
-        -------
-        array
-            Array of the same shape.
-        """
+        """Return an array of shape ``(..., *normalized_shape)`` normalized."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def settings(self) -> str:
@@ -192,18 +170,7 @@ class GroupNorm(ArrayModule):
         affine_parameters(self, (self.num_channels,), affine, True, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the normalized array.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, num_channels, ...).
-
-        Returns
-        -------
-        array
-            Array of the same shape.
-        """
+        """Return an array of shape (n, num_channels, ...) normalized."""
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def settings(self) -> str:

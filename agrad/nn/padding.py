@@ -29,23 +29,7 @@ class _Pad(ArrayModule):
         self.value: float | None = None
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``x`` with elements added at the ends of its spatial axes.
-
-        Parameters
-        ----------
-        x : array
-            Array of shape (n, c, ...) or (c, ...).
-
-        Returns
-        -------
-        array
-            Array of as many axes.
-
-        Raises
-        ------
-        ShapeError
-            If ``x`` has another number of axes, or an axis is too short.
-        """
+        """Return an array of shape (n, c, ...) or (c, ...), padded at the ends."""
         if len(x.shape) not in (self.spatial + 1, self.spatial + 2):
             raise ShapeError(
                 f"{type(self).__name__} takes an array of shape (n, c, ...) or (c, ...) with {self.spatial} spatial "

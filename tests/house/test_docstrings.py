@@ -94,7 +94,8 @@ def public() -> Iterator[tuple[str, Any]]:
             if inspect.isclass(thing) and not issubclass(thing, Exception):
                 for member, method in vars(thing).items():
                     function = getattr(method, "__func__", method)
-                    if not member.startswith("_") and inspect.isfunction(function) and id(function) not in seen:
+                    plain = member == "forward" and len(parameters(function)) == 1  # one line says all of one array
+                    if not (plain or member[0] == "_" or id(function) in seen) and inspect.isfunction(function):
                         seen.add(id(function))
                         is_bound = isinstance(method, classmethod)
                         yield f"{face}.{name}.{member}", getattr(thing, member) if is_bound else function

@@ -57,11 +57,6 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     array
         Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
 
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
-
     Examples
     --------
     >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
@@ -112,11 +107,6 @@ def fold(
     -------
     array
         Array of shape (n, c, h, w) or (c, h, w).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit, or for a setting that is none.
 
     Examples
     --------

@@ -98,11 +98,6 @@ def grid_sample(
     array
         Array of shape (n, c, h2, w2) or (n, c, d2, h2, w2).
 
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shapes do not fit, or for a setting that is none.
-
     Notes
     -----
     M. Jaderberg et al. (2015), "Spatial transformer networks".

@@ -168,11 +168,6 @@ def interpolate(
     array
         Array of shape (n, c, ...) and the dtype of ``x``.
 
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the shape does not fit the mode, or for a setting that is none.
-
     Notes
     -----
     The cubic kernel is that of R. Keys (1981), IEEE Transactions on Acoustics, Speech, and Signal Processing 29, with
