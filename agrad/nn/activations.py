@@ -272,10 +272,8 @@ class Softplus(FunctionModule):
 
     Parameters
     ----------
-    beta : float
-        The sharpness of the bend at 0, not 0.
-    threshold : float
-        Where ``beta * x`` is greater, the result is ``x``.
+    beta, threshold
+        Options of ``functional.softplus``.
 
     Examples
     --------
@@ -297,8 +295,8 @@ class Hardtanh(FunctionModule):
 
     Parameters
     ----------
-    min_val, max_val : float
-        The limits.
+    min_val, max_val
+        Options of ``functional.hardtanh``.
 
     Examples
     --------
@@ -357,10 +355,8 @@ class Threshold(FunctionModule):
 
     Parameters
     ----------
-    threshold : float
-        The threshold.
-    value : float
-        The result for elements that are not greater.
+    threshold, value
+        Options of ``functional.threshold``.
 
     Examples
     --------

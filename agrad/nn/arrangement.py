@@ -10,12 +10,12 @@ Factors = float | Sequence[float]
 
 
 class Unfold(FunctionModule):
-    """The function ``functional.unfold`` as a module.
+    """Sliding windows of images as columns, by ``functional.unfold``.
 
     Parameters
     ----------
-    kernel_size, dilation, padding, stride : int or tuple of int
-        Those of the function.
+    kernel_size, dilation, padding, stride
+        Options of ``functional.unfold``.
 
     Examples
     --------
@@ -33,12 +33,12 @@ class Unfold(FunctionModule):
 
 
 class Fold(FunctionModule):
-    """The function ``functional.fold`` as a module.
+    """Images as sums of sliding windows, by ``functional.fold``.
 
     Parameters
     ----------
-    output_size, kernel_size, dilation, padding, stride : int or tuple of int
-        Those of the function.
+    output_size, kernel_size, dilation, padding, stride
+        Options of ``functional.fold``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Fold(FunctionModule):
 
 
 class PixelShuffle(FunctionModule):
-    """The function ``functional.pixel_shuffle`` as a module.
+    """Channels rearranged to larger images, by ``functional.pixel_shuffle``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class PixelShuffle(FunctionModule):
 
 
 class PixelUnshuffle(FunctionModule):
-    """The function ``functional.pixel_unshuffle`` as a module.
+    """Images rearranged to more channels, by ``functional.pixel_unshuffle``.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class PixelUnshuffle(FunctionModule):
 
 
 class ChannelShuffle(FunctionModule):
-    """The function ``functional.channel_shuffle`` as a module.
+    """Channels of groups interleaved, by ``functional.channel_shuffle``.
 
     Parameters
     ----------
@@ -124,20 +124,12 @@ class ChannelShuffle(FunctionModule):
 
 
 class Upsample(FunctionModule):
-    """The function ``functional.interpolate`` as a module.
+    """Images of another size, by ``functional.interpolate``.
 
     Parameters
     ----------
-    size : int or tuple of int, optional
-        The lengths of the spatial axes in the result.
-    scale_factor : float or tuple of float, optional
-        Their factors, in place of ``size``.
-    mode : str
-        A mode of the function.
-    align_corners : bool, optional
-        True if the centres of the first and last elements stay where they are.
-    recompute_scale_factor : bool, optional
-        True to take as the factors the quotients of the lengths.
+    size, scale_factor, mode, align_corners, recompute_scale_factor
+        Options of ``functional.interpolate``.
 
     Examples
     --------
@@ -162,14 +154,12 @@ class Upsample(FunctionModule):
 
 
 class UpsamplingNearest2d(FunctionModule):
-    """The function ``functional.interpolate`` with the mode ``"nearest"``.
+    """Images enlarged by their nearest elements, by ``functional.interpolate``.
 
     Parameters
     ----------
-    size : int or tuple of int, optional
-        The height and width of the result.
-    scale_factor : float or tuple of float, optional
-        Their factors, in place of ``size``.
+    size, scale_factor
+        Options of ``functional.interpolate``.
 
     Examples
     --------
@@ -185,14 +175,12 @@ class UpsamplingNearest2d(FunctionModule):
 
 
 class UpsamplingBilinear2d(FunctionModule):
-    """The function ``functional.interpolate``, bilinear with corners that stay.
+    """Images enlarged bilinearly, with aligned corners.
 
     Parameters
     ----------
-    size : int or tuple of int, optional
-        The height and width of the result.
-    scale_factor : float or tuple of float, optional
-        Their factors, in place of ``size``.
+    size, scale_factor
+        Options of ``functional.interpolate``.
 
     Examples
     --------

@@ -5,14 +5,12 @@ from agrad.nn.function_module import ArraysFunctionModule
 
 
 class CosineSimilarity(ArraysFunctionModule):
-    """The function ``functional.cosine_similarity`` as a module.
+    """Cosine similarity, by ``functional.cosine_similarity``.
 
     Parameters
     ----------
-    dim : int
-        The axis of the vectors.
-    eps : float
-        The least norm that is divided by.
+    dim, eps
+        Options of ``functional.cosine_similarity``.
 
     Examples
     --------
@@ -27,16 +25,12 @@ class CosineSimilarity(ArraysFunctionModule):
 
 
 class PairwiseDistance(ArraysFunctionModule):
-    """The function ``functional.pairwise_distance`` as a module.
+    """Distance of vectors, by ``functional.pairwise_distance``.
 
     Parameters
     ----------
-    p : float
-        The order of the norm.
-    eps : float
-        A number that keeps equal vectors apart.
-    keepdim : bool
-        True to keep the axis with length one.
+    p, eps, keepdim
+        Options of ``functional.pairwise_distance``.
 
     Examples
     --------

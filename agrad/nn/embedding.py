@@ -11,7 +11,7 @@ from agrad.nn.seeding import Rng
 
 
 class Embedding(Module):
-    """The function ``functional.embedding`` with a learnt table.
+    """Learnt table of rows, looked up by ``functional.embedding``.
 
     ``weight`` has the shape (num_embeddings, embedding_dim) and starts normal, with mean 0 and variance 1; the row
     ``padding_idx`` starts at 0.
@@ -78,7 +78,7 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Embedding):
-    """The function ``functional.embedding_bag`` with a learnt table.
+    """Learnt table, looked up and reduced by ``functional.embedding_bag``.
 
     The table is that of ``Embedding``.
 

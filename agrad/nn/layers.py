@@ -129,7 +129,7 @@ class Identity(ArrayModule):
 
 
 class Bilinear(Module):
-    """The function ``functional.bilinear`` with a learnt weight and bias.
+    """Bilinear function with a learnt weight and bias, ``functional.bilinear``.
 
     ``weight`` has the shape (out_features, in1_features, in2_features) and ``bias`` (out_features,). Both start uniform
     between -1 / sqrt(in1_features) and 1 / sqrt(in1_features).

@@ -83,10 +83,8 @@ class HuberLoss(Loss):
 
     Parameters
     ----------
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
-    delta : float
-        The greatest difference that is squared, above 0.
+    reduction, delta
+        Options of ``functional.huber_loss``.
 
     Examples
     --------
@@ -109,10 +107,8 @@ class SmoothL1Loss(Loss):
 
     Parameters
     ----------
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
-    beta : float
-        The greatest difference that is squared, 0 or more.
+    reduction, beta
+        Options of ``functional.smooth_l1_loss``.
 
     Examples
     --------
@@ -135,10 +131,8 @@ class BCELoss(Loss):
 
     Parameters
     ----------
-    weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    weight, reduction
+        Options of ``functional.binary_cross_entropy``.
 
     Examples
     --------
@@ -161,12 +155,8 @@ class BCEWithLogitsLoss(Loss):
 
     Parameters
     ----------
-    weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
-    pos_weight : array, optional
-        A factor of the targets' part of each loss, of a shape that broadcasts.
+    weight, reduction, pos_weight
+        Options of ``functional.binary_cross_entropy_with_logits``.
 
     Examples
     --------
@@ -189,12 +179,8 @@ class NLLLoss(Loss):
 
     Parameters
     ----------
-    weight : array, optional
-        A factor for each class, of shape (c,).
-    ignore_index : int
-        The label of elements whose loss is 0 and that do not count.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    weight, ignore_index, reduction
+        Options of ``functional.nll_loss``.
 
     Examples
     --------
@@ -217,14 +203,8 @@ class CrossEntropyLoss(Loss):
 
     Parameters
     ----------
-    weight : array, optional
-        A factor for each class, of shape (c,).
-    ignore_index : int
-        The label of elements whose loss is 0 and that do not count.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
-    label_smoothing : float
-        The part of the targets, from 0 to 1, that is spread over all classes.
+    weight, ignore_index, reduction, label_smoothing
+        Options of ``functional.cross_entropy``.
 
     Examples
     --------
@@ -250,10 +230,8 @@ class KLDivLoss(Loss):
 
     Parameters
     ----------
-    reduction : {"mean", "batchmean", "sum", "none"}
-        The reduction over all losses; ``"batchmean"`` divides the sum by the length of the first axis.
-    log_target : bool
-        True for a target of logarithms.
+    reduction, log_target
+        Options of ``functional.kl_div``.
 
     Examples
     --------
@@ -275,12 +253,8 @@ class GaussianNLLLoss(Loss):
 
     Parameters
     ----------
-    full : bool
-        True to add the constant ``log(2 * pi) / 2``.
-    eps : float
-        The least variance, above 0.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    full, eps, reduction
+        Options of ``functional.gaussian_nll_loss``.
 
     Examples
     --------
@@ -301,14 +275,8 @@ class PoissonNLLLoss(Loss):
 
     Parameters
     ----------
-    log_input : bool
-        False if the input has the rates themselves.
-    full : bool
-        True to add Stirling's approximation of log(target!).
-    eps : float
-        What is added to a rate before its logarithm.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    log_input, full, eps, reduction
+        Options of ``functional.poisson_nll_loss``.
 
     Examples
     --------
@@ -329,16 +297,8 @@ class TripletMarginLoss(Loss):
 
     Parameters
     ----------
-    margin : float
-        The difference of distances that makes the loss 0, above 0.
-    p : float
-        The order of the norm.
-    eps : float
-        A number that keeps equal vectors apart.
-    swap : bool
-        True to take the distance of the positive from the negative where it is the smaller one.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    margin, p, eps, swap, reduction
+        Options of ``functional.triplet_margin_loss``.
 
     Examples
     --------
@@ -362,10 +322,8 @@ class CosineEmbeddingLoss(Loss):
 
     Parameters
     ----------
-    margin : float
-        The cosine below which the loss of a pair that is apart is 0.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    margin, reduction
+        Options of ``functional.cosine_embedding_loss``.
 
     Examples
     --------

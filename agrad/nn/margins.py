@@ -12,10 +12,8 @@ class MarginRankingLoss(Loss):
 
     Parameters
     ----------
-    margin : float
-        The difference of scores that makes the loss 0.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    margin, reduction
+        Options of ``functional.margin_ranking_loss``.
 
     Examples
     --------
@@ -36,10 +34,8 @@ class HingeEmbeddingLoss(Loss):
 
     Parameters
     ----------
-    margin : float
-        The distance that makes the loss of a pair that is apart 0.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    margin, reduction
+        Options of ``functional.hinge_embedding_loss``.
 
     Examples
     --------
@@ -78,14 +74,8 @@ class MultiMarginLoss(Loss):
 
     Parameters
     ----------
-    p : {1, 2}
-        The exponent.
-    margin : float
-        The margin.
-    weight : array, optional
-        A factor for each class, of shape (c,).
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    p, margin, weight, reduction
+        Options of ``functional.multi_margin_loss``.
 
     Examples
     --------
@@ -124,10 +114,8 @@ class MultiLabelSoftMarginLoss(Loss):
 
     Parameters
     ----------
-    weight : array, optional
-        A factor for each class, of shape (c,).
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    weight, reduction
+        Options of ``functional.multilabel_soft_margin_loss``.
 
     Examples
     --------
@@ -148,14 +136,8 @@ class TripletMarginWithDistanceLoss(Loss):
 
     Parameters
     ----------
-    distance_function : callable, optional
-        A function of two arrays that returns their distances, by default ``pairwise_distance``.
-    margin : float
-        The difference of distances that makes the loss 0, above 0.
-    swap : bool
-        True to take the distance of the positive from the negative where it is the smaller one.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+    distance_function, margin, swap, reduction
+        Options of ``functional.triplet_margin_with_distance_loss``.
 
     Examples
     --------
@@ -184,12 +166,8 @@ class CTCLoss(Loss):
 
     Parameters
     ----------
-    blank : int
-        The class of the blank.
-    reduction : {"mean", "sum", "none"}
-        The reduction over all losses; the mean is that of losses over their numbers of targets.
-    zero_infinity : bool
-        True for the loss 0 where there are too few steps for the targets.
+    blank, reduction, zero_infinity
+        Options of ``functional.ctc_loss``.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: b
 
 
 class LayerNorm(ArrayModule):
-    """The function ``functional.layer_norm`` with a learnt weight and bias.
+    """Layer normalization with a learnt weight and bias.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class LayerNorm(ArrayModule):
 
 
 class RMSNorm(ArrayModule):
-    """The function ``functional.rms_norm`` with a learnt weight.
+    """RMS normalization with a learnt weight.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class RMSNorm(ArrayModule):
 
 
 class GroupNorm(ArrayModule):
-    """The function ``functional.group_norm`` with a learnt weight and bias.
+    """Group normalization with a learnt weight and bias.
 
     Parameters
     ----------
@@ -178,14 +178,12 @@ class GroupNorm(ArrayModule):
 
 
 class LocalResponseNorm(FunctionModule):
-    """The function ``functional.local_response_norm`` as a module.
+    """Local response normalization, by ``functional.local_response_norm``.
 
     Parameters
     ----------
-    size : int
-        The number of channels in the mean.
-    alpha, beta, k : float
-        The factor, the exponent and the constant.
+    size, alpha, beta, k
+        Options of ``functional.local_response_norm``.
 
     Examples
     --------
