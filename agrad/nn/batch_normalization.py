@@ -7,9 +7,9 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import mark_state_used
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ShapeError
 from agrad.nn import functional, init
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers, share
 from agrad.nn.module import ArrayModule
 from agrad.nn.normalization import affine_parameters
 
@@ -34,8 +34,8 @@ class _RunningNorm(ArrayModule):
     ) -> None:
         name = type(self).__name__
         (self.num_features,) = numbers(name, "num_features", num_features, 1, 1)
-        if momentum is not None and (not isinstance(momentum, (int, float)) or not 0 <= momentum <= 1):
-            raise ConfigurationError(f"{name}: momentum is a number from 0 to 1, not {momentum!r}")
+        if momentum is not None:
+            share(name, "momentum", momentum)
         self.eps, self.momentum = eps, momentum
         affine_parameters(self, (self.num_features,), affine, True, place)
         mean, variance = (init.parameter(np.full(self.num_features, n), **place).detach() for n in (0.0, 1.0))
@@ -128,8 +128,7 @@ class _InstanceNorm(_RunningNorm):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        if momentum is None:
-            raise ConfigurationError(f"{type(self).__name__}: momentum is a number from 0 to 1, not None")
+        share(type(self).__name__, "momentum", momentum)
         place = {"dtype": dtype, "backend": backend, "device": device}
         super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
 

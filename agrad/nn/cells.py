@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import agrad
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ShapeError
 from agrad.nn import functional, init
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers, one_of
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
@@ -43,13 +43,6 @@ def gru_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
 
 
 NONLINEARITIES: dict[str, Step] = {"tanh": tanh_step, "relu": relu_step}
-
-
-def chosen(name: str, nonlinearity: str) -> Step:
-    """Return the step of a nonlinearity, or raise ``ConfigurationError``."""
-    if nonlinearity not in NONLINEARITIES:
-        raise ConfigurationError(f"{name}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-    return NONLINEARITIES[nonlinearity]
 
 
 def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
@@ -180,7 +173,7 @@ class RNNCell(_Cell):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        self._step = chosen("RNNCell", nonlinearity)
+        self._step = NONLINEARITIES[one_of("RNNCell", "nonlinearity", nonlinearity, NONLINEARITIES)]
         super().__init__(input_size, hidden_size, bias, rng=rng, dtype=dtype, backend=backend, device=device)
 
 

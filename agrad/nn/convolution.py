@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers, one_of
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
@@ -25,9 +25,8 @@ class _Convolution(Module):
     def _start(
         self, sizes: tuple[int, int, Lengths], groups: int, bias: bool, rng: Rng, place: dict[str, Any], **how: Any
     ) -> None:
-        name, padding_mode = type(self).__name__, how.pop("padding_mode", "zeros")
-        if padding_mode not in PADDINGS:
-            raise ConfigurationError(f"{name}: padding_mode is one of {', '.join(PADDINGS)}, not {padding_mode!r}")
+        name = type(self).__name__
+        padding_mode = one_of(name, "padding_mode", how.pop("padding_mode", "zeros"), PADDINGS)
         (channels,), (rows,), (self.groups,) = (
             numbers(name, what, n, 1, 1)
             for what, n in (("in_channels", sizes[0]), ("out_channels", sizes[1]), ("groups", groups))

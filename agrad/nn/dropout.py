@@ -8,7 +8,7 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.nn import functional
-from agrad.nn.functional.dropout import check_probability
+from agrad.nn.expect import share
 from agrad.nn.module import ArrayModule
 from agrad.nn.seeding import Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps
@@ -109,8 +109,7 @@ class _Dropout(RandomModule):
     """A kind of dropout; the output is the input in evaluation."""
 
     def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
-        check_probability(type(self).__name__, p)
-        self.p = float(p)
+        self.p = float(share(type(self).__name__, "p", p))
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional, init
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 

@@ -9,6 +9,7 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.nn.expect import one_of, share
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.seeding import Rng, generator
 from agrad.nn.state import put
@@ -306,9 +307,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
     gains |= {f"conv{kind}{n}d": 1.0 for kind in ("", "_transpose") for n in (1, 2, 3)}
     gains["leaky_relu"] = math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
-    if nonlinearity not in gains:
-        raise ConfigurationError(f"calculate_gain knows {', '.join(gains)}, not {nonlinearity!r}")
-    return gains[nonlinearity]
+    return gains[one_of("calculate_gain", "nonlinearity", nonlinearity, gains)]
 
 
 def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = None) -> agrad.Tensor:
@@ -522,8 +521,7 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
 
 
 def _kaiming(what: str, tensor: agrad.Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
-        raise ConfigurationError(f"{what}: mode is 'fan_in' or 'fan_out', not {mode!r}")
+    one_of(what, "mode", mode, ("fan_in", "fan_out"))
     return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor, what))[mode == "fan_out"])
 
 
@@ -648,8 +646,7 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     """
     if len(_shape(tensor, "sparse_")) != 2:
         raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")
-    if not 0 <= sparsity <= 1:
-        raise ConfigurationError(f"sparse_: sparsity is a number from 0 to 1, not {sparsity!r}")
+    share("sparse_", "sparsity", sparsity)
     values = normal(tensor.shape, std, rng)
     order = np.argsort(_drawn(random.uniform, tensor.shape, rng), axis=0)
     values[order < math.ceil(sparsity * tensor.shape[0])] = 0.0

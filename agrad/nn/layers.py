@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-import numpy as np
-
 import agrad
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ShapeError
 from agrad.nn import functional, init
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers
 from agrad.nn.module import ArrayModule, Module
 from agrad.nn.seeding import Rng
 
@@ -85,10 +83,8 @@ class Linear(Module):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        for name, n in (("in_features", in_features), ("out_features", out_features)):
-            if not isinstance(n, (int, np.integer)) or n < 1:
-                raise ConfigurationError(f"Linear: {name} is an integer of 1 or more, not {n!r}")
-        self.in_features, self.out_features = int(in_features), int(out_features)
+        (self.in_features,) = numbers("Linear", "in_features", in_features, 1, 1)
+        (self.out_features,) = numbers("Linear", "out_features", out_features, 1, 1)
         place = {"dtype": dtype, "backend": backend, "device": device}
         self.weight = init.parameter(init.kaiming_uniform((self.in_features, self.out_features), rng), **place)
         self.bias: agrad.Tensor | Any = None

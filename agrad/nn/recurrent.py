@@ -8,10 +8,10 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn import functional, init
-from agrad.nn.cells import State, Step, checked_state, chosen, gru_step, lstm_step, products_of
+from agrad.nn.cells import NONLINEARITIES, State, Step, checked_state, gru_step, lstm_step, products_of
 from agrad.nn.dropout import Dropout
+from agrad.nn.expect import numbers, one_of
 from agrad.nn.functional.attention import places
-from agrad.nn.functional.convolution import numbers
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
@@ -231,7 +231,7 @@ class RNN(_Recurrent):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        self._step = chosen("RNN", nonlinearity)
+        self._step = NONLINEARITIES[one_of("RNN", "nonlinearity", nonlinearity, NONLINEARITIES)]
         place = {"dtype": dtype, "backend": backend, "device": device}
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rng=rng, **place

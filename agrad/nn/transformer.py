@@ -10,7 +10,7 @@ import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import init
 from agrad.nn.dropout import RandomModule
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers
 from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng, draw_seed

@@ -59,7 +59,7 @@ def number(what: str, name: str, value: Any, below: float | None = None) -> Any:
     good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
     if not good or not 0 <= value < (float("inf") if below is None else below):
         limit = "0 or more" if below is None else f"0 or more, and less than {below:g}"
-        raise ConfigurationError(f"{what}: {name} is a finite number of {limit}, not {value!r}")
+        raise ConfigurationError(f"{what}: {name} must be a finite number of {limit}, got {value!r}")
     return float(value)
 
 
@@ -73,7 +73,7 @@ def share(what: str, name: str, value: Any) -> float:
 def pair(what: str, name: str, value: Any, below: float | None = None) -> tuple[Any, Any]:
     """Return two numbers as a tuple of floats, each checked as by ``number``."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise ConfigurationError(f"{what}: {name} are two numbers, not {value!r}")
+        raise ConfigurationError(f"{what}: {name} must be two numbers, got {value!r}")
     first, second = (number(what, f"{name}[{i}]", part, below) for i, part in enumerate(value))
     return first, second
 
@@ -91,14 +91,7 @@ def flag(what: str, name: str, value: Any, below: float | None = None) -> bool:
 def integer(what: str, name: str, value: Any, least: int = 1) -> int:
     """Return an integer, checked to be ``least`` or more."""
     if type(value) is not int or value < least:
-        raise ConfigurationError(f"{what}: {name} is an integer of {least} or more, not {value!r}")
-    return value
-
-
-def choice(what: str, name: str, value: Any, choices: tuple[Any, ...]) -> Any:
-    """Return a value, checked to be one of the choices."""
-    if value not in choices:
-        raise ConfigurationError(f"{what}: {name} is {' or '.join(map(repr, choices))}, not {value!r}")
+        raise ConfigurationError(f"{what}: {name} must be an integer of {least} or more, got {value!r}")
     return value
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, DtypeError
+from agrad.nn.expect import one_of
 from agrad.nn.module import check_state, encoded, on_device_of, without_options
-from agrad.optim.checks import choice, integer, number
+from agrad.optim.checks import integer, number
 from agrad.optim.line_search import Point, strong_wolfe
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Rate
@@ -114,7 +115,7 @@ class LBFGS(Optimizer):
             found["max_eval"] = found["max_iter"] * 5 // 4
         integer("LBFGS", "max_eval", found["max_eval"])
         integer("LBFGS", "history_size", found["history_size"])
-        choice("LBFGS", "line_search_fn", found["line_search_fn"], (None, "strong_wolfe"))
+        one_of("LBFGS", "line_search_fn", found["line_search_fn"], (None, "strong_wolfe"))
         return found
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:

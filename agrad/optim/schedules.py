@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agrad.errors import ConfigurationError
-from agrad.optim.checks import number
+from agrad.optim.checks import integer, number
 
 Schedule = Callable[[int], float]
 
@@ -31,9 +31,9 @@ class _Checked:
                 number(title, name, value)
             elif field.type is not int:
                 if not callable(value):
-                    raise ConfigurationError(f"{title}: {name} is a function of the step, not {value!r}")
-            elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{title}: {name} is an integer of 1 or more, not {value!r}")
+                    raise ConfigurationError(f"{title}: {name} must be a function of the step, got {value!r}")
+            elif type(value) is not int or value < 1:
+                integer(title, name, value)
 
 
 @dataclass(frozen=True)

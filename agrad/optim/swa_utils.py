@@ -9,8 +9,9 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, OperandError
 from agrad.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from agrad.nn.expect import one_of
 from agrad.nn.module import Module, on_device_of
-from agrad.optim.checks import choice, integer, share
+from agrad.optim.checks import integer, share
 from agrad.optim.lr_scheduler.base import LRScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.schedules import half_cosine
@@ -343,7 +344,7 @@ class SWALR(LRScheduler):
     ) -> None:
         self.swa_lrs = numbers_for_groups("SWALR", "swa_lr", swa_lr, optimizer)
         self.anneal_epochs = integer("SWALR", "anneal_epochs", anneal_epochs, 0)
-        self.anneal_strategy = choice("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self.anneal_strategy = one_of("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:

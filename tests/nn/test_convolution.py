@@ -183,7 +183,5 @@ def test_layers_with_other_padding(mode: str, padding: Any) -> None:
 
 
 def test_other_padding_is_refused() -> None:
-    with pytest.raises(
-        ConfigurationError, match="padding_mode is one of zeros, reflect, replicate, circular, not 'no'"
-    ):
+    with pytest.raises(ConfigurationError, match=r"padding_mode must be one of .*, got 'no'"):
         nn.Conv1d(1, 1, 3, padding_mode="no")

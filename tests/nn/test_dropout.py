@@ -140,7 +140,7 @@ def test_layers(backend: str, make: Any) -> None:
 def test_refusals(backend: str) -> None:
     x = here(X)
     for name, array, _ in KINDS:
-        with pytest.raises(ConfigurationError, match=f"{name}: p is a number from 0 to 1, not 1.5"):
+        with pytest.raises(ConfigurationError, match=f"{name}: p must be a number from 0 to 1, got 1.5"):
             getattr(F, name)(here(array), 1.5, training=False)
         with pytest.raises(DtypeError, match=f"{name} takes floating arrays"):
             getattr(F, name)(here(array.astype(int)), training=True)

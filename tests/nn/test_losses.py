@@ -174,7 +174,7 @@ def test_errors_name_the_remedy(backend: str) -> None:
         F.cross_entropy(x, here(LABELS[:2]))
     with pytest.raises(DtypeError, match="class numbers have an integer dtype"):
         F.cross_entropy(x, here(LABELS.astype("float64")))
-    with pytest.raises(ConfigurationError, match="'mean', 'sum', 'none', not 'average'"):
+    with pytest.raises(ConfigurationError, match="'mean', 'sum', 'none', got 'average'"):
         F.l1_loss(x, x, reduction="average")
     with pytest.raises(ConfigurationError, match="batchmean"):
         nn.KLDivLoss("average")

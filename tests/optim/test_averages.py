@@ -127,7 +127,7 @@ def test_wrong_use_of_averages_is_an_error() -> None:
         swa_utils.AveragedModel(nn.ReLU())
     with pytest.raises(ConfigurationError, match="not both"):
         swa_utils.AveragedModel(model, avg_fn=max, multi_avg_fn=max)
-    with pytest.raises(ConfigurationError, match=r"decay is a number from 0 to 1, not 1\.5"):
+    with pytest.raises(ConfigurationError, match=r"decay must be a number from 0 to 1, got 1\.5"):
         swa_utils.get_ema_avg_fn(1.5)
     averaged = swa_utils.AveragedModel(model)
     with pytest.raises(OperandError, match=r"they differ in 0\.weight"):

@@ -164,7 +164,7 @@ def test_a_traced_function_may_set_the_rate() -> None:
     assert step.cache_info().misses == 1
     assert optimizer.lr == 0.6
     np.testing.assert_allclose(host(w), [0.2, 0.2])
-    with pytest.raises(ConfigurationError, match="lr is a finite number of 0 or more, not -2"):
+    with pytest.raises(ConfigurationError, match="lr must be a finite number of 0 or more, got -2"):
         step(-1.0)
 
 
@@ -234,7 +234,7 @@ def test_what_a_group_has() -> None:
     second["lr"] = schedule
     assert second["lr"] is schedule
     for name, value, match in (
-        ("lr", -1.0, "lr is a finite number"),
+        ("lr", -1.0, "lr must be a finite number"),
         ("params", [], "add_param_group"),
         ("nesterov", "yes", None),
         ("dampening", 0.5, "nesterov takes"),
@@ -272,7 +272,7 @@ def test_names_beside_parameters() -> None:
         ),
         (ConfigurationError, "has a key 'params', found 'lr'", lambda a, b: [{"lr": 0.1}]),
         (ConfigurationError, "group 1 was given no parameters", lambda a, b: [{"params": [a]}, {"params": []}]),
-        (ConfigurationError, "lr is a finite number", lambda a, b: [{"params": [a], "lr": -1}]),
+        (ConfigurationError, "lr must be a finite number", lambda a, b: [{"params": [a], "lr": -1}]),
         (OperandError, r"write \[group\]", lambda a, b: {"params": [a]}),
         (OperandError, "SGD takes a list of Tensors, not 3", lambda a, b: 3),
         (OperandError, "group 1 is a Tensor", lambda a, b: [{"params": [a]}, b]),
@@ -323,7 +323,7 @@ def test_the_state_of_groups_is_saved(backend: str) -> None:
     for wrong, error, match in (
         ({**state, "groups.2.lr": state["groups.0.lr"]}, DataError, "groups.2.lr: not expected"),
         ({**state, "groups.0.betas": np.array(0.5)}, DataError, "groups.0.betas: expected float64 of shape"),
-        ({**state, "groups.1.lr": np.array(-1.0)}, ConfigurationError, "lr is a finite number"),
+        ({**state, "groups.1.lr": np.array(-1.0)}, ConfigurationError, "lr must be a finite number"),
         ({**state, "groups.0.betas": np.array([0.5, 1.0])}, ConfigurationError, "betas"),
     ):
         with pytest.raises(error, match=match):

@@ -354,11 +354,11 @@ def test_schedules_are_functions_of_the_step() -> None:
     assert [optim.Exponential(1.0, 0.5)(n) for n in range(3)] == [1, 0.5, 0.25]
     assert [optim.Warmup(optim.Constant(1.0), 4)(n) for n in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
     for wrong, message in (
-        (lambda: optim.Cosine(0.1, 0), "Cosine: steps is an integer of 1 or more, not 0"),
-        (lambda: optim.Cosine(-0.1, 3), "Cosine: lr is a finite number of 0 or more, not -0.1"),
-        (lambda: optim.Step(0.1, 1.5), "Step: every is an integer of 1 or more, not 1.5"),  # type: ignore[arg-type]
-        (lambda: optim.Exponential(math.nan, 0.5), "Exponential: lr is a finite number of 0 or more, not nan"),
-        (lambda: optim.Warmup(0.1, 3), "Warmup: schedule is a function of the step, not 0.1"),  # type: ignore[arg-type]
+        (lambda: optim.Cosine(0.1, 0), "Cosine: steps must be an integer of 1 or more, got 0"),
+        (lambda: optim.Cosine(-0.1, 3), "Cosine: lr must be a finite number of 0 or more, got -0.1"),
+        (lambda: optim.Step(0.1, 1.5), "Step: every must be an integer of 1 or more, got 1.5"),  # type: ignore[arg-type]
+        (lambda: optim.Exponential(math.nan, 0.5), "Exponential: lr must be a finite number of 0 or more, got nan"),
+        (lambda: optim.Warmup(0.1, 3), "Warmup: schedule must be a function of the step, got 0.1"),  # type: ignore[arg-type]
     ):
         with pytest.raises(ConfigurationError, match=message):
             wrong()

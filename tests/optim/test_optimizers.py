@@ -296,7 +296,7 @@ def test_wrong_use_of_the_pure_functions_is_an_error() -> None:
         (DtypeError, "float32", lambda: step.update({"w": np.ones(2, np.float32)}, state, params)),
         (DtypeError, "int64", lambda: step.init([np.arange(3)])),
         (ConfigurationError, "no parameters", lambda: step.init([])),
-        (ConfigurationError, "lr is a finite number", lambda: step.update(params, state, params, lr=-1.0)),
+        (ConfigurationError, "lr must be a finite number", lambda: step.update(params, state, params, lr=-1.0)),
         (ConfigurationError, "lr=schedule", lambda: optim.SGD.transform(lr=optim.Constant(0.1))),
         (ConfigurationError, "unexpected keyword argument 'beta'", lambda: optim.Adam.transform(beta=1)),
         (ConfigurationError, "step\\(closure\\)", lambda: optim.LBFGS.transform()),
@@ -335,15 +335,18 @@ def test_a_closure_and_zeroed_gradients() -> None:
 @pytest.mark.parametrize(
     ("match", "make"),
     [
-        ("rho is a number from 0 to 1, not 1.5", lambda w: optim.Adadelta([w], rho=1.5)),
+        ("rho must be a number from 0 to 1, got 1.5", lambda w: optim.Adadelta([w], rho=1.5)),
         ("etas are a number between 0 and 1", lambda w: optim.Rprop([w], etas=(1.2, 0.5))),
         ("step_sizes", lambda w: optim.Rprop([w], step_sizes=(2.0, 1.0))),
         ("Lion: betas", lambda w: optim.Lion([w], betas=(1.0, 0.5))),
         ("momentum", lambda w: optim.RMSprop([w], momentum=-1)),
         ("NAdam: momentum_decay", lambda w: optim.NAdam([w], momentum_decay=math.nan)),
         ("ASGD: t0", lambda w: optim.ASGD([w], t0=-1)),
-        ("line_search_fn is None or 'strong_wolfe', not 'armijo'", lambda w: optim.LBFGS([w], line_search_fn="armijo")),
-        ("LBFGS: max_iter is an integer of 1 or more, not 0", lambda w: optim.LBFGS([w], max_iter=0)),
+        (
+            "line_search_fn must be one of None, 'strong_wolfe', got 'armijo'",
+            lambda w: optim.LBFGS([w], line_search_fn="armijo"),
+        ),
+        ("LBFGS: max_iter must be an integer of 1 or more, got 0", lambda w: optim.LBFGS([w], max_iter=0)),
     ],
 )
 def test_options_out_of_range_are_errors(match: str, make: Any) -> None:

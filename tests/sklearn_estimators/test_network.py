@@ -148,7 +148,7 @@ def test_a_network_that_cannot_be_traced_is_fitted_too() -> None:
         ({"module": lambda n, k: nn.Linear(n, k + 1)}, ShapeError, r"shape \(128, 4\); it takes \(n, 3\)"),
         ({"module": make, "optimizer": "best"}, ConfigurationError, "optimizer is one of adadelta"),
         ({"module": make, "loss": "mse"}, OperandError, "loss is a Module or a function"),
-        ({"module": make, "lr": -1}, ConfigurationError, "lr is a finite number"),
+        ({"module": make, "lr": -1}, ConfigurationError, "lr must be a finite number"),
         ({"module": make, "epochs": 0}, ConfigurationError, "epochs is an integer of 1 or more, not 0"),
         ({"module": make, "callbacks": [3]}, OperandError, "callbacks are functions"),
     ],

@@ -8,6 +8,7 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.expect import share
 from agrad.nn.functional.real import real_only
 from agrad.nn.seeding import generator
 
@@ -185,8 +186,7 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise ConfigurationError("scaled_dot_product_attention takes attn_mask or is_causal=True, not both")
-    if isinstance(dropout_p, bool) or not isinstance(dropout_p, (int, float)) or not 0 <= dropout_p <= 1:
-        raise ConfigurationError(f"scaled_dot_product_attention: dropout_p is from 0 to 1, not {dropout_p!r}")
+    share("scaled_dot_product_attention", "dropout_p", dropout_p)
     if enable_gqa:
         key, value = (_repeated(query, x, what) for what, x in (("key", key), ("value", value)))
     _checked(query, key, value, attn_mask)

@@ -1,28 +1,15 @@
 """Convolutions and transposed convolutions along one, two or three axes."""
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.expect import numbers
 from agrad.nn.functional.real import on_axes
 from agrad.ops.convolution import convolution
 
 Lengths = int | Sequence[int]
-
-
-def numbers(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
-    """Return one integer for each spatial axis, of one for all or a sequence."""
-    try:
-        found = tuple(index(n) for n in value) if isinstance(value, Sequence) else (index(value),) * count
-    except TypeError:
-        found = ()
-    if len(found) == 1:
-        found *= count
-    if len(found) != count or any(n < least for n in found):
-        raise ConfigurationError(f"{name}: {what} is an integer of {least} or more, or {count} of them, not {value!r}")
-    return found
 
 
 def _checked(name: str, x: Any, weight: Any, groups: Any, spatial: int, channels: int) -> int:

@@ -9,17 +9,12 @@ from typing import Any
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.expect import share
 from agrad.nn.functional.real import of_array, on_axes, real_only
 from agrad.nn.seeding import generator
 
 _SELU_LIMIT = 1.7580993408473766
 """Minus the limit of ``selu`` for small arguments, the product of its two constants."""
-
-
-def check_probability(name: str, p: Any) -> None:
-    """Raise ``ConfigurationError`` unless ``p`` is a number from 0 to 1."""
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-        raise ConfigurationError(f"{name}: p is a number from 0 to 1, not {p!r}")
 
 
 def _floating(name: str, x: Any) -> agrad.Tensor:
@@ -47,7 +42,7 @@ def _kept(x: agrad.Tensor, p: float, key: Any, lead: int | None) -> Any:
 
 
 def _dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: int | None = None) -> Any:
-    check_probability(name, p)
+    share(name, "p", p)
     if not training or p == 0:
         return x
     x = _floating(name, x)
@@ -55,7 +50,7 @@ def _dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: int | 
 
 
 def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: int | None = None) -> Any:
-    check_probability(name, p)
+    share(name, "p", p)
     if not training or p == 0:
         return x
     x = _floating(name, x)

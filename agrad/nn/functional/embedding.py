@@ -8,6 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.nn.expect import one_of
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays
 
 
@@ -206,8 +207,7 @@ def embedding_bag(
     array([[ 3., 30.],
            [ 2., 20.]])
     """
-    if mode not in _MODES:
-        raise ConfigurationError(f"embedding_bag: mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}")
+    one_of("embedding_bag", "mode", mode, _MODES)
     if per_sample_weights is not None and (mode != "sum" or tuple(per_sample_weights.shape) != tuple(numbers.shape)):
         raise ConfigurationError(
             "embedding_bag: per_sample_weights are for mode='sum', and have the shape of the numbers, "

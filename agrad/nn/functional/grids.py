@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ShapeError
+from agrad.nn.expect import one_of
 from agrad.nn.functional.real import constant, of_array, of_arrays, real_only
 
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -121,14 +122,8 @@ def grid_sample(
         )
     if 0 in shape[2:]:
         raise ShapeError(f"grid_sample takes images with elements, not of the shape {shape}")
-    if mode not in _MODES or (mode == "bicubic" and spatial == 3):
-        raise ConfigurationError(
-            f"grid_sample: mode is one of {', '.join(map(repr, _MODES))} (the last for two axes), not {mode!r}"
-        )
-    if padding_mode not in _PADDINGS:
-        raise ConfigurationError(
-            f"grid_sample: padding_mode is one of {', '.join(map(repr, _PADDINGS))}, not {padding_mode!r}"
-        )
+    one_of("grid_sample", "mode", mode, _MODES if spatial == 2 else _MODES[:2])
+    one_of("grid_sample", "padding_mode", padding_mode, _PADDINGS)
     taps = [
         _taps(grid[..., spatial - 1 - i], n, mode, padding_mode, bool(align_corners)) for i, n in enumerate(shape[2:])
     ]

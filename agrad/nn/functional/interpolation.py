@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers, one_of
 from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from agrad.nn.functional.real import constant, of_array, real_only
 
@@ -184,8 +184,7 @@ def interpolate(
     shape = tuple(x.shape)
     spatial = len(shape) - 2
     if mode != "area" and mode not in _MODES:
-        names = ", ".join(map(repr, (*_MODES, "area")))
-        raise ConfigurationError(f"interpolate: mode is one of {names}, not {mode!r}")
+        one_of("interpolate", "mode", mode, (*_MODES, "area"))
     taps, takes = _MODES.get(mode, (None, (1, 2, 3)))
     if spatial not in takes or 0 in shape[2:]:
         axes = " or ".join(map(str, takes))

@@ -7,6 +7,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 
@@ -16,7 +17,7 @@ REDUCTIONS = ("mean", "sum", "none")
 def check_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
     """Raise ``ConfigurationError`` unless a reduction is known."""
     if reduction not in known:
-        raise ConfigurationError(f"{name}: reduction is one of {', '.join(map(repr, known))}, not {reduction!r}")
+        one_of(name, "reduction", reduction, known)
 
 
 def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:

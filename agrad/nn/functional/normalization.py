@@ -7,7 +7,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.functional.convolution import numbers
+from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
 

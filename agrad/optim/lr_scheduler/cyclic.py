@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.errors import ConfigurationError
-from agrad.optim.checks import choice, integer, number, share
+from agrad.nn.expect import one_of
+from agrad.optim.checks import integer, number, share
 from agrad.optim.lr_scheduler.base import ClosedScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 
@@ -136,7 +137,7 @@ class OneCycleLR(_Cyclic):
                 raise ConfigurationError(f"{what} takes total_steps, or both epochs and steps_per_epoch")
             total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
         self.total_steps = integer(what, "total_steps", total_steps)
-        self.anneal_strategy = choice(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self.anneal_strategy = one_of(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self.max_lrs = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number(what, name, value):
@@ -254,10 +255,10 @@ class CyclicLR(_Cyclic):
         self.up = integer(what, "step_size_up", step_size_up)
         self.down = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
         self.gamma, self.scale_fn = number(what, "gamma", gamma), scale_fn
-        self.scale_mode = choice(what, "scale_mode", scale_mode, ("cycle", "iterations"))
+        self.scale_mode = one_of(what, "scale_mode", scale_mode, ("cycle", "iterations"))
         self.mode = mode
         if scale_fn is None:
-            choice(what, "mode", mode, ("triangular", "triangular2", "exp_range"))
+            one_of(what, "mode", mode, ("triangular", "triangular2", "exp_range"))
         elif not callable(scale_fn):
             raise ConfigurationError(f"{what}: scale_fn is a function, not {scale_fn!r}")
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)

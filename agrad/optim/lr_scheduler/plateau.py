@@ -6,7 +6,8 @@ from typing import Any
 
 import agrad
 from agrad.engine.scalars import refuse_trace
-from agrad.optim.checks import choice, integer, number
+from agrad.nn.expect import one_of
+from agrad.optim.checks import integer, number
 from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 
@@ -74,8 +75,8 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         what = "ReduceLROnPlateau"
         self.optimizer = checked_optimizer(what, optimizer)
-        self.mode = choice(what, "mode", mode, ("min", "max"))
-        self.threshold_mode = choice(what, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.mode = one_of(what, "mode", mode, ("min", "max"))
+        self.threshold_mode = one_of(what, "threshold_mode", threshold_mode, ("rel", "abs"))
         self.share = number(what, "factor", factor, 1)
         self.patience, self.cooldown = integer(what, "patience", patience, 0), integer(what, "cooldown", cooldown, 0)
         self.threshold, self.eps = number(what, "threshold", threshold), number(what, "eps", eps)
