@@ -192,18 +192,8 @@ class BatchNorm2d(_BatchNorm):
 
     Parameters
     ----------
-    num_features : int
-        The channels, the length of the second axis.
-    eps : float
-        A number added to the variance.
-    momentum : float, optional
-        The part of a batch's values in the new running ones; None for the mean over all batches in training.
-    affine : bool
-        False for no weight and bias.
-    track_running_stats : bool
-        False to take mean and variance of each batch in evaluation too.
-    dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
+        As for ``BatchNorm1d``.
 
     Examples
     --------
@@ -223,18 +213,8 @@ class BatchNorm3d(_BatchNorm):
 
     Parameters
     ----------
-    num_features : int
-        The channels, the length of the second axis.
-    eps : float
-        A number added to the variance.
-    momentum : float, optional
-        The part of a batch's values in the new running ones; None for the mean over all batches in training.
-    affine : bool
-        False for no weight and bias.
-    track_running_stats : bool
-        False to take mean and variance of each batch in evaluation too.
-    dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
+        As for ``BatchNorm1d``.
 
     Examples
     --------
@@ -284,18 +264,8 @@ class InstanceNorm2d(_InstanceNorm):
 
     Parameters
     ----------
-    num_features : int
-        The channels.
-    eps : float
-        A number added to the variance.
-    momentum : float
-        The part of a batch's values in the new running ones.
-    affine : bool
-        True for a weight and bias.
-    track_running_stats : bool
-        True to keep running values, which are used in evaluation.
-    dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
+        As for ``InstanceNorm1d``.
 
     Examples
     --------
@@ -315,18 +285,8 @@ class InstanceNorm3d(_InstanceNorm):
 
     Parameters
     ----------
-    num_features : int
-        The channels.
-    eps : float
-        A number added to the variance.
-    momentum : float
-        The part of a batch's values in the new running ones.
-    affine : bool
-        True for a weight and bias.
-    track_running_stats : bool
-        True to keep running values, which are used in evaluation.
-    dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
+        As for ``InstanceNorm1d``.
 
     Examples
     --------

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ConfigurationError
 from agrad.nn import functional
+from agrad.nn.functional.real import check_spatial
 from agrad.nn.module import ArrayModule
 
 Widths = int | Sequence[int]
@@ -31,10 +32,7 @@ class _Pad(ArrayModule):
     def forward(self, x: Any, /) -> Any:
         """Return an array of shape (n, c, ...) or (c, ...), padded at the ends."""
         if len(x.shape) not in (self.spatial + 1, self.spatial + 2):
-            raise ShapeError(
-                f"{type(self).__name__} takes an array of shape (n, c, ...) or (c, ...) with {self.spatial} spatial "
-                f"axes, not {tuple(x.shape)}"
-            )
+            check_spatial(type(self).__name__, x, self.spatial)
         return functional.pad(x, self.padding, self.mode, self.value)
 
     def settings(self) -> str:

@@ -355,20 +355,8 @@ class GRU(_Recurrent):
     ----------
     input_size, hidden_size : int
         Lengths of the last axis of input and state.
-    num_layers : int
-        The layers, each over the outputs of the one before.
-    bias : bool
-        False for no biases.
-    batch_first : bool
-        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
-    dropout : float
-        The probability to zero an element between layers in training.
-    bidirectional : bool
-        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
-    dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+    num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, backend, device
+        As for ``LSTM``.
 
     Notes
     -----

@@ -18,6 +18,8 @@ from agrad.optim.saving import identity
 
 CURVED = 1e-10
 """The least product of a step and the change of the gradient along it that is remembered."""
+_SCALARS = ("t", "loss", "scale")
+"""The numbers of the memory that are saved."""
 
 
 class _Memory:
@@ -308,11 +310,7 @@ class LBFGS(Optimizer):
         if self.parts[0].schedule is None:
             state["lr"] = np.array(self.numbers[0][0])
         if self._memory.gradient is not None:
-            state |= {
-                "t": np.array(self._memory.t),
-                "loss": np.array(self._memory.loss),
-                "scale": np.array(self._memory.scale),
-            }
+            state |= {name: np.array(getattr(self._memory, name)) for name in _SCALARS}
             state |= {"direction": _host(self._memory.direction), "gradient": _host(self._memory.gradient)}
             columns = list(zip(*self._memory.history, strict=True)) or [(), (), ()]
             for name, column in zip(("changes", "moves"), columns, strict=False):
@@ -347,7 +345,7 @@ class LBFGS(Optimizer):
             expected["lr"] = ((), "float64")
         if "gradient" in given:
             kept = given["reciprocals"].size if "reciprocals" in given else 0
-            expected |= dict.fromkeys(("t", "loss", "scale"), ((), "float64"))
+            expected |= dict.fromkeys(_SCALARS, ((), "float64"))
             expected |= {"direction": (like, dtype), "gradient": (like, dtype), "reciprocals": ((kept,), "float64")}
             expected |= dict.fromkeys(("changes", "moves"), ((kept, *like), dtype))
         check_state("the state of LBFGS", given, expected, ["steps", "iterations", "evaluations"])
@@ -359,9 +357,8 @@ class LBFGS(Optimizer):
             int(given[name]) for name in ("steps", "iterations", "evaluations")
         )
         if "gradient" in given:
-            self._memory.t, self._memory.loss, self._memory.scale = (
-                float(given[name]) for name in ("t", "loss", "scale")
-            )
+            for name in _SCALARS:
+                setattr(self._memory, name, float(given[name]))
 
             def place(values: np.ndarray) -> Any:
                 return agrad.asarray(on_device_of(self.parameters[0], values))

@@ -47,7 +47,10 @@ def _pads(name: str, padding: Any, spans: list[int], strides: tuple[int, ...]) -
     return [(p, p) for p in numbers(name, "padding", padding, len(spans), 0)]
 
 
-def _finished(y: Any, bias: Any, single: bool, spatial: int) -> Any:
+def _correlated(x: Any, weight: Any, bias: Any, spatial: int, **how: Any) -> Any:
+    """Return the correlation of a batch, or of one input, plus a bias."""
+    single = len(x.shape) == spatial + 1
+    y = convolution(agrad.expand_dims(x, axis=0) if single else x, weight, **how)
     if bias is not None:
         y = agrad.add(y, agrad.reshape(bias, (-1, *(1,) * spatial)))
     return y[0, ...] if single else y
@@ -113,17 +116,17 @@ def _conv(
     lengths = tuple(x.shape)[-spatial:]
     if any(n + low + high < k for n, k, (low, high) in zip(lengths, spans, pads, strict=True)):
         raise ShapeError(f"{name}: the kernel spans {tuple(spans)}, more than the input of {lengths} with its padding")
-    single = len(x.shape) == spatial + 1
-    y = convolution(
-        agrad.expand_dims(x, axis=0) if single else x,
+    return _correlated(
+        x,
         weight,
+        bias,
+        spatial,
         strides=strides,
         padding=tuple(pads),
         x_dilation=(1,) * spatial,
         w_dilation=dilations,
         groups=groups,
     )
-    return _finished(y, bias, single, spatial)
 
 
 def _conv_transpose(
@@ -197,17 +200,17 @@ def _conv_transpose(
     ]
     if any(n < 1 for n in lengths):
         raise ShapeError(f"{name}: the result would have the lengths {tuple(lengths)}; choose a smaller padding")
-    single = len(x.shape) == spatial + 1
-    y = convolution(
-        agrad.expand_dims(x, axis=0) if single else x,
+    return _correlated(
+        x,
         weight,
+        bias,
+        spatial,
         strides=(1,) * spatial,
         padding=tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True)),
         x_dilation=strides,
         w_dilation=dilations,
         groups=groups,
     )
-    return _finished(y, bias, single, spatial)
 
 
 conv1d, conv2d, conv3d = on_axes(_conv)

@@ -10,24 +10,17 @@ import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import constant, of_array, on_axes, real_only
+from agrad.nn.functional.real import check_spatial, constant, of_array, on_axes, real_only
 from agrad.ops.pooling import max_pool, sum_pool
 
 Lengths = int | Sequence[int]
-
-
-def _check(name: str, x: Any, spatial: int) -> None:
-    if len(x.shape) not in (spatial + 1, spatial + 2):
-        raise ShapeError(
-            f"{name} takes an array of shape (n, c, ...) or (c, ...) with {spatial} spatial axes, not {tuple(x.shape)}"
-        )
 
 
 def _padded(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int, fill: float
 ) -> tuple[Any, dict[str, tuple[int, ...]]]:
     """Return ``x`` with its padding, and the settings of its windows."""
-    _check(name, x, spatial)
+    check_spatial(name, x, spatial)
     lengths = tuple(x.shape)[-spatial:]
     kernels = numbers(name, "kernel_size", kernel, spatial, 1)
     strides = kernels if stride is None else numbers(name, "stride", stride, spatial, 1)
@@ -164,7 +157,7 @@ def _avg_pool(
 
 def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., Any]) -> Any:
     """Reduce the parts from floor(i * n / m) to ceil((i + 1) * n / m) of each axis."""
-    _check(name, x, spatial)
+    check_spatial(name, x, spatial)
     wanted = size if isinstance(size, Sequence) else (size,) * spatial
     if len(wanted) != spatial:
         raise ConfigurationError(f"{name}: output_size is an integer or None, or {spatial} of them, not {size!r}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 
 import agrad
-from agrad.errors import DtypeError, OperandError
+from agrad.errors import DtypeError, OperandError, ShapeError
 
 if TYPE_CHECKING:
     from agrad.engine.typed import OfArray, OfArrays
@@ -77,6 +77,14 @@ def _member(family: Any, n: int, signature: inspect.Signature) -> Any:
     text = member.__doc__ or ""  # None under -OO
     member.__doc__ = text.replace("{n}", str(n)).replace("{axes}", axes).replace("{kernel}", kernel)
     return member
+
+
+def check_spatial(name: str, x: Any, spatial: int) -> None:
+    """Raise ``ShapeError`` unless the shape is (n, c, ...) or (c, ...)."""
+    if len(x.shape) not in (spatial + 1, spatial + 2):
+        raise ShapeError(
+            f"{name}: x must have shape (n, c, ...) or (c, ...) with {spatial} spatial axes, got {tuple(x.shape)}"
+        )
 
 
 def constant(values: np.ndarray, like: Any) -> Any:
