@@ -37,11 +37,6 @@ class Adam(Optimizer):
     maximize : bool
         True to go up instead of down.
 
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
-
     Notes
     -----
     Kingma and Ba 2015, arXiv:1412.6980.
@@ -111,10 +106,8 @@ class AdamW(Adam):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     betas : tuple of float
         The shares of the first and the second moment that a step keeps, each below 1.
     eps : float
@@ -125,11 +118,6 @@ class AdamW(Adam):
         True to divide by the root of the largest v so far (Reddi et al. 2018, arXiv:1904.09237).
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -157,10 +145,8 @@ class Adamax(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     betas : tuple of float
         The shares of the first and the second moment that a step keeps, each below 1.
     eps : float
@@ -169,11 +155,6 @@ class Adamax(Optimizer):
         The multiple of the parameter that is added to its gradient.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -229,10 +210,8 @@ class NAdam(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     betas : tuple of float
         The shares of the first and the second moment that a step keeps, each below 1.
     eps : float
@@ -245,11 +224,6 @@ class NAdam(Optimizer):
         True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -305,10 +279,8 @@ class RAdam(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     betas : tuple of float
         The shares of the first and the second moment that a step keeps, each below 1.
     eps : float
@@ -319,11 +291,6 @@ class RAdam(Optimizer):
         True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----

@@ -25,10 +25,8 @@ class RMSprop(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     alpha : float
         The share of the mean square that a step keeps.
     eps : float
@@ -41,11 +39,6 @@ class RMSprop(Optimizer):
         True to divide by the root of the variance, s - mean**2, with a mean of gradients like s.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -102,10 +95,8 @@ class Adagrad(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     lr_decay : float
         The decay of the rate.
     weight_decay : float
@@ -116,11 +107,6 @@ class Adagrad(Optimizer):
         The term that prevents a division by a small denominator.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -168,10 +154,8 @@ class Adadelta(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     rho : float
         The share of s and u that a step keeps, from 0 to 1.
     eps : float
@@ -180,11 +164,6 @@ class Adadelta(Optimizer):
         The multiple of the parameter that is added to its gradient.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -235,21 +214,14 @@ class Lion(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     betas : tuple of float
         The share of m in the step, and the share of m that a step keeps, each below 1.
     weight_decay : float
         Times ``lr`` the share of the parameter that a step subtracts.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----
@@ -293,21 +265,14 @@ class Rprop(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     etas : tuple of float
         The factor below 1 and the factor above 1 of the size.
     step_sizes : tuple of float
         The smallest and the largest size.
     maximize : bool
         True to go up instead of down.
-
-    Raises
-    ------
-    ConfigurationError
-        If a number is out of range.
 
     Notes
     -----

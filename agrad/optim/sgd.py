@@ -107,10 +107,8 @@ class ASGD(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
-    lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    params, lr
+        As for ``SGD``.
     lambd : float
         The decay of the parameter and of the rate.
     alpha : float
