@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from inspect import Parameter
 from typing import Any, ClassVar, dataclass_transform, get_origin
 
@@ -29,8 +29,8 @@ CHECKS: dict[Any, Callable[..., Any]] = {Rate: rate, float: number, Pair: pair, 
 class Declared:
     """Base of classes whose options are annotated attributes.
 
-    ``__init__`` is made of them. Options of a base class come first; a subclass may give them another default. Those
-    after ``_: KW_ONLY`` are keyword-only.
+    ``__init__`` is made of them: of attributes with a value, except ``ClassVar``. Options of a base class come first; a
+    subclass may give them another default. Those after ``_: KW_ONLY`` are keyword-only.
     """
 
     fields: ClassVar[dict[str, Parameter]] = {}
@@ -42,10 +42,10 @@ class Declared:
 
     def __init_subclass__(cls) -> None:
         fields, how = dict(cls.fields), Parameter.POSITIONAL_OR_KEYWORD
-        for name, annotation in inspect.get_annotations(cls).items():
+        for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
             if annotation is KW_ONLY:
                 how = Parameter.KEYWORD_ONLY
-            elif not isinstance(annotation, InitVar) and get_origin(annotation) is not ClassVar:
+            elif name in vars(cls) and ClassVar not in (annotation, get_origin(annotation)):
                 fields[name] = Parameter(name, how, default=vars(cls)[name], annotation=annotation)
                 delattr(cls, name)
                 if annotation in CHECKS:
@@ -59,7 +59,8 @@ class Declared:
 def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:
     how = Parameter.POSITIONAL_OR_KEYWORD
     first = [Parameter("self", how), Parameter("params", how, annotation=Params)]
-    signature = inspect.Signature([*first, *fields.values()], return_annotation=None)
+    rest = sorted(fields.values(), key=lambda field: field.kind)  # those of a subclass before keyword-only ones
+    signature = inspect.Signature([*first, *rest], return_annotation=None)
 
     def __init__(self: Any, *args: Any, **given: Any) -> None:
         try:

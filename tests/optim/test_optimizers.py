@@ -1,7 +1,8 @@
 """Every optimizer: PyTorch's numbers, in a jitted step, with steps left out, resumed, and as pure functions."""
 
+import inspect
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -352,3 +353,21 @@ def test_a_closure_and_zeroed_gradients() -> None:
 def test_options_out_of_range_are_errors(match: str, make: Any) -> None:
     with pytest.raises(ConfigurationError, match=match):
         make(leaf(np.ones(2)))
+
+
+def test_an_own_optimizer_declares_its_options() -> None:
+    class Scaled(optim.Adam):
+        scale: float = 2.0
+        clipped: bool = False
+        note: ClassVar = "not an option"
+        unset: int
+
+    w = leaf(np.ones(2))
+    made = Scaled([w], 0.1, scale=3, maximize=True)
+    assert list(inspect.signature(Scaled).parameters)[-3:] == ["scale", "clipped", "maximize"]
+    assert (made.lr, made.scale, made.clipped, made.maximize) == (0.1, 3.0, False, True)
+    assert optim.Adam.transform(eps=0.1).options["eps"] == 0.1
+    with pytest.raises(ConfigurationError, match="Scaled: scale must be a finite number of 0 or more, got -1"):
+        Scaled([w], scale=-1)
+    with pytest.raises(TypeError, match="Scaled: got an unexpected keyword argument 'unset'"):
+        Scaled([w], unset=3)
