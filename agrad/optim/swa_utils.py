@@ -316,12 +316,7 @@ class SWALR(LRScheduler):
     anneal_strategy : str
         ``"cos"`` for half a cosine, ``"linear"`` for a line.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class SequentialLR(_Combined):
     milestones : list of int
         The number of steps at which each but the first one begins, rising.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
+        As for ``LRScheduler``.
 
     Raises
     ------

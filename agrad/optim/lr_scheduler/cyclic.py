@@ -92,12 +92,7 @@ class OneCycleLR(_Cyclic):
     three_phase : bool
         True to go down to the first rate as fast as up, and then to the last one.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Notes
     -----
@@ -211,12 +206,7 @@ class CyclicLR(_Cyclic):
     max_momentum : float or list of float
         The largest one.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Notes
     -----

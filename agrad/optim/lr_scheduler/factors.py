@@ -34,12 +34,7 @@ class StepLR(LRScheduler):
     gamma : float
         The factor, 0 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -75,12 +70,7 @@ class MultiStepLR(LRScheduler):
     gamma : float
         The factor, 0 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -118,12 +108,7 @@ class ConstantLR(LRScheduler):
     total_iters : int
         The number of steps with it, 1 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -164,12 +149,7 @@ class LinearLR(LRScheduler):
     total_iters : int
         The number of steps to it, 1 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -213,12 +193,7 @@ class ExponentialLR(LRScheduler):
     gamma : float
         The factor, 0 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -253,12 +228,7 @@ class PolynomialLR(LRScheduler):
     power : float
         The power, 0 or more.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -295,12 +265,7 @@ class CosineAnnealingLR(LRScheduler):
     eta_min : float
         The smallest rate.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Notes
     -----
@@ -342,12 +307,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     eta_min : float
         The smallest rate.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Notes
     -----
@@ -417,12 +377,7 @@ class LambdaLR(ClosedScheduler):
     lr_lambda : function or list of function
         A function from the number of steps to the factor, or one for each group.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------
@@ -460,12 +415,7 @@ class MultiplicativeLR(LRScheduler):
     lr_lambda : function or list of function
         A function from the number of steps to the factor, or one for each group.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
+        As for ``LRScheduler``.
 
     Examples
     --------

@@ -38,11 +38,6 @@ class ReduceLROnPlateau(LRScheduler):
     eps : float
         The change of a rate that is left out.
 
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
-
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
