@@ -8,9 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from agrad.backends import backend_of_type
+from agrad.engine.joining import NUMPYS
 from agrad.engine.layouts import SHARING, SPLIT
 from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
 from agrad.engine.observing import OBSERVED
@@ -261,10 +260,6 @@ def _binary(primitive: Any) -> Call:
         return out
 
     return call
-
-
-NUMPYS = frozenset({np.ndarray, *(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool))})
-"""The types of NumPy's arrays and of its scalars, which are arrays beside one another."""
 
 
 def _are_tensors(args: tuple[Any, ...]) -> bool:

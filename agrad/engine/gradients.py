@@ -9,6 +9,7 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
+from agrad.engine.joining import beside, is_numpys, moves
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
@@ -40,6 +41,9 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
         raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
     if tuple(gradient.shape) != shape:
         raise ShapeError(f"the cotangent has shape {tuple(gradient.shape)}; it must have the result's, {shape}")
+    if not is_numpys(raw) and moves(given, raw):
+        gradient = beside(gradient, raw)
+        given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if backend_of(given) is not backend_of(raw):
         raise MixedBackendsError(
             f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "

@@ -17,6 +17,7 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.backends.base import DEVICE_GUARDS
+from agrad.engine.joining import NUMPYS, joined, without_scalars
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
@@ -77,38 +78,37 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
     """
     if CAPTURED:
         args = tuple(map(captured, args))
-    newest = None
-    scalars = False
+    newest = kind = None
+    scalars = several = False
     for arg in args:
+        found: Any = arg
         if isinstance(arg, Tensor):
             level = arg.level
             if level.ended and is_over(level):
                 return dispatch(primitive, tuple(map(present, args)), settings, inside)
             if newest is None or level.id > newest.id:
                 newest = level
+            found = arg.data
+            while isinstance(found, Tensor):
+                found = found.data
         elif isinstance(arg, np.generic):
             scalars = True
+            continue
         elif isinstance(arg, TracedNumber) and not primitive.takes_traced_numbers:
             return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings, inside)
+        found = type(found)
+        if found is not kind and found not in NUMBERS:
+            several = several or not (kind is None or (kind in NUMPYS and found in NUMPYS))
+            kind = found
     if scalars:
-        args = _without_scalars(args)
+        args = without_scalars(args)
+    args = joined(primitive.name, args) if several and primitive.joins else args
     if newest is None:
         if any(isinstance(arg, TracedNumber) for arg in args):
             args = tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
         return primitive.evaluate(args, settings)
     out = newest.process(primitive, args, settings)
     return out if inside or primitive.put is None else linked(primitive, args, settings, out)
-
-
-def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make NumPy scalars Python numbers if the first array is of another library."""
-    for arg in args:
-        if hasattr(arg, "shape") and not isinstance(arg, np.generic):
-            raw = arg.raw if isinstance(arg, Tensor) else arg
-            if isinstance(raw, (np.ndarray, np.generic)):
-                return args
-            return tuple([a.item() if isinstance(a, np.generic) else a for a in args])
-    return args
 
 
 class Level:

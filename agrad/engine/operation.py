@@ -71,6 +71,8 @@ class Operation:
     """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
     sketches = False
     """True if ``sketch`` returns other values than ``evaluate``."""
+    joins = False
+    """True if its arrays are of one backend. Those of a loop, say, need not be."""
     is_update = False
     """True if the results are new values for the operands at ``overwrites``, in this order: the same shapes and dtypes.
 

@@ -25,13 +25,7 @@ from agrad.engine.pushforward import Push, build_pushforward
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan
 from agrad.engine.views import with_scalars, write_back_rule
-from agrad.errors import (
-    AgradError,
-    MissingRuleError,
-    MixedBackendsError,
-    OperandError,
-    PrimitiveDefinitionError,
-)
+from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
 from agrad.registry import KERNELS, Kernel
 
 Function = Callable[..., Any]
@@ -89,6 +83,7 @@ class Primitive(Operation):
     """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
     operator: Function | None = None
     """The operator of Python that is the operation, for two arguments."""
+    joins = True
     rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
     splits = False
@@ -425,14 +420,7 @@ class Primitive(Operation):
             found = backend_of_type(kind)
             if found is None:
                 raise self.not_an_array(kind)
-            if backend is None:
-                backend = found
-            elif found is not backend:
-                raise MixedBackendsError(
-                    f"{self.name} was given arrays of {backend.name} and of {found.name}. Move a Tensor by "
-                    f'x.to("{backend.name}"), an array by agrad.asarray(x, backend="{backend.name}") or, with '
-                    "agrad.numpy, np.asarray(x)."
-                )
+            backend = backend or found
         if backend is None:
             if not any(isinstance(a, np.generic) for a in args):
                 raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")

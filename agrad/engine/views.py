@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
+from agrad.engine.joining import is_numpys
 from agrad.engine.layouts import SHARING, SPLIT, copied, members_like, with_values
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
@@ -308,6 +309,8 @@ def with_nodes_of(old: Any, new: Any) -> Any:
         return old.level.with_nodes_of(old, new) if alike else new
     data = with_nodes_of(old.data, settle(new.data) if alike else new)
     if old.node is not None and old.level.derivative and not is_recording(old.level.id):
+        if is_numpys(old) and not is_numpys(data):  # its derivatives are NumPy arrays
+            raise OperandError('a write under agrad.no_grad(): v must be a NumPy array like x. Move it: v.to("numpy").')
         return wrap(data, old.level, old.node)
     return wrap(data, new.level, new.node) if alike else data
 
@@ -322,8 +325,8 @@ def _replace(tensor: Tensor, result: Any) -> None:
     """Replace a Tensor by ``result`` in place, and keep the order of axes in memory."""
     old = tensor.raw
     become(tensor, result)
-    if SHARING[type(old)]:
-        new, backend = tensor.raw, backend_of(old)
+    new, backend = tensor.raw, backend_of(old)
+    if SHARING[type(old)] and backend_of(new) is backend:  # a NumPy array may have moved
         if tuple(new.shape) == tuple(old.shape):
             laid = backend.laid_out_like(new, old)
         else:  # vmap has begun to map over it

@@ -40,13 +40,15 @@ class Home(NamedTuple):
 def home() -> Home | None:
     """Return where new arrays belong, or None for plain NumPy arrays.
 
-    Inside of a transform they are Tensors on the backend of the arguments of the function that it calls.
+    Inside of a transform they are Tensors on the backend of the arguments of the function that it calls, or on the
+    selected one if these are NumPy arrays, which move there.
     """
     running, here = RUNNING.get(), selected()
-    if running is not None or mode().trace is not None:
-        like = first(running or ())
-        return Home(here.backend.name, here.device) if like is None else Home(like.backend, like.device)
-    return None if here.backend.name == "numpy" else Home(here.backend.name, here.device)
+    inside = running is not None or mode().trace is not None
+    like = first(running or ()) if inside else None
+    if like is not None and like.backend != "numpy":
+        return Home(like.backend, like.device)
+    return Home(here.backend.name, here.device) if inside or here.backend.name != "numpy" else None
 
 
 def first(values: Any) -> Tensor | None:
@@ -85,7 +87,8 @@ def beside(value: Any, like: Tensor) -> Any:
     if kind in PLAIN or isinstance(value, Tensor) or not _is_foreign(value):
         return value
     value = agrad.asarray(value)
-    return value if value.backend == like.backend else value.to(like.backend)
+    # a NumPy array beside one of the selected backend moves there
+    return value if value.backend in (like.backend, selected().backend.name) else value.to(like.backend)
 
 
 def settled(out: Any, where: Home | None) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_floating
+from agrad.engine.joining import joined
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, wrap
@@ -518,12 +519,12 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
         ndim_of(x, "full_like")
         if tuple(fill_value.shape):
             raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
+        x, fill_value = joined("full_like", (x, fill_value))
         raw = raw_of(x)
-        here = backend_of(raw)
         if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
             fill_value = wrap(fill_value, GLOBAL_TAPE)
         value = astype(fill_value, raw.dtype if dtype is None else dtype, copy=False)
-        value = to_device(value, here.device_of(raw) if device is None else device)
+        value = to_device(value, backend_of(raw).device_of(raw) if device is None else device)
         return no_view(broadcast_to(value, tuple(x.shape)))
     return _filled_like(x, "full", (fill_value,), dtype, device)
 
@@ -567,10 +568,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     places = list(range(n))
     if indexing == "xy" and n > 1:
         places[0], places[1] = 1, 0
-    shape = [0] * n
-    for x, place in zip(arrays, places, strict=True):
-        shape[place] = x.shape[0]
+    shape = tuple(arrays[i].shape[0] for i in places)
     return tuple(
-        no_view(broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), tuple(shape)))
+        no_view(broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), shape))
         for x, place in zip(arrays, places, strict=True)
     )

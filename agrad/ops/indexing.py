@@ -11,6 +11,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
+from agrad.engine.joining import beside, is_numpys, joined, mixed, moves
 from agrad.engine.layouts import members_apart
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at
@@ -282,7 +283,7 @@ def index_array(entry: Any, raw: Any) -> Any:
     if on_host:
         return entry if backend.name == "numpy" else backend.from_host(entry, backend.device_of(raw))
     other = backend_of(raw_of(entry))
-    if other is not backend:
+    if other is not backend and not moves(entry, raw):
         raise MixedBackendsError(
             f"an array of {backend.name} cannot be indexed by one of {other.name}; "
             f'move the index: i.to("{backend.name}")'
@@ -339,6 +340,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
+    x, indices = joined("take_along_axis", (x, indices)) if moves(x, indices) else (x, indices)
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)
     order = index_array(indices, raw_of(x))
@@ -411,10 +413,10 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
         if type(value) is complex:
             _check_kind(x, "a complex number")
         value = array_arguments("x[i] = v", x, value)[1]
-    elif isinstance(value, (np.ndarray, np.generic)) and backend_of_type(type(raw_of(x))) is not backend_of(value):
-        raise MixedBackendsError(
-            f"x[i] = v: x is an array of {backend_of(raw_of(x)).name}, v one of numpy; move v: agrad.asarray(v).to(...)"
-        )
+    elif is_numpys(value) and not is_numpys(x):
+        if not moves(x, value):
+            raise mixed("x[i] = v", x, value)
+        value = beside(value, raw_of(x))
     template, arrays = split_index(index, x)
     if not arrays and is_view_at(value, x, ((getitem.primitive, {"index": template}),)):
         return x  # as in x[i] += v, which first changes the view x[i], and x by it

@@ -6,6 +6,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import as_dtype, is_complex, is_floating
+from agrad.engine.joining import joined, moves
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype, iinfo
 from agrad.ops.creation import full_like, ones_like, zeros_like
@@ -19,8 +20,9 @@ from agrad.ops.sorting import argsort
 from agrad.shapes import ARRAY, size
 
 
-def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any, int]:
-    """Return the ids, those outside of the segments as ``num_segments``, and ``num_segments`` as a number."""
+def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
+    """Return the values, the ids, those outside of the segments as ``num_segments``, and that as a number."""
+    values, ids = joined(name, (values, ids)) if moves(values, ids) else (values, ids)
     ndim, count = ndim_of(values, name), as_int(num_segments)
     if count < 0:
         raise OperandError(f"{name} takes a number of segments that is not negative, not {count}")
@@ -35,7 +37,7 @@ def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any
             f"of shape {tuple(values.shape)}"
         )
     ids = astype(ids, backend_of(raw_of(values)).xp.int64)
-    return where((ids >= 0) & (ids < count), ids, count), count
+    return values, where((ids >= 0) & (ids < count), ids, count), count
 
 
 def _summed(values: Any, ids: Any, count: int) -> Any:
@@ -87,7 +89,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     >>> agrad.grad(lambda x: agrad.sum(agrad.segment_sum(x, segments, 2) ** 2))(values)
     array([10., 10.,  4.])
     """
-    ids, count = _arguments("segment_sum", values, ids, num_segments)
+    values, ids, count = _arguments("segment_sum", values, ids, num_segments)
     return _summed(values, ids, count)
 
 
@@ -135,7 +137,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     >>> agrad.grad(lambda x: agrad.sum(agrad.segment_prod(x, segments, 2)))(values)
     array([4., 3., 1.])
     """
-    ids, count = _arguments("segment_prod", values, ids, num_segments)
+    values, ids, count = _arguments("segment_prod", values, ids, num_segments)
     n, ndim = values.shape[0], len(values.shape)
     if not n or not count:
         return _summed(values, ids, count) + 1
@@ -243,7 +245,7 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
 def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool) -> Any:
     if is_complex(values.dtype):
         raise DtypeError(f"{name} takes real numbers, not {as_dtype(values.dtype)}")
-    ids, count = _arguments(name, values, ids, num_segments)
+    values, ids, count = _arguments(name, values, ids, num_segments)
     shape, ndim = tuple(values.shape), len(values.shape)
     floating = is_floating(values.dtype)
     limits = None if floating else iinfo(values.dtype)

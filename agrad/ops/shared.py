@@ -7,6 +7,7 @@ from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType, as_dtype, is_floating
+from agrad.engine.joining import joined
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
@@ -88,6 +89,9 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     if len(shaped) == len(values):
         return shaped
     arrays = [raw_of(v) for v in shaped]
+    if len(set(map(type, arrays))) > 1:
+        values = joined(name, values)
+        arrays = [raw_of(v) for v in values if hasattr(v, "shape")]
     backend = backend_of(arrays[0])
     xp, device = backend.xp, backend.device_of(arrays[0])
     typed = [a for a in arrays if as_dtype(a.dtype).kind != "bool"] or arrays

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
+from agrad.engine.joining import joined
 from agrad.errors import ConfigurationError, OperandError
 from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
@@ -219,6 +220,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     array([ 0.8333,  0.3333, -0.1667])
     """
     check_matrices(a, "lstsq", "a")
+    a, b = joined("lstsq", (a, b))
     if rcond is not None and rtol is not None:
         raise ConfigurationError(f"lstsq: rcond={rcond!r} and rtol={rtol!r} are one setting; give one of them")
     rtol = rcond if rtol is None else rtol

@@ -11,6 +11,7 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import BackendUnavailableError
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import ndim_of, raw_of
+from agrad.registry import CALLS
 
 
 @primitive(linear="x", batch="leading", may_alias=True)
@@ -126,6 +127,13 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     return transfer(x, target=(here.name, target), source=(here.name, source))
 
 
+def _move_beside(x: Any, like: Any) -> Any:
+    """Return ``x`` on the backend and device of the raw array ``like``."""
+    raw = raw_of(x)
+    here, there = backend_of(raw), backend_of(like)
+    return transfer(x, target=(there.name, there.device_of(like)), source=(here.name, here.device_of(raw)))
+
+
 def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
     """Make a Tensor of a raw array; pickles and copies call it too."""
     tensor = wrap(raw, GLOBAL_TAPE)
@@ -134,3 +142,6 @@ def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
     if role is not None:
         tensor._role = role
     return tensor
+
+
+CALLS["move_beside"] = _move_beside

@@ -32,6 +32,7 @@ FLOORS: dict[str, int] = {
     "agrad.engine.protocols": 2,
     "agrad.engine.tensor": 2,
     "agrad.engine.levels": 2,
+    "agrad.engine.joining": 2,
     "agrad.engine.layouts": 2,
     "agrad.engine.views": 2,
     "agrad.engine.backward": 3,

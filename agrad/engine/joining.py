@@ -1,0 +1,77 @@
+"""Arrays of several libraries in one operation.
+
+NumPy arrays move to the selected backend, with their derivatives. Any other mixture is an error.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of_type, selected
+from agrad.engine.tensor import Tensor
+from agrad.errors import MixedBackendsError
+from agrad.registry import CALLS
+
+NUMPYS = frozenset({np.ndarray, *(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool))})
+"""The types of NumPy arrays and of NumPy scalars, which are arrays beside one another."""
+
+
+def joined(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments with their arrays on one backend.
+
+    NumPy arrays move to the selected backend. Raise ``MixedBackendsError`` for any other mixture. NumPy scalars outside
+    of Tensors count as numbers.
+    """
+    arrays = [arg for arg in args if not isinstance(arg, np.generic)]
+    found = _by_backend(arrays)
+    if len(found) < 2:
+        return args
+    if not moves(*arrays):
+        raise mixed(name, *arrays)
+    return tuple([beside(arg, found[selected().backend.name]) if is_numpys(arg) else arg for arg in args])
+
+
+def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
+    """Return a raw array for each backend among arrays, Tensors and other values."""
+    raws = [value.raw if isinstance(value, Tensor) else value for value in values]
+    return {backend.name: raw for raw in raws if (backend := backend_of_type(type(raw))) is not None}
+
+
+def moves(*arrays: Any) -> bool:
+    """Return True for NumPy arrays and arrays of the selected backend.
+
+    Those of NumPy then move there.
+    """
+    return _by_backend(arrays).keys() == {"numpy", selected().backend.name}
+
+
+def beside(array: Any, like: Any) -> Any:
+    """Return an array on the backend and device of another one, with its derivatives."""
+    return CALLS["move_beside"](array, like)
+
+
+def is_numpys(value: Any) -> bool:
+    """Return True for a NumPy array and for a Tensor of one."""
+    return type(value.raw if isinstance(value, Tensor) else value) in NUMPYS
+
+
+def mixed(name: str, *arrays: Any) -> MixedBackendsError:
+    """Return the error of an operation on arrays of several backends."""
+    first, *others = _by_backend(arrays)
+    text = f'{name} was given arrays of {" and of ".join((first, *others))}. Move a Tensor by x.to("{first}"), '
+    text += f'an array by agrad.asarray(x, backend="{first}") or, with agrad.numpy, np.asarray(x).'
+    if [*others, first].count("numpy") and len(others) == 1:
+        there = others[0] if first == "numpy" else first
+        text += f' After agrad.set_backend("{there}"), operations move NumPy arrays there.'
+    return MixedBackendsError(text)
+
+
+def without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Make NumPy scalars Python numbers if the first array is of another library."""
+    for arg in args:
+        if hasattr(arg, "shape") and not isinstance(arg, np.generic):
+            if is_numpys(arg):
+                return args
+            return tuple([a.item() if isinstance(a, np.generic) else a for a in args])
+    return args

@@ -1,0 +1,218 @@
+"""NumPy arrays beside arrays of the selected backend: they move there, and their cotangents come back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES
+from checker import host, outputs
+from crossing import each
+from table import Case
+
+import agrad
+import agrad.numpy as anp
+from agrad.errors import LeafMutationError, MixedBackendsError, OperandError
+
+X = np.asarray([1.0, 2.0, 3.0])
+W = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 10.0]])
+V = np.asarray([0.1, 0.2, 0.3])
+Function = Callable[[Any], Any]
+
+
+def model(w: Any, v: Any) -> Function:
+    """Operators with the array of the selected backend on either side, functions, an index, writes."""
+
+    def f(x: Any) -> Any:
+        y = w @ x * v + x
+        y[1] = x[0] * 2
+        y[0] = v[1]
+        picked = agrad.take(x, agrad.asarray([0, 2], backend=w.backend))
+        return agrad.sum(y * y) * v[0] + agrad.sum(agrad.concat([x, v]) ** 2) + agrad.sum((x - v) ** 3 / v) + picked[1]
+
+    return f
+
+
+def here() -> Function:
+    """The model with its constants on the selected backend."""
+    backend = agrad.get_backend()
+    return model(agrad.asarray(W, backend=backend), agrad.asarray(V, backend=backend))
+
+
+def on_numpy() -> Function:
+    return model(agrad.asarray(W, backend="numpy"), agrad.asarray(V, backend="numpy"))
+
+
+MODES: dict[str, Callable[[Function], Any]] = {
+    "reverse": lambda f: agrad.grad(f)(X),
+    "second order": lambda f: agrad.hessian(f)(X),
+    "gradient of a gradient": lambda f: agrad.grad(lambda x: agrad.sum(agrad.grad(f)(x) ** 2))(X),
+    "jacobian": lambda f: agrad.jacobian(agrad.grad(f))(X),
+    "vmap": lambda f: agrad.vmap(agrad.grad(f))(np.stack([X, 2 * X])),
+    "jit": lambda f: agrad.jit(agrad.grad(f))(X),
+    "jit of vmap": lambda f: agrad.jit(agrad.vmap(agrad.grad(f)))(np.stack([X, 2 * X])),
+    "pullback": lambda f: agrad.vjp(f, X)[1](np.asarray(1.5))[0],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_derivatives_with_respect_to_numpy_arrays(mode: str, backend: str) -> None:
+    expected = MODES[mode](on_numpy())
+    found = MODES[mode](here())
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_values_and_tangents_are_of_the_selected_backend(backend: str) -> None:
+    value, tangent = agrad.jvp(here(), (X,), (np.ones(3),))
+    expected = agrad.jvp(on_numpy(), (X,), (np.ones(3),))
+    assert agrad.asarray(value).backend == agrad.asarray(tangent).backend == agrad.get_backend()
+    np.testing.assert_allclose(host(agrad.asarray(value)), expected[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(host(agrad.asarray(tangent)), expected[1], rtol=1e-12, atol=1e-12)
+    assert here()(agrad.asarray(X, backend="numpy")).backend == agrad.get_backend()
+
+
+def test_tensors_outside_of_transforms(backend: str) -> None:
+    x = agrad.asarray(X, backend="numpy", requires_grad=True)
+    here()(x).backward()
+    assert x.grad.backend == "numpy"
+    np.testing.assert_allclose(x.grad.numpy(), agrad.grad(on_numpy())(X), rtol=1e-12, atol=1e-12)
+    y = x * agrad.asarray(V, backend=agrad.get_backend())
+    y.backward(np.ones(3))  # the cotangent moves too
+    np.testing.assert_allclose(x.grad.numpy(), agrad.grad(on_numpy())(X) + V, rtol=1e-12, atol=1e-12)
+
+
+def test_operators_with_raw_arrays_on_either_side(backend: str) -> None:
+    t = agrad.asarray(X, backend=agrad.get_backend())
+    for f in (lambda t: V * t, lambda t: t * V, lambda t: V @ t, lambda t: agrad.where(t > V, t, V)):
+        gradient = agrad.grad(lambda t, f=f: agrad.sum(f(t) ** 2))(t)
+        assert gradient.backend == agrad.get_backend()
+    y = t + 0.0
+    y += V
+    y[:2] = V[1:]
+    y[np.asarray([2])] *= V[:1]
+    assert y.backend == agrad.get_backend()
+    np.testing.assert_allclose(host(y), [0.2, 0.3, 0.33], rtol=1e-12, atol=1e-12)
+
+
+def test_an_array_without_axes_moves(backend: str) -> None:
+    t = agrad.asarray(X, backend=agrad.get_backend())
+    s = agrad.asarray(np.float64(2.0), backend="numpy", requires_grad=True)
+    agrad.sum(s * t).backward()
+    assert s.grad.backend == "numpy"
+    assert s.grad.item() == 6.0
+    assert float(agrad.grad(lambda x: agrad.sum(agrad.sum(x) * t))(X)[0]) == 6.0
+
+
+def test_a_write_moves_a_numpy_tensor_and_its_views(backend: str) -> None:
+    v = agrad.asarray(V, backend=agrad.get_backend())
+
+    def f(x: Any) -> Any:
+        rows = agrad.stack([x, x])
+        row = rows[1]
+        rows[0] = v * x
+        row[:2] = v[:2] ** 2 * x[0]
+        return agrad.sum(rows**2) + agrad.sum(row)
+
+    def pure(x: Any) -> Any:
+        row = agrad.concat([V[:2] ** 2 * x[0], x[2:]])
+        return agrad.sum((V * x) ** 2) + agrad.sum(row**2) + agrad.sum(row)
+
+    np.testing.assert_allclose(
+        agrad.grad(f)(X) if shares(backend) else agrad.grad(pure)(X), agrad.grad(pure)(X), rtol=1e-12, atol=1e-12
+    )
+    leaf = agrad.asarray(X, backend="numpy", requires_grad=True)
+    with pytest.raises(LeafMutationError, match="would lose the leaf"):
+        leaf[:] = v
+    if backend != "numpy":
+        with agrad.no_grad(), pytest.raises(OperandError, match=r'v\.to\("numpy"\)'):
+            leaf[:] = v
+        assert leaf.backend == "numpy"
+        np.testing.assert_array_equal(leaf.detach().numpy(), X)
+
+
+def shares(backend: str) -> bool:
+    return backend.partition(":")[0] in ("numpy", "torch", "cupy", "array_api_strict")
+
+
+def test_arrays_are_created_on_the_selected_backend(backend: str) -> None:
+    """In a function of NumPy arrays too, whose other arrays then move there."""
+    found = []
+
+    def f(x: Any) -> Any:
+        out = anp.zeros(3)
+        out[1:] = x[:2]
+        found.append(out.backend)
+        return anp.sum(out * anp.array([x[0], 1.0, 2.0]) * anp.array(V))
+
+    gradient = agrad.grad(f)(X)
+    assert found == [agrad.get_backend()]
+    assert type(gradient) is np.ndarray
+    np.testing.assert_allclose(gradient, [0.2, 0.6, 0.0], rtol=1e-12, atol=1e-12)
+
+
+def test_without_a_selection_mixtures_are_errors() -> None:
+    t = agrad.asarray(X, backend="array_api_strict")
+    zero = agrad.asarray(np.float64(2.0), backend="numpy")
+    hint = r'After agrad\.set_backend\("array_api_strict"\), operations move NumPy arrays there'
+    with agrad.use_backend("numpy"):
+        for other in (V, agrad.asarray(V, backend="numpy"), zero):
+            for f in (lambda t, o=other: t * o, lambda t, o=other: agrad.where(t > 0, o, 1.0)):
+                for run in (f, agrad.grad(lambda t, f=f: agrad.sum(f(t))), agrad.vmap(f)):
+                    with pytest.raises(MixedBackendsError, match=hint):
+                        run(t)
+        with pytest.raises(MixedBackendsError, match=r"x\[i\] = v was given arrays of"):
+            t[:] = V
+    with agrad.use_backend("array_api_strict"):
+        assert (t * np.float64(2.0)).backend == "array_api_strict"
+
+
+def test_three_libraries_are_an_error() -> None:
+    torch = pytest.importorskip("torch")
+    with agrad.use_backend("array_api_strict"), pytest.raises(MixedBackendsError, match="numpy and of"):
+        agrad.concat([agrad.asarray(V, backend="numpy"), torch.ones(3), agrad.ones(3)])
+    with agrad.use_backend("array_api_strict"), pytest.raises(MixedBackendsError, match=r"numpy and of torch\."):
+        agrad.asarray(V, backend="numpy") * torch.ones(3)
+
+
+def mixable(case: Case) -> bool:
+    return sum(isinstance(a, np.ndarray) for a in case.arguments()) > 1 and not (case.is_empty or case.row.slow)
+
+
+SEPARATE = {"broadcast_arrays", "meshgrid", "repeat"}
+"""Results for each array, where that is; and numbers of repetitions, which are read."""
+
+
+@each([case for case in CASES if mixable(case) and case.group not in SEPARATE], elsewhere=True)
+def test_every_operation_takes_numpy_arrays(case: Case, backend: str) -> None:
+    """One of the arguments is a NumPy array: the result is on the selected backend, each gradient where its leaf is."""
+    args, places = case.arguments(), case.places
+
+    def leaves(where: Callable[[int], str]) -> list[Any]:
+        return [
+            agrad.asarray(a, backend=where(i), requires_grad=i in places and a.dtype.kind in "fc")
+            if isinstance(a, np.ndarray)
+            else a
+            for i, a in enumerate(args)
+        ]
+
+    def gradients(given: list[Any]) -> list[Any]:
+        ys = [y for y in outputs(case.call(*given)) if isinstance(y, agrad.Tensor)]
+        assert {y.backend for y in ys} <= {agrad.get_backend()}
+        recorded = [y for y in ys if y.requires_grad]
+        for y in recorded:
+            agrad.sum(agrad.abs(y) ** 2).backward(retain_graph=True)
+        return [
+            *map(host, [y.detach() for y in ys]),
+            *[host(x.grad) for x in given if isinstance(x, agrad.Tensor) and x.grad is not None],
+        ]
+
+    with agrad.use_backend("numpy"):
+        expected = gradients(leaves(lambda i: "numpy"))
+    for place, arg in enumerate(args):
+        if isinstance(arg, np.ndarray):
+            given = leaves(lambda i, place=place: "numpy" if i == place else agrad.get_backend())
+            for found, value in zip(gradients(given), expected, strict=True):
+                np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-12)
+            for x in given:
+                assert not isinstance(x, agrad.Tensor) or x.grad is None or x.grad.backend == x.backend
