@@ -25,6 +25,7 @@ _SCALARS = (np.bool, np.int32, np.int64, np.float32, np.float64, np.complex128)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, type(None), slice, type, type(...), *_SCALARS})
 """Types that NumPy handles by itself and that contain no Tensor."""
 _NUMBERS = frozenset({int, float})
+_TENSORS = _NUMBERS | {bool, str, type(None), Tensor}
 _ITERATORS = (Iterator, type({}.keys()), type({}.values()), type({}.items()))
 _STANDARD = frozenset("?bBhHiIlLqQfdFD")
 """The type codes of NumPy's dtypes that the standard has."""
@@ -147,6 +148,30 @@ def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([list(a) if isinstance(a, _ITERATORS) and not isinstance(a, np.flatiter) else a for a in args])
 
 
+def is_plain(value: Any) -> bool:
+    """Return True for what NumPy handles by itself, and for lists and tuples of it."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return PLAIN.issuperset(map(type, value)) or all(map(is_plain, value))
+    return kind in PLAIN
+
+
+def untouched(args: tuple[Any, ...], settings: dict[str, Any]) -> bool:
+    """Return True for plain values on NumPy outside of transforms: NumPy's own call."""
+    for value in (*args, *settings.values()):
+        if type(value) not in PLAIN and not is_plain(value):
+            return False
+    return RUNNING.get() is None and mode().trace is None and selected().backend.name == "numpy"
+
+
+def _leading(args: tuple[Any, ...]) -> Tensor | None:
+    """Return the first argument, or the first element of a list of Tensors, if it is a Tensor."""
+    lead = args[0] if args else None
+    if (type(lead) is list or type(lead) is tuple) and lead and _TENSORS.issuperset(map(type, lead)):
+        lead = lead[0]
+    return lead if type(lead) is Tensor else None
+
+
 def accepting(function: Function) -> Function:
     """Return the counterpart of a function of arrays."""
     is_ufunc = isinstance(function, np.ufunc)
@@ -168,6 +193,11 @@ def accepting(function: Function) -> Function:
                         return function(*args)
                 elif direct is not None and type(args[0]) is Tensor:
                     return direct(*args)
+        if not is_ufunc and (tensor := _leading(args)) is not None:
+            if _TENSORS.issuperset(map(type, (*args[1:], *settings.values()))):
+                return _by_handler(function, tensor, args, settings)
+        elif untouched(args, settings):
+            return function(*args, **settings)
         args = read(args)
         like = first((*args, *settings.values())) if settings else first(args)
         if like is None:
@@ -193,6 +223,8 @@ def creating(function: Function) -> Function:
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
+        if untouched(args, settings):
+            return function(*args, **settings)
         if (like := settings.pop("like", None)) is not None:
             where: Home | None = _home_of(like)
         else:

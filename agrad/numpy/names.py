@@ -16,7 +16,19 @@ from agrad import Tensor
 from agrad.backends import backend_of_type
 from agrad.interop.arguments import constant, flat, picked, promoted, tensor, values_of
 from agrad.interop.table import FUNCTIONS
-from agrad.numpy.calls import Ufunc, accepting, beside, creating, drawing, elsewhere, first, home, read, settled
+from agrad.numpy.calls import (
+    Ufunc,
+    accepting,
+    beside,
+    creating,
+    drawing,
+    elsewhere,
+    first,
+    home,
+    read,
+    settled,
+    untouched,
+)
 
 _CREATING = (
     "ascontiguousarray asfortranarray require copy zeros ones eye identity linspace logspace geomspace zeros_like "
@@ -58,9 +70,12 @@ def own(definition: Any) -> Any:
 
 
 def _converting(name: str) -> Callable[..., Any]:
-    convert = creating(getattr(np, name))
+    original = getattr(np, name)
+    convert = creating(original)
 
     def call(obj: Any, /, dtype: Any = None, **settings: Any) -> Any:
+        if untouched((obj,), settings):
+            return original(obj, dtype, **settings)
         (obj,) = read((obj,))
         if first((obj,)) is None:
             return convert(obj, dtype, **settings)

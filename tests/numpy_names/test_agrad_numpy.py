@@ -255,7 +255,7 @@ def test_the_style_of_polynomials_is_set() -> None:
 
 
 def test_attributes_and_methods_of_numpys_arrays(backend: str) -> None:
-    x = agrad.asarray([[3.0, 1.0], [2.0, 4.0]])
+    x = agrad.asarray([[3.0, 1.0], [2.0, 4.0]], dtype=agrad.float64)
     assert (x.itemsize, x.nbytes) == (8, 32)
     assert x.reshape(numpy.array([4, 1])).shape == (4, 1)
     assert host(x.argpartition(0)).shape == (2, 2)
@@ -322,3 +322,39 @@ def test_ufuncs_are_pickled_by_name() -> None:
 def test_the_import_loads_no_handlers() -> None:
     code = "import sys, agrad.numpy as np; assert 'agrad.interop.numpy' not in sys.modules; np.sin(1.0)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "original"),
+    [
+        (lambda v: np.sin(v), lambda v: numpy.sin(v)),
+        (lambda v: np.sum(v), lambda v: numpy.sum(v)),
+        (lambda v: np.sum(v, axis=0), lambda v: numpy.sum(v, axis=0)),
+        (lambda v: np.dot(v, v), lambda v: numpy.dot(v, v)),
+        (lambda v: np.where(v > 0, v, 1.0), lambda v: numpy.where(v > 0, v, 1.0)),
+    ],
+)
+def test_calls_cost_few_function_calls(call: Program, original: Program) -> None:
+    """Beyond NumPy's own function on arrays, and beyond NumPy's protocol on Tensors."""
+
+    def count(f: Program, value: Any) -> int:
+        found: list[str] = []
+        f(value)
+        sys.setprofile(lambda frame, event, arg: found.append(event) if "call" in event else None)
+        try:
+            f(value)
+        finally:
+            sys.setprofile(None)
+        return len(found)
+
+    with agrad.use_backend("numpy"):
+        assert count(call, X) - count(original, X) <= 12
+        for t in (agrad.asarray(X), agrad.asarray(X, requires_grad=True)):
+            assert count(call, t) - count(original, t) <= 8
+
+
+def test_plain_lists_in_a_function_of_another_library_go_there() -> None:
+    x = agrad.asarray(X, backend="array_api_strict")
+    with agrad.use_backend("numpy"):
+        gradient = agrad.grad(lambda t: np.sum(np.concatenate([[1.0, 2.0], X[:1]]) * t))(x)
+    numpy.testing.assert_allclose(host(gradient), [1.0, 2.0, 0.5])
