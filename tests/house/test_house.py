@@ -29,7 +29,7 @@ BUDGETS = {
     "jit": 6525,
     "nn": 5345,
     "numpy": 500,
-    "ops": 6250,
+    "ops": 6240,
     "optim": 2220,
     "random": 505,
     "scipy": 5960,
