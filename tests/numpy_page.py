@@ -103,11 +103,15 @@ _aside(
 _aside("makes an array of frequencies; use `agrad.fft`'s for a Tensor", "fft.fftfreq fft.rfftfreq")
 
 
+EXPIRING = {"in1d", "trapz"}
+"""Names that NumPy before 2.4 has and warns of; they call ``isin`` and ``trapezoid``."""
+
+
 def public() -> Iterator[tuple[str, Any]]:
     """Return every public callable of NumPy, ``numpy.linalg`` and ``numpy.fft``."""
     for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         for name in dir(module):
-            if name.startswith("_") or name in np.__expired_attributes__:
+            if name.startswith("_") or name in np.__expired_attributes__ or name in EXPIRING:
                 continue
             value = getattr(module, name)
             if callable(value) and not (isinstance(value, type) and issubclass(value, np.generic)):

@@ -256,12 +256,10 @@ _XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.ara
 """The namespace of the generic draws. Under a trace an array has no device."""
 
 
-def _check(dtype: str) -> None:
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-        raise DtypeError(
-            f"JAX has no {dtype} while its 64-bit mode is off; "
-            "select the backend with agrad.set_backend('jax'), which turns it on, or name another dtype"
-        )
+def _refuse(wrong: bool, what: str, remedy: str) -> None:
+    if wrong:
+        mode = "select the backend with agrad.set_backend('jax'), which turns it on"
+        raise DtypeError(f"JAX {what} while its 64-bit mode is off; {mode}, or {remedy}")
 
 
 def _on_host(*arrays: jax.Array) -> bool:
@@ -299,13 +297,15 @@ def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | Non
 
 def _draw(name: str, key: jax.Array, *arrays: jax.Array, **settings: Any) -> jax.Array:
     """Draw by NumPy's Philox on the CPU, else by the compiled generic form."""
-    if "dtype" in settings:
-        _check(settings["dtype"])
+    kind = settings.get("dtype", "int32")
+    _refuse(jax.dtypes.canonicalize_dtype(kind) != kind, f"has no {kind}", "name another dtype")
     # the library's own dtype of indices
     dtype = str(jax.dtypes.canonicalize_dtype(np.int64)) if name == "permutation" else None
     if _on_host(key, *arrays):
         values = getattr(host_random, name)(*map(np.asarray, (key, *arrays)), **settings)
         return jax.device_put(values if dtype is None else values.astype(dtype), key.sharding)
+    old = not hasattr(jax, "enable_x64") and not jax.config.jax_enable_x64 and isinstance(key, jax.core.Tracer)
+    _refuse(old, "before 0.8 cannot draw random numbers in a traced function", "install a newer JAX")
     with enable_x64(True):
         return _compiled(name, tuple(sorted(settings.items())), dtype)(key)
 

@@ -174,7 +174,8 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-as_written("fix imag real")
+as_written("imag real")
+implements("fix")(lambda x: np.trunc(x))
 
 
 @implements("angle")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import crossing
+import oldest_versions
 import pytest
 
 import agrad
@@ -140,3 +141,14 @@ def test_skips_are_counted_by_reason(run: Any) -> None:
     done.assert_outcomes(passed=1, skipped=2, deselected=done.parseoutcomes().get("deselected", 0))
     lines = done.stdout.str().partition("not run: 2 tests")[2].splitlines()
     assert [line.strip() for line in lines[1:3]] == ["1 no_such_package is not installed", "1 tired"]
+
+
+def test_the_oldest_versions_are_the_lowest_bounds_of_the_project(tmp_path: Path, monkeypatch: Any) -> None:
+    file = tmp_path / "pyproject.toml"
+    monkeypatch.setattr(oldest_versions, "PROJECT", file)
+    head = '[project]\ndependencies = ["numpy>=2.2"]\n[project.optional-dependencies]\n'
+    file.write_text(head + 'one = ["dask[array]>=2025.1", "scipy>=1.9"]\ntwo = ["agrad[one]", "scipy>=1.15"]\n')
+    assert oldest_versions.lower_bounds() == {"numpy": (2, 2), "dask": (2025, 1), "scipy": (1, 9)}
+    file.write_text(head + 'one = ["scipy"]\n')
+    with pytest.raises(SystemExit, match="must be NAME>=VERSION, got 'scipy'"):
+        oldest_versions.lower_bounds()

@@ -183,7 +183,12 @@ def draws(key, alpha):
             key, 9), random.randint(key, -5, 2**31 - 1, (4,), dtype='int32'), random.bernoulli(key, 0.3, (9,)),
             random.normal(key, (5,), dtype='float32'), random.gamma(key, alpha, (5,)))
 right = draws(words, np.asarray(alpha))
-for found in (draws(key, jnp.asarray(alpha)), jax.jit(draws)(key, alpha)):
+results = [draws(key, jnp.asarray(alpha))]
+try:
+    results.append(jax.jit(draws)(key, alpha))
+except DtypeError as error:
+    assert jax.__version_info__ < (0, 8) and "install a newer JAX" in str(error)
+for found in results:
     for a, b in zip(found[:-2], right[:-2]):
         assert isinstance(a, jax.Array)
         np.testing.assert_array_equal(np.asarray(a), b)
