@@ -18,6 +18,7 @@ class BoundNamespace(ModuleType):
     """agrad, or a section of it, with new arrays on one backend.
 
     Functions that make arrays take it where none is named. All else is agrad's own. ``finish`` changes the new Tensors.
+    It equals agrad, as many libraries compare the namespaces of their arguments.
     """
 
     def __init__(self, whole: Any, backend: str, finish: Callable[[Any], Any] = lambda made: made) -> None:
@@ -34,13 +35,17 @@ class BoundNamespace(ModuleType):
         return found
 
     def _bind(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        backend, finish = self._backend, self._finish
-
         @functools.wraps(function)
         def make(*args: Any, **settings: Any) -> Any:
-            return finish(function(*args, **{"backend": backend, **settings}))
+            return self._finish(function(*args, **{"backend": self._backend, **settings}))
 
         return make
+
+    def __eq__(self, other: object) -> bool:
+        return other is self._whole or getattr(other, "_whole", None) is self._whole
+
+    def __hash__(self) -> int:
+        return object.__hash__(self._whole)
 
     def __dir__(self) -> list[str]:
         return dir(self._whole)
@@ -65,7 +70,4 @@ def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType
     backend = tensor.backend
     if not tensor.level.is_trace:
         return agrad if backend == agrad.get_backend() else _on(backend)
-    known = tensor.level.namespaces
-    if backend not in known:
-        known[backend] = BoundNamespace(agrad, backend, tensor.level.stand_in)
-    return known[backend]
+    return tensor.level.namespaces.setdefault(backend, BoundNamespace(agrad, backend, tensor.level.stand_in))

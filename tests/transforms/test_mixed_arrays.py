@@ -1,6 +1,7 @@
 """Functions that ask for the one namespace of their arrays, some of them differentiated and some raw."""
 
 import gc
+import itertools
 import sys
 import weakref
 from collections.abc import Callable
@@ -216,6 +217,17 @@ def test_an_array_of_a_closure_is_named(backend: str, place: Any) -> None:
     with pytest.raises(TypeError, match="Multiple namespaces") as caught:
         agrad.grad(f)(w)
     assert any("`hidden`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
+
+
+def test_the_namespaces_of_mixed_arguments_are_equal(place: Any) -> None:
+    def f(w: Any, x: Any) -> Any:
+        found = [a.__array_namespace__() for a in (w, x, agrad.asarray(X))]
+        assert len({id(namespace) for namespace in found}) > 1
+        assert len(set(found)) == len({namespace.linalg.inv for namespace in found}) == 1
+        assert all(first == second != second.linalg for first, second in itertools.product(found, repeat=2))
+        return agrad.sum(x @ w)
+
+    assert_close(agrad.jit(agrad.grad(f))(place(W), place(X)), X.sum(axis=0), "gradient")
 
 
 def asking(w: Any, x: Any, y: Any) -> Any:
