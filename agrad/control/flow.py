@@ -29,8 +29,9 @@ from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
 
+__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
+
 Function = Callable[..., Any]
-INTEGERS = ("signed integer", "unsigned integer")
 
 
 def _kind(array: Any) -> str:
@@ -326,7 +327,7 @@ def _integer(value: Any, what: str) -> int:
         except TypeError:
             raise OperandError(f"{what} is an integer, not {value!r}") from None
     _check_scalar(value, what)
-    if as_dtype(value.dtype).kind not in INTEGERS:
+    if "integer" not in as_dtype(value.dtype).kind:
         raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
     return int(value)
 
@@ -454,7 +455,7 @@ def _chosen(value: Any, what: str, truth: bool) -> Any:
         return xp.astype(
             value if as_dtype(value.dtype).kind == "bool" else value != 0, backend_of(example(value)).xp.int64
         )
-    if as_dtype(value.dtype).kind not in INTEGERS:
+    if "integer" not in as_dtype(value.dtype).kind:
         raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
     return value
 

@@ -14,6 +14,8 @@ from agrad.errors import ConfigurationError, DataError, listed
 if TYPE_CHECKING:
     from agrad.data.encoder import TableEncoder
 
+__all__ = ["ClassificationData", "scaled", "stratified_split"]
+
 FLOATS = ("float32", "float64")
 BLOCK = 256
 """The number of examples that are scaled at a time."""

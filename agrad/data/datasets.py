@@ -15,6 +15,8 @@ import agrad
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 
+__all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]
+
 
 @runtime_checkable
 class Dataset(Protocol):

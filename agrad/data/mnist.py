@@ -13,6 +13,8 @@ from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
 from agrad.errors import DataError
 
+__all__ = ["cache_directory", "load_mnist"]
+
 CHECKSUMS: Mapping[str, str] = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",

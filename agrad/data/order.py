@@ -13,6 +13,8 @@ import numpy as np
 
 from agrad.errors import ConfigurationError
 
+__all__ = ["batches", "epoch_order"]
+
 EPOCHS, SPLITS, DRAWS = 0, 1, 2
 """The streams of random numbers, one for each use of a seed."""
 

@@ -28,6 +28,8 @@ from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
+__all__ = ["load_csv", "load_npz"]
+
 TASKS = ("classification", "auto", "regression")
 SCALINGS = ("auto", "standard", "bytes", "none")
 

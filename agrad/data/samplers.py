@@ -16,6 +16,10 @@ from agrad.data.datasets import set_epoch
 from agrad.data.order import DRAWS, EPOCHS, bits, permutation, whole
 from agrad.errors import ConfigurationError
 
+__all__ = [
+    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
+]  # fmt: skip
+
 
 class Sampler(ABC):
     """An order of the numbers of examples.

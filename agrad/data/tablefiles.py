@@ -16,6 +16,8 @@ from agrad.data.files import StrPath, read_file
 from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, with_points, word_column
 from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
 
+__all__ = ["read_csv", "read_parquet", "read_table"]
+
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 50
 """The number of lines from which the delimiter and the kinds of columns are guessed."""

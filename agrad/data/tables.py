@@ -11,6 +11,8 @@ import numpy as np
 from agrad.data.classification import WHOLE, doubtful, no_classes, number_in
 from agrad.errors import DataError, listed
 
+__all__ = ["Column", "Table"]
+
 MARKS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "None", "none", "?", "-", ".")
 """The cells of a column of numbers or dates that mark a missing value."""
 

@@ -324,12 +324,13 @@ def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
     """Return the docstring of an elementwise function: ``text`` and its sections, with the examples last."""
     text, title, examples = text.partition("\n\nExamples\n")
     if len(names) == 1:
-        taken, shape, errors = "A Tensor, or an array of any known library.", "same", ""
+        taken, shape, errors = "A Tensor or an array of any supported library.", "same", ""
     else:
-        taken, shape = "Tensors, arrays of any known library, or numbers; they broadcast.", "broadcast"
+        taken, shape = "Tensors, arrays of any supported library, or numbers. They must broadcast.", "broadcast"
         errors = "\nRaises\n------\nShapeError\n    If the shapes do not broadcast.\n"
     return (
         f"{text}\n\nParameters\n----------\n{', '.join(names)} : array\n    {taken}\n\n"
-        f"Returns\n-------\narray\n    Of the {shape} shape; a Tensor if one is given, else of the library.\n{errors}"
+        f"Returns\n-------\narray\n"
+        f"    Array of the {shape} shape: a Tensor if an argument is one, else an array of the library.\n{errors}"
         f"{title[1:]}{examples}"
     )

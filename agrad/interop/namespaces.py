@@ -6,7 +6,7 @@ Array code asks its arguments for their namespace and makes arrays with it, to b
 import functools
 import inspect
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import agrad
@@ -27,7 +27,7 @@ class BoundNamespace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._whole, name)
-        if isinstance(found, SimpleNamespace):
+        if isinstance(found, ModuleType) and name in ("fft", "linalg", "special"):
             found = BoundNamespace(found, self._backend, self._finish)
         elif inspect.isfunction(found) and "backend" in inspect.signature(found).parameters:
             found = self._bind(found)

@@ -11,6 +11,12 @@ from agrad.nn.function_module import FunctionModule
 from agrad.nn.init import parameter
 from agrad.nn.module import ArrayModule, Module
 
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
+    "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+]  # fmt: skip
+
 
 class ReLU(FunctionModule):
     """The positive part of each element, max(x, 0).

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 from agrad.nn import functional
 from agrad.nn.function_module import FunctionModule
 
+__all__ = [
+    "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]  # fmt: skip
+
 Lengths = int | Sequence[int]
 Factors = float | Sequence[float]
 

@@ -13,6 +13,8 @@ from agrad.nn.expect import numbers, share
 from agrad.nn.module import ArrayModule
 from agrad.nn.normalization import affine_parameters
 
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
 
 class _RunningNorm(ArrayModule):
     """A normalization of channels, with running values and the number of batches they are of."""

@@ -11,6 +11,8 @@ from agrad.nn.expect import numbers, one_of
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
+__all__ = ["GRUCell", "LSTMCell", "RNNCell"]
+
 State = tuple[Any, ...]
 Step = Callable[[Any, State, Callable[[Any], Any]], State]
 """From the products of the input, a state, and the function of the products of a hidden state, to the next state."""

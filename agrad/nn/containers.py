@@ -9,6 +9,8 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.nn.module import Module
 from agrad.nn.parameter import Buffer, Parameter
 
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
 Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 

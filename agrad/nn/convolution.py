@@ -11,6 +11,8 @@ from agrad.nn.expect import numbers, one_of
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
 Lengths = int | Sequence[int]
 PADDINGS = ("zeros", "reflect", "replicate", "circular")
 """The values around the input of a convolution."""

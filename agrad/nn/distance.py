@@ -3,6 +3,8 @@
 from agrad.nn import functional
 from agrad.nn.function_module import ArraysFunctionModule
 
+__all__ = ["CosineSimilarity", "PairwiseDistance"]
+
 
 class CosineSimilarity(ArraysFunctionModule):
     """Cosine similarity, by ``functional.cosine_similarity``.

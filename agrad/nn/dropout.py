@@ -13,6 +13,8 @@ from agrad.nn.module import ArrayModule
 from agrad.nn.seeding import Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps
 
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "RReLU"]
+
 
 class RandomModule(ArrayModule):
     """Base class of modules that draw in training; ``function`` takes a key.

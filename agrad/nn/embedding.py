@@ -9,6 +9,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
+__all__ = ["Embedding", "EmbeddingBag"]
+
 
 class Embedding(Module):
     """Learnt table of rows, looked up by ``functional.embedding``.

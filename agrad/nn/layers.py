@@ -14,6 +14,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.module import ArrayModule, Module
 from agrad.nn.seeding import Rng
 
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
+
 _noted: weakref.WeakSet[Module] = weakref.WeakSet()
 
 

@@ -7,6 +7,11 @@ from agrad.nn import functional
 from agrad.nn.function_module import ArraysFunctionModule
 from agrad.nn.functional.losses import REDUCTIONS, check_reduction
 
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "TripletMarginLoss",
+]  # fmt: skip
+
 
 def buffer(weight: Any) -> Any:
     """Return an array as a Tensor, which a module saves and moves; None stays None."""

@@ -6,6 +6,11 @@ from typing import Any
 from agrad.nn import functional
 from agrad.nn.losses import Loss, buffer
 
+__all__ = [
+    "CTCLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "SoftMarginLoss", "TripletMarginWithDistanceLoss",
+]  # fmt: skip
+
 
 class MarginRankingLoss(Loss):
     """The loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.

@@ -12,6 +12,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.module import ArrayModule
 
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+
 
 def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: bool, place: dict[str, Any]) -> None:
     """Set ``weight`` of ones and ``bias`` of zeros, or None."""

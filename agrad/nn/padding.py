@@ -10,6 +10,12 @@ from agrad.nn import functional
 from agrad.nn.functional.real import check_spatial
 from agrad.nn.module import ArrayModule
 
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+
 Widths = int | Sequence[int]
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import agrad
 from agrad.errors import NotDifferentiableError
 
+__all__ = ["Buffer", "Parameter"]
+
 
 class _Role(type):
     """The class of roles, whose instances are Tensors of the role.

@@ -15,6 +15,8 @@ from agrad.nn.functional.attention import places
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
+__all__ = ["GRU", "LSTM", "RNN"]
+
 
 class _Recurrent(Module):
     """The parameters of all layers and directions, and the loops over them."""

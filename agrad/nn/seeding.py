@@ -12,6 +12,8 @@ import agrad
 from agrad.errors import ConfigurationError, OperandError
 from agrad.random import Generator
 
+__all__ = ["generator", "manual_seed"]
+
 Rng = Generator | np.random.Generator | None
 """The types of a source of keys; None stands for the default one."""
 

@@ -11,6 +11,8 @@ from agrad.nn.module import Module
 from agrad.nn.parts import Part, join
 from agrad.nn.state import IncompatibleKeys, put, saved
 
+__all__ = ["load_torch_state_dict", "torch_state_dict"]
+
 
 def _turned(part: Part, array: np.ndarray) -> np.ndarray:
     """Return an array in the other layout, PyTorch's or agrad's."""

@@ -16,6 +16,8 @@ from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng, draw_seed
 from agrad.nn.transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer
 
+__all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
+
 
 def _copies(layer: Module, count: int, rng: Rng) -> list[Module]:
     """Return copies of a layer, with the same values and other seeds."""

@@ -13,6 +13,8 @@ from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng
 
+__all__ = ["TransformerDecoderLayer", "TransformerEncoderLayer"]
+
 Activation = str | Callable[[Any], Any]
 _ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
 

@@ -18,6 +18,8 @@ from agrad.ops.shared import axis_of, cut, ndim_of, raw_of
 from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
+__all__ = ["diff", "repeat", "roll", "tile", "unstack"]
+
 
 @primitive(name="repeat", linear="x", batch="axis", moves=True)
 def repeat_p(xp: Any, x: Any, /, *, repeats: int, axis: int) -> Any:

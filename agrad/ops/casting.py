@@ -13,6 +13,8 @@ from agrad.ops.shared import native_dtype, raw_of
 from agrad.ops.transfer import to_device
 from agrad.registry import public
 
+__all__ = ["astype", "can_cast", "cast", "finfo", "iinfo", "isdtype", "result_type"]
+
 
 @primitive(name="astype", linear="x", batch="leading", kind="elementwise", is_view=True)
 def astype_p(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:

@@ -23,6 +23,11 @@ from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
 from agrad.shapes import size
 
+__all__ = [
+    "cross_entropy", "gelu", "linear", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax",
+    "softmax_cross_entropy",
+]  # fmt: skip
+
 
 def _check_real(name: str, x: Any) -> None:
     if is_complex(x.dtype):
@@ -41,6 +46,13 @@ relu = elementwise(
     no_alias=True,
     finite_slopes=True,
     rule_traits={"vjp:x": {"no_alias": True}},
+    doc="Return the positive part of each element. The derivative at 0 is 0.",
+    example="""
+>>> agrad.relu(np.asarray([-1.0, 0.0, 2.0]))
+array([0., 0., 2.])
+>>> agrad.elementwise_grad(agrad.relu)(np.asarray([-1.0, 0.0, 2.0]))
+array([0., 0., 1.])
+""",
 )
 
 
@@ -61,6 +73,13 @@ sigmoid = elementwise(
     lambda g, y: g * (y * (1 - y)),
     forward=_sigmoid,
     no_alias=True,
+    doc="Return the logistic function 1 / (1 + exp(-x)) of each element.",
+    example="""
+>>> agrad.sigmoid(np.asarray([-1000.0, 0.0, 1.0]))
+array([0.        , 0.5       , 0.73105858])
+>>> agrad.grad(agrad.sigmoid)(0.0)
+np.float64(0.25)
+""",
 )
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -187,11 +206,6 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     array
         Complex results are on the principal branch.
 
-    Raises
-    ------
-    IndexRangeError
-        For an axis out of range.
-
     Examples
     --------
     >>> agrad.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
@@ -230,11 +244,6 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     -------
     array
         Of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        For an axis out of range.
 
     Examples
     --------
@@ -279,11 +288,6 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     -------
     array
         Of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        For an axis out of range.
 
     Examples
     --------

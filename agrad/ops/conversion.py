@@ -17,6 +17,8 @@ from agrad.ops.shared import raw_of
 from agrad.ops.transfer import rebuild, to, to_device
 from agrad.registry import public
 
+__all__ = ["asarray", "from_dlpack"]
+
 
 def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
     """Return the backend and device of a new array: as named, else as selected."""

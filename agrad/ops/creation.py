@@ -19,6 +19,11 @@ from agrad.ops.transfer import to_device
 from agrad.registry import namespace, public
 from agrad.shapes import integer, shape_of_lengths
 
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "zeros",
+    "zeros_like",
+]  # fmt: skip
+
 
 @public
 def zeros(
@@ -44,12 +49,10 @@ def zeros(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -87,12 +90,10 @@ def ones(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -127,12 +128,10 @@ def empty(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -174,12 +173,10 @@ def full(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -235,12 +232,10 @@ def arange(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -295,12 +290,10 @@ def linspace(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -360,12 +353,10 @@ def eye(
 
     Raises
     ------
-    BackendUnavailableError
-        For a backend that cannot be used here.
-    DeviceUnavailableError
-        For a device that is not there.
+    BackendUnavailableError, DeviceUnavailableError
+        If the backend or the device is not available here.
     DtypeError
-        For ``requires_grad`` and a dtype that is not floating.
+        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------

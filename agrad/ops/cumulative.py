@@ -7,6 +7,8 @@ from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import axis_of, cut, ndim_of
 from agrad.ops.statistical import in_dtype
 
+__all__ = ["cumulative_prod", "cumulative_sum"]
+
 
 @primitive(name="cumulative_sum", linear="x", batch="axis")
 def cumulative_sum_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:

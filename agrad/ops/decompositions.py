@@ -29,6 +29,8 @@ from agrad.ops.matrices import (
 )
 from agrad.registry import public
 
+__all__ = ["lu", "qr", "svd", "svdvals"]
+
 
 class QRResult(NamedTuple):
     """The result of ``qr``."""

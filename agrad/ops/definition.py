@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, overload
 
 from agrad.engine import notation
 from agrad.engine.notation import PrimitiveFunction
-from agrad.ops.examples import EXAMPLES
-from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
 from agrad.registry import public as publish
 
@@ -72,15 +70,13 @@ def elementwise(name: str, rule: Rule, /, *, public: bool = True, **how: Any) ->
 def elementwise(name: str, first: Rule, second: Rule, /, *, public: bool = True, **how: Any) -> "Binary": ...
 @overload
 def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> PrimitiveFunction: ...
-def elementwise(name: str, *rules: Rule, public: bool = True, **how: Any) -> Any:
-    """Make and publish an operation on each element; see ``agrad.elementwise``.
+def elementwise(name: str, *rules: Rule, public: bool = True, doc: str = "", example: str = "", **how: Any) -> Any:
+    """Define an operation on each element; see ``agrad.elementwise``.
 
-    ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py`` and its examples
-    in ``examples.py``, or both in ``doc``.
+    Publish it unless ``public=False``. ``doc`` and ``example`` are the beginning and the end of its docstring.
     """
-    if name in SENTENCES:
-        how["doc"] = f"{SENTENCES[name]}\n\nExamples\n--------{EXAMPLES[name]}"
-    operation = notation.elementwise(name, *rules, **how)
+    doc += f"\n\nExamples\n--------{example}" if example else ""
+    operation = notation.elementwise(name, *rules, doc=doc or None, **how)
     operation.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is bound, for pickle
     file_primitive(operation.primitive)
     return publish(operation) if public else operation

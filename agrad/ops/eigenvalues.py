@@ -26,6 +26,8 @@ from agrad.ops.matrices import (
 )
 from agrad.registry import public
 
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
+
 
 class EighResult(NamedTuple):
     """The result of ``eigh`` and of ``eig``."""

@@ -11,9 +11,15 @@ from typing import Any
 
 from agrad.dtypes import is_complex, is_floating
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
-from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
-from agrad.ops.shared import array_arguments, no_view
-from agrad.registry import CALLS, namespace
+from agrad.ops.definition import elementwise, primitive, public_of_array
+from agrad.registry import namespace
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "clip", "conj", "copysign", "cos", "cosh",
+    "divide", "exp", "expm1", "imag", "log", "log1p", "log2", "log10", "logaddexp", "maximum", "minimum", "multiply",
+    "negative", "nextafter", "positive", "pow", "real", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt",
+    "square", "subtract", "tan", "tanh",
+]  # fmt: skip
 
 one_minus_square = elementwise(
     "one_minus_square",
@@ -26,78 +32,239 @@ one_minus_square = elementwise(
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
-add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True, commutative=True,
-                       takes_traced_numbers=True, operator=operator.add)
-subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True,
-                       takes_traced_numbers=True, operator=operator.sub)
-multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1,
-                       commutative=True, takes_traced_numbers=True, operator=operator.mul, product_rules=True)
-divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2),
-                       takes_traced_numbers=True, operator=operator.truediv)
-negative = elementwise("negative", lambda g: -g)
-positive = elementwise("positive", lambda g: g, is_view=True)
-square   = elementwise("square",   lambda g, x: 2 * g * x)
-sqrt     = elementwise("sqrt",     lambda g, y: g / (2 * y))
-reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y))
+add = elementwise("add", lambda g: g, lambda g: g, jointly=True, commutative=True, takes_traced_numbers=True,
+    operator=operator.add,
+    doc="Return the sum of two arrays.", example="""
+>>> agrad.add(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
+array([[11., 12.],
+       [21., 22.]])
+>>> agrad.grad(lambda x: agrad.sum(agrad.add(x, np.ones((3, 2)))))(np.asarray([1.0, 2.0]))
+array([3., 3.])
+""")
+subtract = elementwise("subtract", lambda g: g, lambda g: -g, jointly=True, takes_traced_numbers=True,
+    operator=operator.sub,
+    doc="Return the difference of two arrays.", example="""
+>>> agrad.subtract(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
+array([[ -9.,  -8.],
+       [-19., -18.]])
+>>> agrad.grad(agrad.subtract, argnums=(0, 1))(2.0, 5.0)
+(array(1.), np.float64(-1.0))
+""")
+multiply = elementwise("multiply", lambda g, x2: g * x2, lambda g, x1: g * x1, commutative=True,
+    takes_traced_numbers=True, operator=operator.mul, product_rules=True,
+    doc="Return the product of two arrays.", example="""
+>>> agrad.multiply(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
+array([3., 8.])
+>>> agrad.grad(agrad.multiply, argnums=(0, 1))(2.0, 5.0)
+(np.float64(5.0), np.float64(2.0))
+""")
+divide = elementwise("divide", lambda g, x2: g / x2, lambda g, y, x2: -(g * y / x2), takes_traced_numbers=True,
+    operator=operator.truediv,
+    doc="Return the quotient of two arrays.", example="""
+>>> agrad.divide(np.asarray([1.0, 3.0]), 2.0)
+array([0.5, 1.5])
+>>> agrad.grad(agrad.divide, argnums=(0, 1))(1.0, 2.0)
+(np.float64(0.5), np.float64(-0.25))
+""")
+negative = elementwise("negative", lambda g: -g, doc="Return the negative of each element.", example="""
+>>> agrad.negative(np.asarray([1.0, -2.0]))
+array([-1.,  2.])
+>>> agrad.grad(agrad.negative)(3.0)
+np.float64(-1.0)
+""")
+positive = elementwise("positive", lambda g: g, is_view=True, doc="Return each element unchanged.", example="""
+>>> agrad.positive(np.asarray([1.0, -2.0]))
+array([ 1., -2.])
+>>> agrad.grad(agrad.positive)(3.0)
+array(1.)
+""")
+square = elementwise("square", lambda g, x: 2 * g * x, doc="Return the square of each element.", example="""
+>>> agrad.square(np.asarray([2.0, -3.0]))
+array([4., 9.])
+>>> agrad.grad(agrad.square)(3.0)
+np.float64(6.0)
+""")
+sqrt = elementwise("sqrt", lambda g, y: g / (2 * y), doc="Return the square root of each element.", example="""
+>>> agrad.sqrt(np.asarray([4.0, 9.0]))
+array([2., 3.])
+>>> agrad.grad(agrad.sqrt)(4.0)
+np.float64(0.25)
+""")
+reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y), doc="Return 1 / x of each element.", example="""
+>>> agrad.reciprocal(np.asarray([2.0, 4.0]))
+array([0.5 , 0.25])
+>>> agrad.grad(agrad.reciprocal)(2.0)
+np.float64(-0.25)
+""")
 
 # ------------------------------------------------------------------ exponentials and logarithms
-exp      = elementwise("exp",      lambda g, y: g * y)
-expm1    = elementwise("expm1",    lambda xp, g, x: g * xp.exp(x))  # y + 1 has no digits left at -37
-log      = elementwise("log",      lambda g, x: g / x)
-log1p    = elementwise("log1p",    lambda g, x: g / (1 + x))
-log2     = elementwise("log2",     lambda g, x: g / (x * math.log(2)))
-log10    = elementwise("log10",    lambda g, x: g / (x * math.log(10)))
+exp = elementwise("exp", lambda g, y: g * y, doc="Return e raised to the power of each element.", example="""
+>>> agrad.exp(np.asarray([0.0, 1.0]))
+array([1.        , 2.71828183])
+>>> agrad.grad(agrad.exp)(0.0)
+np.float64(1.0)
+""")
+# y + 1 has no digits left at -37
+expm1 = elementwise("expm1", lambda xp, g, x: g * xp.exp(x),
+    doc="Return exp(x) - 1 of each element, accurate near 0.", example="""
+>>> agrad.expm1(np.asarray([0.0, 1e-12]))
+array([0.e+00, 1.e-12])
+>>> agrad.grad(agrad.expm1)(0.0)
+np.float64(1.0)
+""")
+log = elementwise("log", lambda g, x: g / x, doc="Return the natural logarithm of each element.", example="""
+>>> agrad.log(np.asarray([1.0, np.e]))
+array([0., 1.])
+>>> agrad.grad(agrad.log)(4.0)
+np.float64(0.25)
+""")
+log1p = elementwise("log1p", lambda g, x: g / (1 + x),
+    doc="Return log(1 + x) of each element, accurate near 0.", example="""
+>>> agrad.log1p(np.asarray([0.0, 1e-12]))
+array([0.e+00, 1.e-12])
+>>> agrad.grad(agrad.log1p)(1.0)
+np.float64(0.5)
+""")
+log2 = elementwise("log2", lambda g, x: g / (x * math.log(2)),
+    doc="Return the base-2 logarithm of each element.", example="""
+>>> agrad.log2(np.asarray([1.0, 8.0]))
+array([0., 3.])
+>>> round(float(agrad.grad(agrad.log2)(1.0)), 6)
+1.442695
+""")
+log10 = elementwise("log10", lambda g, x: g / (x * math.log(10)),
+    doc="Return the base-10 logarithm of each element.", example="""
+>>> agrad.log10(np.asarray([1.0, 1000.0]))
+array([0., 3.])
+>>> round(float(agrad.grad(agrad.log10)(1.0)), 6)
+0.434294
+""")
 
 # ------------------------------------------------------------------ trigonometric and hyperbolic
-sin      = elementwise("sin",      lambda xp, g, x: g * xp.cos(x))
-cos      = elementwise("cos",      lambda xp, g, x: -(g * xp.sin(x)))
-tan      = elementwise("tan",      lambda g, y: g * (1 + y * y))
-asin     = elementwise("asin",     lambda xp, g, x: g / xp.sqrt(one_minus_square(x)))
-acos     = elementwise("acos",     lambda xp, g, x: -(g / xp.sqrt(one_minus_square(x))))
-atan     = elementwise("atan",     lambda g, x: g / (1 + x * x))
-sinh     = elementwise("sinh",     lambda xp, g, x: g * xp.cosh(x))
-cosh     = elementwise("cosh",     lambda xp, g, x: g * xp.sinh(x))
-tanh     = elementwise("tanh",     lambda g, y: g * (1 - y * y))
-asinh    = elementwise("asinh",    lambda xp, g, x: g / _over_one(xp, x))
-acosh    = elementwise("acosh",    lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
-atanh    = elementwise("atanh",    lambda g, x: g / one_minus_square(x))
+sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x), doc="Return the sine of each element, in radians.", example="""
+>>> agrad.sin(np.asarray([0.0, np.pi / 2]))
+array([0., 1.])
+>>> agrad.grad(agrad.sin)(0.0)
+np.float64(1.0)
+""")
+cos = elementwise("cos", lambda xp, g, x: -(g * xp.sin(x)),
+    doc="Return the cosine of each element, in radians.", example="""
+>>> agrad.cos(np.asarray([0.0, np.pi]))
+array([ 1., -1.])
+>>> round(float(agrad.grad(agrad.cos)(np.pi / 2)), 6)
+-1.0
+""")
+tan = elementwise("tan", lambda g, y: g * (1 + y * y),
+    doc="Return the tangent of each element, in radians.", example="""
+>>> agrad.tan(np.asarray([0.0, np.pi / 4]))
+array([0., 1.])
+>>> agrad.grad(agrad.tan)(0.0)
+np.float64(1.0)
+""")
+asin = elementwise("asin", lambda xp, g, x: g / xp.sqrt(one_minus_square(x)),
+    doc="Return the arcsine of each element, in radians.", example="""
+>>> agrad.asin(np.asarray([0.0, 0.5, 1.0]))
+array([0.        , 0.52359878, 1.57079633])
+>>> round(float(agrad.grad(agrad.asin)(0.6)), 6)
+1.25
+""")
+acos = elementwise("acos", lambda xp, g, x: -(g / xp.sqrt(one_minus_square(x))),
+    doc="Return the arccosine of each element, in radians.", example="""
+>>> agrad.acos(np.asarray([1.0, 0.0, -1.0]))
+array([0.        , 1.57079633, 3.14159265])
+>>> round(float(agrad.grad(agrad.acos)(0.6)), 6)
+-1.25
+""")
+atan = elementwise("atan", lambda g, x: g / (1 + x * x),
+    doc="Return the arctangent of each element, in radians.", example="""
+>>> agrad.atan(np.asarray([0.0, 1.0]))
+array([0.        , 0.78539816])
+>>> agrad.grad(agrad.atan)(1.0)
+np.float64(0.5)
+""")
+sinh = elementwise("sinh", lambda xp, g, x: g * xp.cosh(x),
+    doc="Return the hyperbolic sine of each element.", example="""
+>>> agrad.sinh(np.asarray([0.0, 1.0]))
+array([0.        , 1.17520119])
+>>> agrad.grad(agrad.sinh)(0.0)
+np.float64(1.0)
+""")
+cosh = elementwise("cosh", lambda xp, g, x: g * xp.sinh(x),
+    doc="Return the hyperbolic cosine of each element.", example="""
+>>> agrad.cosh(np.asarray([0.0, 1.0]))
+array([1.        , 1.54308063])
+>>> agrad.grad(agrad.grad(agrad.cosh))(0.0)
+np.float64(1.0)
+""")
+tanh = elementwise("tanh", lambda g, y: g * (1 - y * y),
+    doc="Return the hyperbolic tangent of each element.", example="""
+>>> agrad.tanh(np.asarray([0.0, 1.0]))
+array([0.        , 0.76159416])
+>>> agrad.grad(agrad.tanh)(0.0)
+np.float64(1.0)
+""")
+asinh = elementwise("asinh", lambda xp, g, x: g / _over_one(xp, x),
+    doc="Return the inverse hyperbolic sine of each element.", example="""
+>>> agrad.asinh(np.asarray([0.0, 1.0]))
+array([0.        , 0.88137359])
+>>> round(float(agrad.grad(agrad.asinh)(0.75)), 6)
+0.8
+""")
+acosh = elementwise("acosh", lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)),
+    doc="Return the inverse hyperbolic cosine of each element.", example="""
+>>> agrad.acosh(np.asarray([1.0, 2.0]))
+array([0.       , 1.3169579])
+>>> round(float(agrad.grad(agrad.acosh)(1.25)), 6)
+1.333333
+""")
+atanh = elementwise("atanh", lambda g, x: g / one_minus_square(x),
+    doc="Return the inverse hyperbolic tangent of each element.", example="""
+>>> agrad.atanh(np.asarray([0.0, 0.5]))
+array([0.        , 0.54930614])
+>>> round(float(agrad.grad(agrad.atanh)(0.5)), 6)
+1.333333
+""")
 
 # ------------------------------------------------------------------ complex parts; real results of complex arguments
-real     = elementwise("real",     lambda g: g,                     keeps_type=False, is_view=True)
-imag     = elementwise("imag",     lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False, is_view=True)
-conj     = elementwise("conj",     lambda xp, g: xp.conj(g), is_view=True)
-abs      = elementwise("abs",      lambda xp, g, x: g * _conj_sign(xp, x), keeps_type=False)
-
-# ------------------------------------------------------------------ piecewise constant: no derivative, by decision
-sign_p   = elementwise("sign",     None, public=False)
-floor    = elementwise("floor",    None)
-ceil     = elementwise("ceil",     None)
-round    = elementwise("round",    None)
-trunc    = elementwise("trunc",    None)
-isfinite = elementwise("isfinite", None)
-isinf    = elementwise("isinf",    None)
-isnan    = elementwise("isnan",    None)
-signbit  = elementwise("signbit",  None)
-logical_not   = elementwise("logical_not",    None)
-bitwise_invert = elementwise("bitwise_invert", None)
-
-less          = elementwise("less",          None, None, operator=operator.lt)
-less_equal    = elementwise("less_equal",    None, None, operator=operator.le)
-greater       = elementwise("greater",       None, None, operator=operator.gt)
-greater_equal = elementwise("greater_equal", None, None, operator=operator.ge)
-equal         = elementwise("equal",         None, None, operator=operator.eq)
-not_equal     = elementwise("not_equal",     None, None, operator=operator.ne)
-logical_and   = elementwise("logical_and",   None, None)
-logical_or    = elementwise("logical_or",    None, None)
-logical_xor   = elementwise("logical_xor",   None, None)
-bitwise_and   = elementwise("bitwise_and",   None, None, operator=operator.and_)
-bitwise_or    = elementwise("bitwise_or",    None, None, operator=operator.or_)
-bitwise_xor   = elementwise("bitwise_xor",   None, None, operator=operator.xor)
-bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None, operator=operator.lshift)
-bitwise_right_shift = elementwise("bitwise_right_shift", None, None, operator=operator.rshift)
-floor_divide  = elementwise("floor_divide",  None, None)
+real = elementwise("real", lambda g: g, keeps_type=False, is_view=True,
+    doc="Return the real part of each element.", example="""
+>>> agrad.real(np.asarray([1 + 2j, 3 - 1j]))
+array([1., 3.])
+>>> agrad.grad(lambda z: agrad.real(z * z))(np.asarray(1 + 2j))
+np.complex128(2+4j)
+""")
+imag = elementwise("imag", lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False, is_view=True,
+    doc="Return the imaginary part of each element.", example="""
+>>> agrad.imag(np.asarray([1 + 2j, 3 - 1j]))
+array([ 2., -1.])
+""")
+conj = elementwise("conj", lambda xp, g: xp.conj(g), is_view=True,
+    doc="Return the complex conjugate of each element.", example="""
+>>> agrad.conj(np.asarray([1 + 2j, 3 - 1j]))
+array([1.-2.j, 3.+1.j])
+>>> agrad.grad(lambda z: agrad.real(z * agrad.conj(z)))(np.asarray(1 + 2j))
+np.complex128(2-4j)
+""")
+abs = elementwise("abs", lambda xp, g, x: g * _conj_sign(xp, x), keeps_type=False,
+    doc="Return the absolute value of each element. The derivative at 0 is 0.", example="""
+>>> agrad.abs(np.asarray([-2.0, 0.0, 3.0]))
+array([2., 0., 3.])
+>>> agrad.elementwise_grad(agrad.abs)(np.asarray([-2.0, 0.0, 3.0]))
+array([-1.,  0.,  1.])
+>>> agrad.abs(np.asarray(3 + 4j))
+np.float64(5.0)
+""")
 # fmt: on
-nextafter = elementwise("nextafter", lambda g: g, None)
+nextafter = elementwise(
+    "nextafter",
+    lambda g: g,
+    None,
+    doc="Return the next floating-point number after ``x1`` in the direction of ``x2``.",
+    example="""
+>>> agrad.nextafter(np.asarray([1.0, 1.0]), np.asarray([2.0, 0.0])) - 1.0
+array([ 2.22044605e-16, -1.11022302e-16])
+""",
+)
 
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
@@ -205,6 +372,9 @@ def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     return _over_size(xp, t - y * xp.astype(xp.real(xp.conj(y) * t), y.dtype), x)
 
 
+sign_p = elementwise("sign", None, public=False)
+
+
 @public_of_array
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
@@ -246,6 +416,13 @@ remainder = elementwise(
     lambda g: g,
     # not the floor of the quotient, which may have been rounded up to a whole number
     lambda xp, g, x1, x2: -(g * xp.floor_divide(x1, x2)),
+    doc="Return the remainder of the division, with the sign of ``x2``.",
+    example="""
+>>> agrad.remainder(np.asarray([7.0, -7.0]), 3.0)
+array([1., 2.])
+>>> agrad.grad(agrad.remainder, argnums=(0, 1))(7.0, 3.0)
+(array(1.), np.float64(-2.0))
+""",
 )
 
 
@@ -259,11 +436,25 @@ maximum = elementwise(
     "maximum",
     lambda xp, g, x1, x2: _share(xp, g, x1 > x2, x1 == x2),
     lambda xp, g, x1, x2: _share(xp, g, x2 > x1, x1 == x2),
+    doc="Return the larger of two elements. Equal ones share the derivative evenly.",
+    example="""
+>>> agrad.maximum(np.asarray([-1.0, 0.0, 2.0]), 0.0)
+array([0., 0., 2.])
+>>> agrad.elementwise_grad(lambda x: agrad.maximum(x, 0.0))(np.asarray([-1.0, 0.0, 2.0]))
+array([0. , 0.5, 1. ])
+""",
 )
 minimum = elementwise(
     "minimum",
     lambda xp, g, x1, x2: _share(xp, g, x1 < x2, x1 == x2),
     lambda xp, g, x1, x2: _share(xp, g, x2 < x1, x1 == x2),
+    doc="Return the smaller of two elements. Equal ones share the derivative evenly.",
+    example="""
+>>> agrad.minimum(np.asarray([-1.0, 0.0, 2.0]), 0.0)
+array([-1.,  0.,  0.])
+>>> agrad.elementwise_grad(lambda x: agrad.minimum(x, 0.0))(np.asarray([-1.0, 0.0, 2.0]))
+array([1. , 0.5, 0. ])
+""",
 )
 
 
@@ -277,6 +468,14 @@ atan2 = elementwise(
     "atan2",
     lambda xp, g, x1, x2: _angle_rule(xp, g, x1, x2, x2),
     lambda xp, g, x1, x2: -_angle_rule(xp, g, x1, x2, x1),
+    doc="Return the angle of the point (x2, x1), in radians from -pi to pi.",
+    example="""
+>>> agrad.atan2(np.asarray([0.0, 1.0, 0.0]), np.asarray([1.0, 0.0, -1.0]))
+array([0.        , 1.57079633, 3.14159265])
+>>> dy, dx = agrad.grad(agrad.atan2, argnums=(0, 1))(1.0, 2.0)
+>>> round(float(dy), 6), round(float(dx), 6)
+(0.4, -0.2)
+""",
 )
 
 
@@ -306,6 +505,13 @@ logaddexp = elementwise(
     "logaddexp",
     lambda g, x1, x2, y: g * summand_share(x1, x2, y),
     lambda g, x1, x2, y: g * summand_share(x2, x1, y),
+    doc="Return log(exp(x1) + exp(x2)), without overflow.",
+    example="""
+>>> agrad.logaddexp(np.asarray([0.0, 1000.0]), np.asarray([0.0, 1000.0]))
+array([6.93147181e-01, 1.00069315e+03])
+>>> round(float(agrad.grad(agrad.logaddexp)(1000.0, 1000.0)), 6)
+0.5
+""",
 )
 
 
@@ -315,7 +521,18 @@ def _copysign_rule(xp: Any, g: Any, x1: Any, y: Any) -> Any:
     return xp.where(x1 == 0, xp.zeros_like(g), xp.where(kept, g, -g))
 
 
-copysign = elementwise("copysign", _copysign_rule, None)
+copysign = elementwise(
+    "copysign",
+    _copysign_rule,
+    None,
+    doc="Return the magnitude of ``x1`` with the sign of ``x2``.",
+    example="""
+>>> agrad.copysign(np.asarray([1.0, 2.0]), np.asarray([-0.0, 3.0]))
+array([-1.,  2.])
+>>> agrad.grad(agrad.copysign)(1.0, -3.0)
+array(-1.)
+""",
+)
 
 
 def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
@@ -351,92 +568,16 @@ pow = elementwise(
     _pow_base,
     _pow_exponent,
     operator=operator.pow,
+    doc="Return ``x1`` raised to the power ``x2``.\n\nAt ``0**0``, which is 1, both derivatives are 0.",
+    example="""
+>>> agrad.pow(np.asarray([2.0, 3.0]), 2.0)
+array([4., 9.])
+>>> agrad.grad(agrad.pow)(3.0, 2.0)
+np.float64(6.0)
+>>> round(float(agrad.grad(agrad.pow, argnums=1)(np.e, 2.0)), 6)
+7.389056
+""",
 )
-
-
-@primitive(
-    name="where",
-    constant="condition",
-    broadcasts=True,
-    masks=True,
-    moves=True,
-    jointly=True,
-    batch="leading",
-    kind="elementwise",
-)
-def where_p(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
-    return xp.where(condition, x1, x2)
-
-
-@where_p.vjp("x1")
-@where_p.jvp("x1")
-def where_x1(xp: Any, g: Any, condition: Any) -> Any:
-    return xp.where(condition, g, 0)
-
-
-@where_p.vjp("x2")
-@where_p.jvp("x2")
-def where_x2(xp: Any, g: Any, condition: Any) -> Any:
-    return xp.where(condition, 0, g)
-
-
-@primitive(constant="used", masks=True, broadcasts=True, batch="leading", kind="elementwise")
-def mask_unused(xp: Any, used: Any, part: Any, /) -> Any:
-    """Return ``part``, but 0 where it is not used and not finite.
-
-    The guard of passes behind ``where``. Both arrays have one shape. A derivative of it that is not finite is guarded
-    in the same way.
-    """
-    return xp.where(used | xp.isfinite(part), part, xp.zeros_like(part))
-
-
-@mask_unused.vjp("part")
-@mask_unused.jvp("part")
-def mask_unused_part(xp: Any, g: Any, used: Any, part: Any) -> Any:
-    return mask_unused(used, xp.where(used | xp.isfinite(part), g, xp.zeros_like(g)))
-
-
-def _guard(used: Any, part: Any, exact: bool) -> Any:
-    return where_p(used, part, 0) if exact else mask_unused(used, part)
-
-
-CALLS["guard"] = _guard
-
-
-@public_of_arrays
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the elements of one array where a condition holds, else of another.
-
-    A NaN or an infinity in a branch that is not chosen does not reach the gradient: it gets the cotangent 0, whatever
-    its values are.
-
-    Parameters
-    ----------
-    condition : array
-        Booleans.
-    x1, x2 : array or number
-        The three broadcast.
-
-    Returns
-    -------
-    array
-        Of the broadcast shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> x = np.asarray([1.0, 2.0, 3.0])
-    >>> agrad.where(x > 1.5, x**2, 0.0)
-    array([0., 4., 9.])
-    >>> agrad.elementwise_grad(lambda x: agrad.where(x > 1.5, x**2, 0.0))(x)
-    array([0., 4., 6.])
-    """
-    out = where_p(*array_arguments("where", condition, x1, x2))
-    return out if out.shape else no_view(out)  # NumPy's is an array, no scalar
 
 
 def _between(xp: Any, x: Any, /, *, low: float, high: float) -> Any:

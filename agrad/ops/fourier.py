@@ -24,6 +24,8 @@ from agrad.ops.indexing import getitem, scatter_add
 from agrad.ops.shared import ndim_of
 from agrad.shapes import normalize_axis
 
+__all__ = ["fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn"]
+
 
 def _norm(norm: Any, name: str) -> str:
     if norm is not None and norm not in INVERSE_NORM:

@@ -14,6 +14,8 @@ from agrad.ops.fourier import length_of
 from agrad.ops.shared import axes_of
 from agrad.registry import public
 
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
 
 @public_of_array("fft")
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:

@@ -20,11 +20,14 @@ from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, ov
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
 from agrad.ops.definition import primitive, public_of_arrays
-from agrad.ops.elementwise import add, where
+from agrad.ops.elementwise import add
 from agrad.ops.manipulation import reshape
+from agrad.ops.selection import where
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS, namespace
 from agrad.shapes import ARRAY, broadcasts_to, integer, size
+
+__all__ = ["take", "take_along_axis"]
 
 Template = tuple[Any, ...]
 

@@ -121,4 +121,12 @@ hypot = elementwise(
     "hypot",
     lambda xp, g, x1, x2, y: _leg_rule(xp, g, x1, x2, y),
     lambda xp, g, x1, x2, y: _leg_rule(xp, g, x2, x1, y),
+    doc="Return sqrt(x1**2 + x2**2), without overflow of the squares.",
+    example="""
+>>> agrad.hypot(np.asarray([3.0, 3e200]), np.asarray([4.0, 4e200]))
+array([5.e+000, 5.e+200])
+>>> dx, dy = agrad.grad(agrad.hypot, argnums=(0, 1))(3.0, 4.0)
+>>> round(float(dx), 6), round(float(dy), 6)
+(0.6, 0.8)
+""",
 )

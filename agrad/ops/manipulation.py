@@ -20,6 +20,11 @@ from agrad.shapes import (
     size,
 )
 
+__all__ = [
+    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
+    "reshape", "squeeze", "stack",
+]  # fmt: skip
+
 
 def _permutation(axes: Any, x: Any) -> tuple[int, ...]:
     return normalize_permutation(axes, ndim_of(x, "permute_dims"))

@@ -12,8 +12,9 @@ from agrad.errors import OperandError
 from agrad.ops.casting import astype
 from agrad.ops.decompositions import svdvals
 from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.discrete import not_equal
 from agrad.ops.elementwise import abs as abs_
-from agrad.ops.elementwise import not_equal, real, sign
+from agrad.ops.elementwise import real, sign
 from agrad.ops.lengths import inverse_length, signed_power
 from agrad.ops.manipulation import expand_dims
 from agrad.ops.matrices import check_matrices, conjugate
@@ -21,6 +22,8 @@ from agrad.ops.shared import axes_of, keep, ndim_of
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import min as min_
 from agrad.ops.statistical import sum as sum_
+
+__all__ = ["matrix_norm", "vector_norm"]
 
 
 @primitive(name="linalg.vector_norm", batch="axis")

@@ -9,7 +9,7 @@ from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import check_writable, write
 from agrad.errors import AxesError, OperandError
-from agrad.ops import elementwise
+from agrad.ops import discrete, elementwise
 from agrad.ops.casting import astype
 from agrad.ops.indexing import get_at, set_at
 from agrad.ops.linear_algebra import matmul
@@ -25,25 +25,25 @@ ARITHMETIC: dict[str, Method] = {
     "sub": elementwise.subtract,
     "mul": elementwise.multiply,
     "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide,
+    "floordiv": discrete.floor_divide,
     "mod": elementwise.remainder,
     "pow": elementwise.pow,
     "matmul": matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-    "lshift": elementwise.bitwise_left_shift,
-    "rshift": elementwise.bitwise_right_shift,
+    "and": discrete.bitwise_and,
+    "or": discrete.bitwise_or,
+    "xor": discrete.bitwise_xor,
+    "lshift": discrete.bitwise_left_shift,
+    "rshift": discrete.bitwise_right_shift,
 }
 """Operators that have a reflected form and one in place."""
 
 COMPARISONS: dict[str, Method] = {
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
+    "lt": discrete.less,
+    "le": discrete.less_equal,
+    "gt": discrete.greater,
+    "ge": discrete.greater_equal,
+    "eq": discrete.equal,
+    "ne": discrete.not_equal,
 }
 
 
@@ -53,7 +53,7 @@ def install(kind: type[Tensor]) -> None:
         "__neg__": elementwise.negative,
         "__pos__": elementwise.positive,
         "__abs__": elementwise.abs,
-        "__invert__": elementwise.bitwise_invert,
+        "__invert__": discrete.bitwise_invert,
         "__getitem__": get_at,
         "__setitem__": _setitem,
         "__contains__": _contains,
@@ -120,7 +120,7 @@ def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:
-    return bool(any_(elementwise.equal(self, value)))
+    return bool(any_(discrete.equal(self, value)))
 
 
 def _transposed(self: Tensor) -> Any:

@@ -14,6 +14,8 @@ from agrad.ops.statistical import sum as sum_
 from agrad.registry import namespace, public
 from agrad.shapes import inverse_permutation, normalize_axis, size
 
+__all__ = ["cross", "diagonal", "matrix_power", "tensordot", "trace", "vecdot"]
+
 Axes = tuple[int, ...]
 
 

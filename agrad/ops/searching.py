@@ -13,6 +13,8 @@ from agrad.ops.shared import array_arguments, axes_of, ndim_of
 from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted"]
+
 
 @public
 @primitive(constant="x")

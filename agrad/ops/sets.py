@@ -13,6 +13,8 @@ from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments
 from agrad.registry import public
 
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
 
 class UniqueAll(NamedTuple):
     """The result of ``unique_all``."""

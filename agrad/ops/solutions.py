@@ -19,6 +19,8 @@ from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import namespace, public
 
+__all__ = ["cholesky_solve", "lstsq", "solve_triangular"]
+
 
 class LstsqResult(NamedTuple):
     """The result of ``lstsq``."""

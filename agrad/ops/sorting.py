@@ -10,6 +10,8 @@ from agrad.ops.shared import axis_of
 from agrad.registry import public
 from agrad.shapes import ARRAY
 
+__all__ = ["argsort", "sort", "topk"]
+
 
 @primitive(name="argsort", constant="x", batch="axis")
 def argsort_p(xp: Any, x: Any, /, *, axis: int, descending: bool, stable: bool) -> Any:

@@ -10,6 +10,8 @@ from agrad.ops.matrices import conjugate
 from agrad.ops.shared import axes_of, keep
 from agrad.shapes import size
 
+__all__ = ["max", "mean", "min", "prod", "std", "sum", "var"]
+
 
 def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
     return size(shape[i] for i in axis)

@@ -13,6 +13,8 @@ from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.shared import ndim_of, raw_of
 from agrad.registry import CALLS
 
+__all__ = ["to", "to_device"]
+
 
 @primitive(linear="x", batch="leading", may_alias=True)
 def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, Any]) -> Any:

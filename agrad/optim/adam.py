@@ -9,6 +9,8 @@ from agrad.ops.updates import adam_given, adam_update_p, correction, descent, un
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
+__all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
+
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
 

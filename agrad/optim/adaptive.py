@@ -11,6 +11,8 @@ from agrad.optim.checks import share
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
+__all__ = ["Adadelta", "Adagrad", "Lion", "RMSprop", "Rprop"]
+
 
 def _filled(p: Any, value: float) -> Any:
     """Return an array like ``p`` of one value, in the imaginary parts too."""

@@ -8,6 +8,8 @@ import agrad
 from agrad.errors import AnomalyError, ConfigurationError
 from agrad.optim.checks import leaves, number
 
+__all__ = ["clip_grad_norm", "clip_grad_value"]
+
 NARROW = ("float16", "bfloat16")
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from agrad.errors import ConfigurationError
 from agrad.optim.checks import integer, number
 
+__all__ = ["Constant", "Cosine", "Exponential", "Step", "Warmup"]
+
 Schedule = Callable[[int], float]
 
 

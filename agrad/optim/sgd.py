@@ -11,6 +11,8 @@ from agrad.ops.updates import descent, sgd_update, sgd_update_p, unread
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Rate
 
+__all__ = ["ASGD", "SGD"]
+
 # A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
 # function the call of the update notes it as a whole.
 _SGD: Any = sgd_update_p.primitive  # type: ignore[attr-defined]

@@ -14,68 +14,12 @@ Two draws from one key give the same numbers: split it first. ``Generator`` retu
 one is that in the other, rounded. ``shape`` is an integer or a tuple, by default that of the parameters.
 """
 
-from agrad.random.continuous import (
-    beta,
-    dirichlet,
-    exponential,
-    gamma,
-    log_gamma,
-    normal,
-    truncated_normal,
-    uniform,
-)
-from agrad.random.counts import binomial, geometric, poisson, rademacher
-from agrad.random.discrete import bernoulli, bits, categorical, choice, permutation, randint
-from agrad.random.generator import Generator
-from agrad.random.keys import fold_in, key, split
-from agrad.random.transformed import (
-    cauchy,
-    chisquare,
-    gumbel,
-    laplace,
-    logistic,
-    lognormal,
-    maxwell,
-    multivariate_normal,
-    pareto,
-    rayleigh,
-    t,
-    weibull_min,
-)
+from agrad.faces import list_names as _list_names
+from agrad.random.continuous import *
+from agrad.random.counts import *
+from agrad.random.discrete import *
+from agrad.random.generator import Generator as Generator
+from agrad.random.keys import *
+from agrad.random.transformed import *
 
-__all__ = [
-    "Generator",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "bits",
-    "categorical",
-    "cauchy",
-    "chisquare",
-    "choice",
-    "dirichlet",
-    "exponential",
-    "fold_in",
-    "gamma",
-    "geometric",
-    "gumbel",
-    "key",
-    "laplace",
-    "log_gamma",
-    "logistic",
-    "lognormal",
-    "maxwell",
-    "multivariate_normal",
-    "normal",
-    "pareto",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-    "rayleigh",
-    "split",
-    "t",
-    "truncated_normal",
-    "uniform",
-    "weibull_min",
-]
+_list_names(globals())

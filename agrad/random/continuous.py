@@ -11,6 +11,8 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.ops import sampling
 from agrad.random.keys import parameter, positive, shape_and_dtype, shape_of
 
+__all__ = ["beta", "dirichlet", "exponential", "gamma", "log_gamma", "normal", "truncated_normal", "uniform"]
+
 
 def _affine(sample: Any, loc: Any, scale: Any) -> Any:
     """Return ``loc + scale * sample``, without operations for the numbers 0 and 1."""

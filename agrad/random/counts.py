@@ -9,6 +9,8 @@ from agrad.random.discrete import bernoulli
 from agrad.random.keys import parameter, positive
 from agrad.random.transformed import positive_like, uniform_like
 
+__all__ = ["binomial", "geometric", "poisson", "rademacher"]
+
 
 def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     """Draw signs, 1 and -1 with equal chances.

@@ -8,6 +8,8 @@ from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeErro
 from agrad.ops import sampling
 from agrad.random.keys import broadcast_shape, checked, floating, shape_of
 
+__all__ = ["bernoulli", "bits", "categorical", "choice", "permutation", "randint"]
+
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 

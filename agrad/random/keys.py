@@ -8,6 +8,8 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.ops import sampling
 
+__all__ = ["fold_in", "key", "split"]
+
 FLOATS = ("float32", "float64")
 
 

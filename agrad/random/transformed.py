@@ -12,6 +12,11 @@ from agrad.ops import sampling
 from agrad.random.continuous import _affine, gamma, log_gamma, normal
 from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_and_dtype
 
+__all__ = [
+    "cauchy", "chisquare", "gumbel", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "pareto",
+    "rayleigh", "t", "weibull_min",
+]  # fmt: skip
+
 
 def uniform_like(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
     """Return uniform numbers in the interior of (0, 1), as a draw's shape asks."""

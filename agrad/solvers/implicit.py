@@ -27,6 +27,8 @@ from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
 
+__all__ = ["fixed_point", "linear_solve", "root"]
+
 Leaves = Sequence[Any]
 Function = Callable[..., Any]
 Residual = Callable[[Leaves], list[Any]]

@@ -1,30 +1,10 @@
 """Training: `Trainer` with `fit`, `evaluate` and `predict`, callbacks and metrics."""
 
-from agrad.train import callbacks, metrics
-from agrad.train.callbacks import (
-    Callback,
-    Checkpoint,
-    EarlyStopping,
-    JSONLogger,
-    LambdaCallback,
-    LearningCurves,
-    ProgressBar,
-    Scheduler,
-)
-from agrad.train.history import History
-from agrad.train.trainer import Trainer
+from agrad.faces import list_names as _list_names
+from agrad.train import callbacks as callbacks
+from agrad.train import metrics as metrics
+from agrad.train.callbacks import *
+from agrad.train.history import History as History
+from agrad.train.trainer import Trainer as Trainer
 
-__all__ = [
-    "Callback",
-    "Checkpoint",
-    "EarlyStopping",
-    "History",
-    "JSONLogger",
-    "LambdaCallback",
-    "LearningCurves",
-    "ProgressBar",
-    "Scheduler",
-    "Trainer",
-    "callbacks",
-    "metrics",
-]
+_list_names(globals(), "callbacks", "metrics")

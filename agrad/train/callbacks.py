@@ -23,15 +23,9 @@ if TYPE_CHECKING:
     from agrad.train.trainer import Trainer
 
 __all__ = [
-    "Callback",
-    "Checkpoint",
-    "EarlyStopping",
-    "JSONLogger",
-    "LambdaCallback",
-    "LearningCurves",
-    "ProgressBar",
+    "Callback", "Checkpoint", "EarlyStopping", "JSONLogger", "LambdaCallback", "LearningCurves", "ProgressBar",
     "Scheduler",
-]
+]  # fmt: skip
 
 HIGHER = ("accuracy", "acc", "precision", "recall", "f1", "auc", "r2", "score")
 """Parts of the names of entries of which more is better."""

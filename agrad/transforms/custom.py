@@ -25,6 +25,8 @@ from agrad.transforms.calling import Back, Values, call, differentiable, tensors
 from agrad.transforms.linear import LinearTape, nonlinear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
+__all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
+
 Function = Callable[..., Any]
 BATCH = ("vmap", "loop")
 

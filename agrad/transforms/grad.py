@@ -37,6 +37,8 @@ from agrad.transforms.trees import flatten, unflatten
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
 
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")

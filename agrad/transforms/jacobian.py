@@ -1,9 +1,7 @@
 """``jacrev``, ``jacfwd``, ``jacobian`` and ``hessian``: derivative matrices.
 
-One pass carries the unit vectors as a batch, as cotangents back or as tangents forward. ``chunk_size`` bounds their
-number at once, and with that the memory. For containers of outputs and inputs the result is a container like the
-outputs, with a container like the inputs at each leaf, of arrays of shape
-``(*output, *input)``.
+One pass carries the unit vectors as a batch of cotangents or tangents; ``chunk_size`` bounds the size of the batch.
+For pytrees, the result is a pytree like the outputs whose leaves are pytrees like the inputs.
 """
 
 import contextlib
@@ -39,6 +37,8 @@ from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
+
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
 Function = Callable[..., Any]
 

@@ -37,6 +37,8 @@ from agrad.transforms.trees import unflatten
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
 
+__all__ = ["elementwise_grad", "gnvp", "hvp", "linear_transpose", "linearize"]
+
 Function = Callable[..., Any]
 
 

@@ -4,7 +4,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -33,12 +33,12 @@ def listed() -> set[str]:
 
 
 def names_of(module: Any, path: str) -> Iterator[str]:
-    """Yield the full names that a module makes public, with those of modules and namespaces in it."""
+    """Yield the full names that a module makes public, with those of modules in it."""
     for name in getattr(module, "__all__", dir(module)):
         value = getattr(module, name)
         if name.startswith("_") or f"{path}.{name}" in OWN_SECTION:
             continue
-        if isinstance(value, SimpleNamespace) or (isinstance(value, ModuleType) and path.startswith("agrad.scipy")):
+        if isinstance(value, ModuleType) and path.startswith("agrad.scipy"):
             yield from names_of(value, f"{path}.{name}")
         elif not isinstance(value, ModuleType):
             yield f"{path}.{name}"

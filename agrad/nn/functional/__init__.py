@@ -1,202 +1,22 @@
 """Functions of neural networks, with PyTorch's names and meanings."""
 
-from agrad.nn.functional.activations import (
-    celu,
-    elu,
-    gelu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-)
-from agrad.nn.functional.along_axes import (
-    cosine_similarity,
-    glu,
-    log_softmax,
-    normalize,
-    pairwise_distance,
-    softmax,
-    softmin,
-)
-from agrad.nn.functional.arrangement import channel_shuffle, fold, one_hot, pixel_shuffle, pixel_unshuffle, unfold
-from agrad.nn.functional.attention import scaled_dot_product_attention
-from agrad.nn.functional.classification import cross_entropy, nll_loss
-from agrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from agrad.nn.functional.ctc import ctc_loss
-from agrad.nn.functional.dropout import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    rrelu,
-)
-from agrad.nn.functional.embedding import bilinear, embedding, embedding_bag, linear
-from agrad.nn.functional.grids import affine_grid, grid_sample
-from agrad.nn.functional.interpolation import interpolate
-from agrad.nn.functional.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    triplet_margin_loss,
-)
-from agrad.nn.functional.lp_pooling import lp_pool1d, lp_pool2d, lp_pool3d
-from agrad.nn.functional.margins import (
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    soft_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from agrad.nn.functional.normalization import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    local_response_norm,
-    rms_norm,
-)
-from agrad.nn.functional.padding import pad
-from agrad.nn.functional.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
+from agrad.faces import list_names as _list_names
+from agrad.nn.functional.activations import *
+from agrad.nn.functional.along_axes import *
+from agrad.nn.functional.arrangement import *
+from agrad.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from agrad.nn.functional.classification import *
+from agrad.nn.functional.convolution import *
+from agrad.nn.functional.ctc import ctc_loss as ctc_loss
+from agrad.nn.functional.dropout import *
+from agrad.nn.functional.embedding import *
+from agrad.nn.functional.grids import *
+from agrad.nn.functional.interpolation import interpolate as interpolate
+from agrad.nn.functional.losses import *
+from agrad.nn.functional.lp_pooling import *
+from agrad.nn.functional.margins import *
+from agrad.nn.functional.normalization import *
+from agrad.nn.functional.padding import pad as pad
+from agrad.nn.functional.pooling import *
 
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "affine_grid",
-    "alpha_dropout",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "batch_norm",
-    "bilinear",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "celu",
-    "channel_shuffle",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cross_entropy",
-    "ctc_loss",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "elu",
-    "embedding",
-    "embedding_bag",
-    "feature_alpha_dropout",
-    "fold",
-    "gaussian_nll_loss",
-    "gelu",
-    "glu",
-    "grid_sample",
-    "group_norm",
-    "gumbel_softmax",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "instance_norm",
-    "interpolate",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "leaky_relu",
-    "linear",
-    "local_response_norm",
-    "log_softmax",
-    "logsigmoid",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "margin_ranking_loss",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "mish",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "normalize",
-    "one_hot",
-    "pad",
-    "pairwise_distance",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "poisson_nll_loss",
-    "prelu",
-    "relu",
-    "relu6",
-    "rms_norm",
-    "rrelu",
-    "scaled_dot_product_attention",
-    "selu",
-    "sigmoid",
-    "silu",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
-    "threshold",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-    "unfold",
-]
+_list_names(globals())

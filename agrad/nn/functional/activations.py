@@ -7,6 +7,12 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.real import of_array, real_only
 from agrad.ops.gates import gated
 
+__all__ = [
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
+    "prelu", "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    "threshold",
+]  # fmt: skip
+
 
 @of_array
 def relu(x: Any, /) -> Any:
@@ -351,11 +357,6 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     array
         Array of the same shape and dtype.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``beta`` is 0.
-
     Examples
     --------
     >>> x = np.array([-1000.0, 0.0, 1000.0])
@@ -433,11 +434,6 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     -------
     array
         Array of the same shape and dtype.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``min_val`` is greater than ``max_val``.
 
     Examples
     --------

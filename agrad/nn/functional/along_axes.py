@@ -6,6 +6,8 @@ import agrad
 from agrad.errors import ShapeError
 from agrad.nn.functional.real import of_array, of_arrays, real_only
 
+__all__ = ["cosine_similarity", "glu", "log_softmax", "normalize", "pairwise_distance", "softmax", "softmin"]
+
 
 @of_array
 def softmax(x: Any, /, dim: int = -1) -> Any:

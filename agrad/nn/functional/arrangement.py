@@ -12,6 +12,8 @@ from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import check_numbers, of_array
 from agrad.ops.indexing import scatter_sum
 
+__all__ = ["channel_shuffle", "fold", "one_hot", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+
 Lengths = int | Sequence[int]
 
 

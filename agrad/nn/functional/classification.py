@@ -9,6 +9,8 @@ from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, Operan
 from agrad.nn.functional.losses import check_reduction
 from agrad.nn.functional.real import of_array, real_only
 
+__all__ = ["cross_entropy", "nll_loss"]
+
 
 def _classes_last(x: Any) -> Any:
     """Return an array of shape (n, c, ...) as (n, ..., c), and one of shape (c,) as it is."""

@@ -9,6 +9,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.functional.real import on_axes
 from agrad.ops.convolution import convolution
 
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
 Lengths = int | Sequence[int]
 
 

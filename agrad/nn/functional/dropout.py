@@ -13,6 +13,11 @@ from agrad.nn.expect import share
 from agrad.nn.functional.real import of_array, on_axes, real_only
 from agrad.nn.seeding import generator
 
+__all__ = [
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
+    "rrelu",
+]  # fmt: skip
+
 _SELU_LIMIT = 1.7580993408473766
 """Minus the limit of ``selu`` for small arguments, the product of its two constants."""
 

@@ -11,6 +11,8 @@ from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeErro
 from agrad.nn.expect import one_of
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays
 
+__all__ = ["bilinear", "embedding", "embedding_bag", "linear"]
+
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return ``x @ weight.T + bias``.

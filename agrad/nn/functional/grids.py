@@ -12,6 +12,8 @@ from agrad.errors import ShapeError
 from agrad.nn.expect import one_of
 from agrad.nn.functional.real import constant, of_array, of_arrays, real_only
 
+__all__ = ["affine_grid", "grid_sample"]
+
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 _KEYS = -0.75

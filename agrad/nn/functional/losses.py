@@ -11,6 +11,11 @@ from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
+    "huber_loss", "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss", "triplet_margin_loss",
+]  # fmt: skip
+
 REDUCTIONS = ("mean", "sum", "none")
 
 
@@ -507,11 +512,6 @@ def triplet_margin_loss(
     -------
     array
         Array of shape (), or of the broadcast shape without the last axis.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``margin`` is not above 0.
 
     Notes
     -----

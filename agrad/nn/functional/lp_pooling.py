@@ -10,6 +10,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
 from agrad.nn.functional.real import of_array, on_axes, real_only
 
+__all__ = ["lp_pool1d", "lp_pool2d", "lp_pool3d"]
+
 Lengths = int | Sequence[int]
 _MEANS = (avg_pool1d, avg_pool2d, avg_pool3d)
 

@@ -11,6 +11,11 @@ from agrad.nn.functional.classification import check_weight
 from agrad.nn.functional.losses import check_reduction, positive_part, reduced, same_shape
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays, real_only
 
+__all__ = [
+    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
 
 def _like(target: Any, x: Any) -> Any:
     """Return targets, which may be integers, in the dtype of scores."""

@@ -11,6 +11,8 @@ from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
 
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+
 
 def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
     centred = agrad.subtract(x, agrad.mean(x, axis=axes, keepdims=True))

@@ -13,6 +13,11 @@ from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import check_spatial, constant, of_array, on_axes, real_only
 from agrad.ops.pooling import max_pool, sum_pool
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
 Lengths = int | Sequence[int]
 
 

@@ -3,5 +3,3 @@
 Rules stand beside each function, generic forms in the ``*_forms`` files. An array library's own function is used where
 it has one (``xp.special`` of its vocabulary), else the generic form.
 """
-
-from agrad.ops.special.normal import erf as erf

@@ -9,6 +9,8 @@ from agrad.ops.definition import public_of_arrays
 from agrad.ops.special import bessel_forms as forms
 from agrad.ops.special.shared import function, underived, whole_number
 
+__all__ = ["i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "y0", "y1"]
+
 # ------------------------------------------------------------------ modified
 
 

@@ -10,7 +10,8 @@ from agrad.errors import DtypeError
 from agrad.ops.composites import logsumexp as _logsumexp
 from agrad.ops.definition import elementwise
 from agrad.ops.elementwise import abs as abs_
-from agrad.ops.elementwise import exp, log, sign, where
+from agrad.ops.elementwise import exp, log, sign
+from agrad.ops.selection import where
 from agrad.ops.shared import axes_of
 from agrad.ops.special import entropy_forms as forms
 from agrad.ops.special.shared import floating, function
@@ -18,6 +19,11 @@ from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
 from agrad.shapes import size
+
+__all__ = [
+    "entr", "expit", "kl_div", "log_expit", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax", "xlog1py",
+    "xlogy",
+]  # fmt: skip
 
 
 def _log_rule(xp: Any, g: Any, x: Any) -> Any:

@@ -7,6 +7,8 @@ from agrad.ops.definition import public_of_array
 from agrad.ops.special import exponential_forms as forms
 from agrad.ops.special.shared import function, whole_number
 
+__all__ = ["exp1", "expi", "lambertw"]
+
 exp1 = function(forms.exp1, lambda xp, g, x: -(g * xp.exp(-x) / x))
 expi = function(forms.expi, lambda xp, g, x: g * (xp.exp(x) / x))
 

@@ -6,6 +6,8 @@ from agrad.ops.definition import public_of_array
 from agrad.ops.special import gamma_forms as forms
 from agrad.ops.special.shared import floating, function, underived
 
+__all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "polygamma", "zeta"]
+
 gamma = function(forms.gamma, lambda g, x, y: g * y * digamma(x))
 gammaln = function(forms.gammaln, lambda g, x: g * digamma(x))
 digamma = function(forms.digamma, lambda g, x: g * polygamma(1, x))

@@ -10,6 +10,8 @@ from agrad.ops.special.gamma import digamma, polygamma
 from agrad.ops.special.incomplete_forms import bell, bell_pair
 from agrad.ops.special.shared import function
 
+__all__ = ["betainc", "gammainc", "gammaincc"]
+
 
 def _masked_log(xp: Any, x: Any) -> tuple[Any, Any]:
     """Return log(x), with 0 where x is not positive, and where it is positive."""

@@ -11,6 +11,8 @@ from agrad.ops.special import normal_forms as forms
 from agrad.ops.special.shared import evaluate, function
 from agrad.registry import public
 
+__all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "sinc"]
+
 _SLOPE = 2 / math.sqrt(math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
@@ -32,6 +34,14 @@ erf = elementwise(
     "erf",
     lambda g, x: g * _SLOPE * bell(x, n=0, half=False),
     forward=_erf_forward,
+    doc="Return the error function of each element.\n\n"
+    "It is 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    example="""
+>>> agrad.erf(np.asarray([0.0, 1.0]))
+array([0.        , 0.84270079])
+>>> round(float(agrad.grad(agrad.erf)(0.0)), 6)
+1.128379
+""",
 )
 public("special")(erf)
 erfc = function(forms.erfc, lambda g, x: -(g * _SLOPE * bell(x, n=0, half=False)))

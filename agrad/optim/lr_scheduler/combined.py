@@ -12,6 +12,8 @@ from agrad.optim.lr_scheduler.base import LRScheduler
 from agrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from agrad.optim.optimizer import Optimizer
 
+__all__ = ["ChainedScheduler", "SequentialLR"]
+
 
 class _Combined(LRScheduler):
     """A scheduler of several ones of one optimizer."""

@@ -10,6 +10,8 @@ from agrad.optim.checks import integer, number, share
 from agrad.optim.lr_scheduler.base import ClosedScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
 
+__all__ = ["CyclicLR", "OneCycleLR"]
+
 
 class _Cyclic(ClosedScheduler):
     """A scheduler that sets momentums too, by name ``momentum`` or as ``betas[0]``."""

@@ -11,6 +11,11 @@ from agrad.optim.lr_scheduler.base import ClosedScheduler, LRScheduler, for_grou
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.schedules import Exponential, Step, half_cosine
 
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LambdaLR", "LinearLR",
+    "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "StepLR",
+]  # fmt: skip
+
 
 def _functions(what: str, given: Any, optimizer: Optimizer) -> list[Callable[[int], float]]:
     functions = for_groups(what, "lr_lambda", given, optimizer)
