@@ -8,36 +8,13 @@ import unicodedata
 from collections.abc import Sequence
 
 __all__ = [
-    "AgradError",
-    "AnomalyError",
-    "AxesError",
-    "BackendUnavailableError",
-    "ConfigurationError",
-    "ConvergenceError",
-    "DataError",
-    "DerivativeError",
-    "DetachError",
-    "DeviceUnavailableError",
-    "DtypeError",
-    "GraphFreedError",
-    "HiddenMemoryError",
-    "IndexRangeError",
-    "KinkError",
-    "LeafMutationError",
-    "MissingExtraError",
-    "MissingFunctionError",
-    "MissingRuleError",
-    "MixedBackendsError",
-    "NotDifferentiableError",
-    "OperandError",
-    "PrimitiveDefinitionError",
-    "ReadOnlyViewError",
-    "RefusedFunctionError",
-    "RuleError",
-    "SaveError",
-    "ShapeError",
+    "AgradError", "AnomalyError", "AxesError", "BackendUnavailableError", "ConfigurationError", "ConvergenceError",
+    "DataError", "DerivativeError", "DetachError", "DeviceUnavailableError", "DtypeError", "GraphFreedError",
+    "HiddenMemoryError", "IndexRangeError", "KinkError", "LeafMutationError", "MissingExtraError",
+    "MissingFunctionError", "MissingRuleError", "MixedBackendsError", "NotDifferentiableError", "OperandError",
+    "PrimitiveDefinitionError", "ReadOnlyViewError", "RefusedFunctionError", "RuleError", "SaveError", "ShapeError",
     "TracedValueError",
-]
+]  # fmt: skip
 
 LINES, LENGTH = 12, 2000
 """The numbers of lines and characters that are shown of a message on a file."""

@@ -15,20 +15,9 @@ from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
 
 __all__ = [
-    "Backend",
-    "BackendReport",
-    "Selection",
-    "available_backends",
-    "backend_of",
-    "backend_of_device",
-    "backend_of_type",
-    "get_backend",
-    "load",
-    "selected",
-    "set_backend",
-    "to_host",
-    "use_backend",
-]
+    "Backend", "BackendReport", "Selection", "available_backends", "backend_of", "backend_of_device", "backend_of_type",
+    "get_backend", "load", "selected", "set_backend", "to_host", "use_backend",
+]  # fmt: skip
 
 _MODULES = {
     "numpy": "agrad.backends.numpy.backend",

@@ -17,14 +17,9 @@ from agrad.optim.optimizer import Optimizer
 from agrad.optim.schedules import half_cosine
 
 __all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
-]
+]  # fmt: skip
 
 Average = Callable[[Any, Any, Any], Any]
 Averages = Callable[[Sequence[Any], Sequence[Any], Any], Sequence[Any]]

@@ -16,17 +16,9 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.train.streaming import R2, Accuracy, Confusion, Error, Metric, TopK, array, confusion
 
 __all__ = [
-    "accuracy",
-    "confusion_matrix",
-    "f1",
-    "mean_absolute_error",
-    "mean_squared_error",
-    "precision",
-    "r2_score",
-    "recall",
-    "roc_auc",
-    "top_k_accuracy",
-]
+    "accuracy", "confusion_matrix", "f1", "mean_absolute_error", "mean_squared_error", "precision", "r2_score",
+    "recall", "roc_auc", "top_k_accuracy",
+]  # fmt: skip
 
 
 def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> float:
