@@ -6,6 +6,7 @@ Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no der
 """
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable
@@ -30,18 +31,41 @@ _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 _DEGREE = math.pi / 180
 
 
-def word(name: str) -> Callable[[Function], Function]:
-    """Register a function of Tensors of one floating dtype by SciPy's name."""
+def word(name: str, doc: str = "", example: str = "") -> Callable[[Function], Function]:
+    """Register a function of Tensors of one floating dtype by SciPy's name.
+
+    Its docstring has the first line and the examples of the function's, or ``doc`` and ``example``.
+    """
 
     def file(function: Function) -> Function:
         def on_tensors(*values: Any) -> Any:
             return function(*alike(*values, floating=True))
 
-        on_tensors.__name__, on_tensors.__doc__ = name, function.__doc__
+        first, examples = (doc, example) if doc else inspect.getdoc(function).split("\n\nExamples\n--------")
+        on_tensors.__name__, on_tensors.__doc__ = name, documentation(first, examples)
         WORDS[name] = on_tensors
         return function
 
     return file
+
+
+def documentation(first: str, examples: str) -> str:
+    """Return the docstring of a function of ``scipy.special``."""
+    return f"""{first}
+
+Parameters
+----------
+*values : arrays
+    The arguments of SciPy's function, real, by position. They must broadcast.
+
+Returns
+-------
+array
+    Of the broadcast shape and a floating dtype.
+
+Examples
+--------
+>>> from agrad.scipy import special{examples}"""
 
 
 def special_word(name: str) -> Function | None:
@@ -106,16 +130,68 @@ def _log1p_over(x: Any) -> Any:
     return _over(agrad.log1p, x, 0.1, [(-1.0) ** n / (n + 1) for n in range(18)])
 
 
-word("expm1")(agrad.expm1)
-word("log1p")(agrad.log1p)
-word("cbrt")(lambda x: UFUNCS[np.cbrt](x))
-word("exp2")(lambda x: UFUNCS[np.exp2](x))
-word("exp10")(lambda x: agrad.pow(10.0, x))
-word("softplus")(lambda x: agrad.logaddexp(x, agrad.zeros_like(x)))
-word("exprel")(_exp_minus_1_over)
-word("cosm1")(lambda x: -2 * agrad.sin(x / 2) ** 2)
-word("radian")(lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE)
-word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
+# fmt: off
+word("expm1", doc="Return exp(x) - 1, accurate near 0.", example="""
+>>> special.expm1(np.asarray([0.5, 1.0])).round(6)
+array([0.648721, 1.718282])
+>>> round(float(agrad.grad(special.expm1)(0.5)), 6)
+1.648721
+""")(agrad.expm1)
+word("log1p", doc="Return log(1 + x), accurate near 0.", example="""
+>>> special.log1p(np.asarray([0.5, 1.0])).round(6)
+array([0.405465, 0.693147])
+>>> round(float(agrad.grad(special.log1p)(0.5)), 6)
+0.666667
+""")(agrad.log1p)
+word("cbrt", doc="Return the cube root.", example="""
+>>> special.cbrt(np.asarray([8.0, 27.0])).round(6)
+array([2., 3.])
+>>> round(float(agrad.grad(special.cbrt)(8.0)), 6)
+0.083333
+""")(lambda x: UFUNCS[np.cbrt](x))
+word("exp2", doc="Return 2 raised to the power x.", example="""
+>>> special.exp2(np.asarray([0.5, 1.0])).round(6)
+array([1.414214, 2.      ])
+>>> round(float(agrad.grad(special.exp2)(0.5)), 6)
+0.980258
+""")(lambda x: UFUNCS[np.exp2](x))
+word("exp10", doc="Return 10 raised to the power x.", example="""
+>>> special.exp10(np.asarray([0.5, 1.0])).round(6)
+array([ 3.162278, 10.      ])
+>>> round(float(agrad.grad(special.exp10)(0.5)), 6)
+7.281413
+""")(lambda x: agrad.pow(10.0, x))
+word("softplus", doc="Return log(1 + exp(x)).", example="""
+>>> special.softplus(np.asarray([0.5, 1.0])).round(6)
+array([0.974077, 1.313262])
+>>> round(float(agrad.grad(special.softplus)(0.5)), 6)
+0.622459
+""")(lambda x: agrad.logaddexp(x, agrad.zeros_like(x)))
+word("exprel", doc="Return (exp(x) - 1) / x, accurate near 0.", example="""
+>>> special.exprel(np.asarray([0.5, 1.0])).round(6)
+array([1.297443, 1.718282])
+>>> round(float(agrad.grad(special.exprel)(0.5)), 6)
+0.702557
+""")(_exp_minus_1_over)
+word("cosm1", doc="Return cos(x) - 1, accurate near 0.", example="""
+>>> special.cosm1(np.asarray([0.5, 1.0])).round(6)
+array([-0.122417, -0.459698])
+>>> round(float(agrad.grad(special.cosm1)(0.5)), 6)
+-0.479426
+""")(lambda x: -2 * agrad.sin(x / 2) ** 2)
+word("radian", doc="Convert degrees, minutes and seconds to radians.", example="""
+>>> special.radian(np.asarray([180.0, 90.0]), 30.0, 0.0).round(6)
+array([3.150319, 1.579523])
+>>> round(float(agrad.grad(special.radian)(180.0, 0.0, 0.0)), 6)
+0.017453
+""")(lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE)
+word("loggamma", doc="Return the logarithm of the gamma function, NaN for negative numbers.", example="""
+>>> special.loggamma(np.asarray([0.5, 3.0])).round(6)
+array([0.572365, 0.693147])
+>>> round(float(agrad.grad(special.loggamma)(0.5)), 6)
+-1.96351
+""")(lambda x: _within(x >= 0, special.gammaln(x)))
+# fmt: on
 
 
 def _within(domain: Any, value: Any) -> Any:
@@ -137,27 +213,72 @@ def _sine(turns: Any, sine: Any, cosine: Any) -> Any:
 
 @word("sindg")
 def _sindg(x: Any) -> Any:
+    """Return the sine of an angle in degrees.
+
+    Examples
+    --------
+    >>> special.sindg(np.asarray([30.0, 90.0])).round(6)
+    array([0.5, 1. ])
+    >>> round(float(agrad.grad(special.sindg)(0.0)), 6)
+    0.017453
+    """
     return _sine(*_turned(x))
 
 
 @word("cosdg")
 def _cosdg(x: Any) -> Any:
+    """Return the cosine of an angle in degrees.
+
+    Examples
+    --------
+    >>> special.cosdg(np.asarray([60.0, 0.0])).round(6)
+    array([0.5, 1. ])
+    >>> round(float(agrad.grad(special.cosdg)(90.0)), 6)
+    -0.017453
+    """
     turns, sine, cosine = _turned(x)
     return _sine(agrad.remainder(turns + 1, 4.0), sine, cosine)
 
 
 @word("tandg")
 def _tandg(x: Any) -> Any:
+    """Return the tangent of an angle in degrees.
+
+    Examples
+    --------
+    >>> special.tandg(np.asarray([30.0, 45.0])).round(6)
+    array([0.57735, 1.     ])
+    >>> round(float(agrad.grad(special.tandg)(45.0)), 6)
+    0.034907
+    """
     return _sindg(x) / _cosdg(x)
 
 
 @word("cotdg")
 def _cotdg(x: Any) -> Any:
+    """Return the cotangent of an angle in degrees.
+
+    Examples
+    --------
+    >>> special.cotdg(np.asarray([30.0, 45.0])).round(6)
+    array([1.732051, 1.      ])
+    >>> round(float(agrad.grad(special.cotdg)(45.0)), 6)
+    -0.034907
+    """
     return _cosdg(x) / _sindg(x)
 
 
 @word("rgamma")
 def _rgamma(x: Any) -> Any:
+    """Return 1 / gamma(x).
+
+    Examples
+    --------
+    >>> special.rgamma(np.asarray([0.5, 1.0])).round(6)
+    array([0.56419, 1.     ])
+    >>> round(float(agrad.grad(special.rgamma)(0.5)), 6)
+    1.107792
+    """
     # by reflection below 1/2: at the zeros 0, -1, -2, ... the slope of 1 / gamma(x) would be nan
     right = x > 0.5
     above = agrad.where(right, x, agrad.ones_like(x))
@@ -197,11 +318,25 @@ def riemann_zeta(x: Any, less: float = 0.0) -> Any:
     return agrad.where(right, above, agrad.where(left, mirrored, between))
 
 
-word("zetac")(lambda x: riemann_zeta(x, 1.0))
+# fmt: off
+word("zetac", doc="Return Riemann's zeta function minus 1.", example="""
+>>> special.zetac(np.asarray([2.0, 4.0])).round(6)
+array([0.644934, 0.082323])
+>>> round(float(agrad.grad(special.zetac)(2.0)), 6)
+-0.937548
+""")(lambda x: riemann_zeta(x, 1.0))
+# fmt: on
 
 
 @word("gammasgn")
 def _gammasgn(x: Any) -> Any:
+    """Return the sign of the gamma function.
+
+    Examples
+    --------
+    >>> special.gammasgn(np.asarray([-0.5, 1.0])).round(6)
+    array([-1.,  1.])
+    """
     down = agrad.floor(x)
     sign = agrad.where(agrad.remainder(down, 2.0) == 0, agrad.ones_like(x), -agrad.ones_like(x))
     sign = agrad.where((x < 0) & (down == x), agrad.full_like(x, math.nan), sign)
@@ -211,6 +346,13 @@ def _gammasgn(x: Any) -> Any:
 
 @word("multigammaln")
 def _multigammaln(a: Any, d: Any) -> Any:
+    """Return the logarithm of the multivariate gamma function of dimension d.
+
+    Examples
+    --------
+    >>> special.multigammaln(np.asarray([2.0, 3.0]), 2).round(6)
+    array([0.451583, 1.550195])
+    """
     d = int(d)
     constant = d * (d - 1) / 4 * math.log(math.pi)
     return sum((special.gammaln(a - j / 2) for j in range(1, d)), special.gammaln(a)) + constant
@@ -218,6 +360,15 @@ def _multigammaln(a: Any, d: Any) -> Any:
 
 @word("binom")
 def _binom(n: Any, k: Any) -> Any:
+    """Return the binomial coefficient of real n and k.
+
+    Examples
+    --------
+    >>> special.binom(5.0, np.asarray([1.0, 2.0])).round(6)
+    array([ 5., 10.])
+    >>> round(float(agrad.grad(special.binom)(5.0, 2.0)), 6)
+    4.5
+    """
     plain = (n - k > -1) & (k > -1) & (n > -1)
     one = agrad.ones_like(plain, dtype=n.dtype)
     top, low = agrad.where(plain, n, one), agrad.where(plain, k, one)
@@ -227,6 +378,15 @@ def _binom(n: Any, k: Any) -> Any:
 
 @word("poch")
 def _poch(z: Any, m: Any) -> Any:
+    """Return the rising factorial, gamma(z + m) / gamma(z).
+
+    Examples
+    --------
+    >>> special.poch(2.0, np.asarray([1.0, 3.0])).round(6)
+    array([ 2., 24.])
+    >>> round(float(agrad.grad(special.poch)(2.0, 3.0)), 6)
+    26.0
+    """
     # of whole numbers up to 0 by reflection: (-1)**m times that of 1 - z - m. By m the derivative is NaN, as the
     # gamma function has poles on both sides of the quotient
     whole = (z <= 0) & (z + m <= 0) & (z == agrad.floor(z)) & (m == agrad.floor(m))
@@ -254,11 +414,29 @@ def _quotient(z: Any, m: Any) -> Any:
 
 @word("boxcox")
 def _boxcox(x: Any, lmbda: Any) -> Any:
+    """Return the Box-Cox transformation, (x**lmbda - 1) / lmbda.
+
+    Examples
+    --------
+    >>> special.boxcox(np.asarray([1.0, 4.0]), 0.5).round(6)
+    array([0., 2.])
+    >>> round(float(agrad.grad(special.boxcox)(4.0, 0.5)), 6)
+    0.5
+    """
     return _boxcoxed(x, lmbda, agrad.log, 0.0)
 
 
 @word("boxcox1p")
 def _boxcox1p(x: Any, lmbda: Any) -> Any:
+    """Return the Box-Cox transformation of 1 + x.
+
+    Examples
+    --------
+    >>> special.boxcox1p(np.asarray([0.0, 3.0]), 0.5).round(6)
+    array([0., 2.])
+    >>> round(float(agrad.grad(special.boxcox1p)(3.0, 0.5)), 6)
+    0.5
+    """
     return _boxcoxed(x, lmbda, agrad.log1p, -1.0)
 
 
@@ -278,16 +456,43 @@ def _boxcoxed(x: Any, lmbda: Any, log: Function, start: float) -> Any:
 
 @word("inv_boxcox")
 def _inv_boxcox(y: Any, lmbda: Any) -> Any:
+    """Return the inverse of the Box-Cox transformation.
+
+    Examples
+    --------
+    >>> special.inv_boxcox(np.asarray([0.0, 2.0]), 0.5).round(6)
+    array([1., 4.])
+    >>> round(float(agrad.grad(special.inv_boxcox)(2.0, 0.5)), 6)
+    2.0
+    """
     return agrad.exp(y * _log1p_over(lmbda * y))
 
 
 @word("inv_boxcox1p")
 def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
+    """Return the inverse of the Box-Cox transformation of 1 + x.
+
+    Examples
+    --------
+    >>> special.inv_boxcox1p(np.asarray([0.0, 2.0]), 0.5).round(6)
+    array([0., 3.])
+    >>> round(float(agrad.grad(special.inv_boxcox1p)(2.0, 0.5)), 6)
+    2.0
+    """
     return agrad.expm1(y * _log1p_over(lmbda * y))
 
 
 @word("huber")
 def _huber(delta: Any, r: Any) -> Any:
+    """Return the Huber loss of r: quadratic up to delta, then linear.
+
+    Examples
+    --------
+    >>> special.huber(1.0, np.asarray([0.5, 3.0])).round(6)
+    array([0.125, 2.5  ])
+    >>> round(float(agrad.grad(special.huber, argnums=1)(1.0, 0.5)), 6)
+    0.5
+    """
     size = agrad.abs(r)
     loss = agrad.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
@@ -295,6 +500,15 @@ def _huber(delta: Any, r: Any) -> Any:
 
 @word("pseudo_huber")
 def _pseudo_huber(delta: Any, r: Any) -> Any:
+    """Return the pseudo-Huber loss of r, a smooth form of the Huber loss.
+
+    Examples
+    --------
+    >>> special.pseudo_huber(1.0, np.asarray([0.5, 3.0])).round(6)
+    array([0.118034, 2.162278])
+    >>> round(float(agrad.grad(special.pseudo_huber, argnums=1)(1.0, 0.5)), 6)
+    0.447214
+    """
     ratio = r / agrad.where(delta > 0, delta, agrad.ones_like(delta))
     loss = delta * delta * agrad.expm1(0.5 * agrad.log1p(ratio * ratio))
     loss = agrad.where(delta == 0, agrad.zeros_like(loss), loss)
@@ -303,22 +517,43 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
 
 # distribution functions, each by a formula that does not cancel in its tail
 
-word("chdtr")(lambda v, x: special.gammainc(v / 2, x / 2))
-word("chdtrc")(lambda v, x: special.gammaincc(v / 2, x / 2))
+# fmt: off
+word("chdtr", doc="Return the distribution function of the chi-squared distribution.", example="""
+>>> special.chdtr(2.0, np.asarray([1.0, 4.0])).round(6)
+array([0.393469, 0.864665])
+>>> round(float(agrad.grad(special.chdtr, argnums=1)(2.0, 1.0)), 6)
+0.303265
+""")(lambda v, x: special.gammainc(v / 2, x / 2))
+word("chdtrc", doc="Return the survival function of the chi-squared distribution.", example="""
+>>> special.chdtrc(2.0, np.asarray([1.0, 4.0])).round(6)
+array([0.606531, 0.135335])
+>>> round(float(agrad.grad(special.chdtrc, argnums=1)(2.0, 1.0)), 6)
+-0.303265
+""")(lambda v, x: special.gammaincc(v / 2, x / 2))
+# fmt: on
 
 
 @word("betaincc")
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
+    """Return the complement of the regularized incomplete beta function.
+
+    Examples
+    --------
+    >>> special.betaincc(2.0, 3.0, np.asarray([0.25, 0.5])).round(6)
+    array([0.738281, 0.3125  ])
+    >>> round(float(agrad.grad(special.betaincc, argnums=2)(2.0, 3.0, 0.5)), 6)
+    -1.5
+    """
     tiny = x < 1e-8  # of which 1 - x keeps few digits
     near, far = agrad.where(tiny, x, 0.5 * agrad.ones_like(x)), agrad.where(tiny, 0.5 * agrad.ones_like(x), x)
     return agrad.where(tiny, 1 - special.betainc(a, b, near), special.betainc(b, a, 1 - far))
 
 
-def _distribution(name: str, domain: Function, function: Function) -> None:
+def _distribution(name: str, domain: Function, function: Function, doc: str, example: str) -> None:
     def within(*values: Any) -> Any:
         return _within(domain(*values), function(*values))
 
-    word(name)(within)
+    word(name, doc, example)(within)
 
 
 def _ratio(n: Any, d: Any, x: Any) -> Any:
@@ -333,8 +568,22 @@ def _failures(k: Any, n: Any, p: Any) -> Any:
     return (k >= 0) & (n > 0)
 
 
-_distribution("gdtr", lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x))
-_distribution("gdtrc", lambda a, b, x: x >= 0, lambda a, b, x: special.gammaincc(b, a * x))
+# fmt: off
+_distribution("gdtr", lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x),
+    doc="Return the distribution function of the gamma distribution.", example="""
+>>> special.gdtr(0.5, 2.0, np.asarray([1.0, 4.0])).round(6)
+array([0.090204, 0.593994])
+>>> round(float(agrad.grad(special.gdtr, argnums=2)(0.5, 2.0, 1.0)), 6)
+0.151633
+""")
+_distribution("gdtrc", lambda a, b, x: x >= 0, lambda a, b, x: special.gammaincc(b, a * x),
+    doc="Return the survival function of the gamma distribution.", example="""
+>>> special.gdtrc(0.5, 2.0, np.asarray([1.0, 4.0])).round(6)
+array([0.909796, 0.406006])
+>>> round(float(agrad.grad(special.gdtrc, argnums=2)(0.5, 2.0, 1.0)), 6)
+-0.151633
+""")
+# fmt: on
 
 
 def _share(n: Any, d: Any, x: Any) -> Any:
@@ -344,12 +593,50 @@ def _share(n: Any, d: Any, x: Any) -> Any:
     return agrad.where(end, agrad.ones_like(x), n * finite / (d + n * finite))
 
 
-_distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, _share(n, d, x)))
-_distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)))
-_distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m))
-_distribution("pdtrc", _counted, lambda k, m: special.gammainc(agrad.floor(k) + 1, m))
-_distribution("nbdtr", _failures, lambda k, n, p: special.betainc(n, agrad.floor(k) + 1, p))
-_distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k) + 1, n, 1 - p))
+# fmt: off
+_distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, _share(n, d, x)),
+    doc="Return the distribution function of the F distribution.", example="""
+>>> special.fdtr(3.0, 5.0, np.asarray([1.0, 4.0])).round(6)
+array([0.535145, 0.915123])
+>>> round(float(agrad.grad(special.fdtr, argnums=2)(3.0, 5.0, 1.0)), 6)
+0.361174
+""")
+_distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)),
+    doc="Return the survival function of the F distribution.", example="""
+>>> special.fdtrc(3.0, 5.0, np.asarray([1.0, 4.0])).round(6)
+array([0.464855, 0.084877])
+>>> round(float(agrad.grad(special.fdtrc, argnums=2)(3.0, 5.0, 1.0)), 6)
+-0.361174
+""")
+_distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m),
+    doc="Return the distribution function of the Poisson distribution.", example="""
+>>> special.pdtr(np.asarray([1.0, 2.0]), 1.5).round(6)
+array([0.557825, 0.808847])
+>>> round(float(agrad.grad(special.pdtr, argnums=1)(1.0, 1.5)), 6)
+-0.334695
+""")
+_distribution("pdtrc", _counted, lambda k, m: special.gammainc(agrad.floor(k) + 1, m),
+    doc="Return the survival function of the Poisson distribution.", example="""
+>>> special.pdtrc(np.asarray([1.0, 2.0]), 1.5).round(6)
+array([0.442175, 0.191153])
+>>> round(float(agrad.grad(special.pdtrc, argnums=1)(1.0, 1.5)), 6)
+0.334695
+""")
+_distribution("nbdtr", _failures, lambda k, n, p: special.betainc(n, agrad.floor(k) + 1, p),
+    doc="Return the distribution function of the negative binomial distribution.", example="""
+>>> special.nbdtr(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
+array([0.1875 , 0.34375])
+>>> round(float(agrad.grad(special.nbdtr, argnums=2)(1.0, 4, 0.5)), 6)
+1.25
+""")
+_distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k) + 1, n, 1 - p),
+    doc="Return the survival function of the negative binomial distribution.", example="""
+>>> special.nbdtrc(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
+array([0.8125 , 0.65625])
+>>> round(float(agrad.grad(special.nbdtrc, argnums=2)(1.0, 4, 0.5)), 6)
+-1.25
+""")
+# fmt: on
 
 
 def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
@@ -364,12 +651,33 @@ def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
     return _within((k <= n) & (p >= 0) & (p <= 1), found)
 
 
-word("bdtr")(lambda k, n, p: _binomial(k, n, p, False))
-word("bdtrc")(lambda k, n, p: _binomial(k, n, p, True))
+# fmt: off
+word("bdtr", doc="Return the distribution function of the binomial distribution.", example="""
+>>> special.bdtr(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
+array([0.3125, 0.6875])
+>>> round(float(agrad.grad(special.bdtr, argnums=2)(1.0, 4, 0.5)), 6)
+-1.5
+""")(lambda k, n, p: _binomial(k, n, p, False))
+word("bdtrc", doc="Return the survival function of the binomial distribution.", example="""
+>>> special.bdtrc(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
+array([0.6875, 0.3125])
+>>> round(float(agrad.grad(special.bdtrc, argnums=2)(1.0, 4, 0.5)), 6)
+1.5
+""")(lambda k, n, p: _binomial(k, n, p, True))
+# fmt: on
 
 
 @word("stdtr")
 def _stdtr(df: Any, t: Any) -> Any:
+    """Return the distribution function of Student's t distribution.
+
+    Examples
+    --------
+    >>> special.stdtr(3.0, np.asarray([0.0, 2.0])).round(6)
+    array([0.5     , 0.930337])
+    >>> round(float(agrad.grad(special.stdtr, argnums=1)(3.0, 0.0)), 6)
+    0.367553
+    """
     domain, one = df > 0, agrad.ones_like(df + t)
     # for large df the argument of the beta function is rounded to 1: the normal number of the same probability, with an
     # error of t**7 / df**3. Abramowitz and Stegun 26.7.5, inverted

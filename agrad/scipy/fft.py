@@ -10,7 +10,6 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.shared import array, created, function, is_array, shown
 
 __all__ = [
@@ -114,7 +113,7 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
     return out if (after == 1).all() else _weighted(out, axis, after)
 
 
-def _one(name: str, what: str) -> Any:
+def _one(name: str, what: str, example: str) -> Any:
     def transform(
         x: Any,
         type: int = 2,
@@ -163,10 +162,10 @@ def _one(name: str, what: str) -> Any:
     -----
     By the fast Fourier transform of an array of twice the length.
     """
-    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
+    return shown(function(transform), "fft", example)
 
 
-def _many(name: str, what: str) -> Any:
+def _many(name: str, what: str, example: str) -> Any:
     def transform(
         x: Any,
         type: int = 2,
@@ -221,11 +220,43 @@ def _many(name: str, what: str) -> Any:
     ShapeError
         For an axis that is too short, or lengths that do not fit.
     """
-    return shown(function(transform), "fft", EXAMPLES[f"fft.{name}"])
+    return shown(function(transform), "fft", example)
 
 
-dct, idct = _one("dct", "discrete"), _one("idct", "inverse discrete")
-dctn, idctn = _many("dctn", "discrete"), _many("idctn", "inverse discrete")
+# fmt: off
+dct = _one("dct", "discrete", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> fft.dct(x).round(4)
+array([10.    , -0.317 ,  1.4142, -4.4609])
+>>> agrad.grad(lambda x: fft.dct(x)[1])(x).round(4)
+array([ 1.8478,  0.7654, -0.7654, -1.8478])
+""")
+idct = _one("idct", "inverse discrete", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> fft.idct(x).round(4)
+array([ 0.7783, -0.1456,  0.3956, -0.5283])
+>>> agrad.grad(lambda x: fft.idct(x)[1])(x).round(4)
+array([ 0.125 ,  0.0957, -0.1768, -0.231 ])
+""")
+dctn = _many("dctn", "discrete", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 5.0]])
+>>> fft.dctn(x).round(4)
+array([[ 44.    ,  -8.4853],
+       [-14.1421,   2.    ]])
+>>> agrad.grad(lambda x: fft.dctn(x)[0, 1])(x).round(4)
+array([[ 2.8284, -2.8284],
+       [ 2.8284, -2.8284]])
+""")
+idctn = _many("idctn", "inverse discrete", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 5.0]])
+>>> fft.idctn(x).round(4)
+array([[ 1.1294, -0.4741],
+       [-0.6509,  0.2456]])
+>>> agrad.grad(lambda x: fft.idctn(x)[0, 1])(x).round(4)
+array([[ 0.0625, -0.0884],
+       [ 0.0884, -0.125 ]])
+""")
+# fmt: on
 
 
 def _of_one_axis(name: str, x: Tensor, n: Any, axis: Any, norm: Any) -> Tensor:
@@ -250,7 +281,7 @@ def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
     return getattr(agrad.fft, name)(x if name == "rfftn" else _as_complex(x), s=s, axes=axes, norm=norm)
 
 
-def _fourier(name: str) -> Any:
+def _fourier(name: str, example: str = "") -> Any:
     of_plane, of_axes = name[-1] == "2", name[-1] in "2n"
     length, place = ("s", "axes") if of_axes else ("n", "axis")
     general = name.replace("2", "n")
@@ -270,6 +301,8 @@ def _fourier(name: str) -> Any:
     ) -> Any:
         return _of_axes(general, array(x), s, axes, norm or "backward")
 
+    if of_plane:
+        example = globals()[general].__doc__.partition("import fft")[2].replace(general, name)
     transform: Any = plane if of_plane else many if of_axes else one
     transform.__name__ = transform.__qualname__ = name
     what = f"``agrad.fft.{general}``" if hasattr(agrad.fft, general) else f"the transform ``scipy.fft.{name}``"
@@ -289,10 +322,10 @@ def _fourier(name: str) -> Any:
     array
         As of that function.
     """
-    return shown(function(transform), "fft", EXAMPLES[f"fft.{general}"].replace(general, name))
+    return shown(function(transform), "fft", example)
 
 
-def _frequencies(name: str) -> Any:
+def _frequencies(name: str, example: str) -> Any:
     def frequencies(n: int, d: Any = 1.0) -> Any:
         d = array(d)
         return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
@@ -313,7 +346,7 @@ def _frequencies(name: str) -> Any:
         A Tensor, or for an array ``d`` an array where that is. Without one it is created where ``agrad.numpy`` creates
         arrays.
     """
-    return shown(function(frequencies), "fft", EXAMPLES[f"fft.{name}"])
+    return shown(function(frequencies), "fft", example)
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
@@ -355,7 +388,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
         length += 1
 
 
-def _shift(name: str) -> Any:
+def _shift(name: str, example: str) -> Any:
     def shifted(x: Any, axes: Any = None) -> Any:
         return getattr(agrad.fft, name)(agrad.asarray(x) if is_array(x) else created(x), axes=axes)
 
@@ -374,11 +407,125 @@ def _shift(name: str) -> Any:
     array
         Of the shape of ``x``.
     """
-    return shown(function(shifted), "fft", EXAMPLES[f"fft.{name}"])
+    return shown(function(shifted), "fft", example)
 
 
-fft, ifft, rfft, irfft, hfft, ihfft = map(_fourier, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
-fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = map(_fourier, ("fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn"))
+# fmt: off
+fft = _fourier("fft", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> fft.fft(x)
+array([ 5.+0.j,  1.+0.j, -3.+0.j,  1.+0.j])
+>>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.fft(x)) ** 2))(x)
+array([ 8., 16.,  0., 16.])
+""")
+ifft = _fourier("ifft", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> fft.ifft(fft.fft(x))
+array([1.+0.j, 2.+0.j, 0.+0.j, 2.+0.j])
+>>> agrad.grad(lambda x: agrad.real(fft.ifft(x)[0]))(x)
+array([0.25, 0.25, 0.25, 0.25])
+""")
+rfft = _fourier("rfft", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> fft.rfft(x)
+array([ 5.+0.j,  1.+0.j, -3.+0.j])
+>>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.rfft(x)) ** 2))(x)
+array([ 6., 16.,  2., 16.])
+""")
+irfft = _fourier("irfft", example="""
+>>> fft.irfft(np.asarray([5.0, 1.0, -3.0]))
+array([1., 2., 0., 2.])
+>>> agrad.grad(lambda x: fft.irfft(x)[0])(np.asarray([5.0, 1.0, -3.0]))
+array([0.25, 0.5 , 0.25])
+""")
+hfft = _fourier("hfft", example="""
+>>> fft.hfft(np.asarray([1.0, 2.0, 3.0]))
+array([ 8., -2.,  0., -2.])
+>>> agrad.grad(lambda x: fft.hfft(x)[0])(np.asarray([1.0, 2.0, 3.0]))
+array([1., 2., 1.])
+""")
+ihfft = _fourier("ihfft", example="""
+>>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
+>>> agrad.real(fft.ihfft(x))
+array([ 1.25,  0.25, -0.75])
+>>> agrad.grad(lambda x: agrad.real(fft.ihfft(x)[0]))(x)
+array([0.25, 0.25, 0.25, 0.25])
+""")
+fftn = _fourier("fftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.fftn(x)
+array([[10.+0.j, -2.+0.j],
+       [-4.+0.j,  0.+0.j]])
+>>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.fftn(x)) ** 2))(x)
+array([[ 8., 16.],
+       [24., 32.]])
+""")
+ifftn = _fourier("ifftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.ifftn(fft.fftn(x))
+array([[1.+0.j, 2.+0.j],
+       [3.+0.j, 4.+0.j]])
+>>> agrad.grad(lambda x: agrad.real(fft.ifftn(x)[0, 0]))(x)
+array([[0.25, 0.25],
+       [0.25, 0.25]])
+""")
+rfftn = _fourier("rfftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.rfftn(x)
+array([[10.+0.j, -2.+0.j],
+       [-4.+0.j,  0.+0.j]])
+>>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.rfftn(x)) ** 2))(x)
+array([[ 8., 16.],
+       [24., 32.]])
+""")
+irfftn = _fourier("irfftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.irfftn(fft.rfftn(x))
+array([[1., 2.],
+       [3., 4.]])
+>>> agrad.grad(lambda x: fft.irfftn(x)[0, 0])(x)
+array([[0.25, 0.25],
+       [0.25, 0.25]])
+""")
+hfftn = _fourier("hfftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.hfftn(x)
+array([[10., -2.],
+       [-4.,  0.]])
+>>> agrad.grad(lambda x: fft.hfftn(x)[0, 0])(x)
+array([[1., 1.],
+       [1., 1.]])
+""")
+ihfftn = _fourier("ihfftn", example="""
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> fft.ihfftn(x) + 0
+array([[ 2.5+0.j, -0.5+0.j],
+       [-1. +0.j,  0. +0.j]])
+>>> agrad.grad(lambda x: agrad.real(fft.ihfftn(x)[0, 0]))(x)
+array([[0.25, 0.25],
+       [0.25, 0.25]])
+""")
+# fmt: on
 fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = map(_fourier, ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"))
-fftfreq, rfftfreq = _frequencies("fftfreq"), _frequencies("rfftfreq")
-fftshift, ifftshift = _shift("fftshift"), _shift("ifftshift")
+# fmt: off
+fftfreq = _frequencies("fftfreq", example="""
+>>> fft.fftfreq(5, np.asarray(0.5))
+array([ 0. ,  0.4,  0.8, -0.8, -0.4])
+>>> agrad.jacobian(lambda d: fft.fftfreq(5, d))(np.asarray(0.5))
+array([-0. , -0.8, -1.6,  1.6,  0.8])
+""")
+rfftfreq = _frequencies("rfftfreq", example="""
+>>> fft.rfftfreq(5, np.asarray(0.5))
+array([0. , 0.4, 0.8])
+>>> agrad.jacobian(lambda d: fft.rfftfreq(5, d))(np.asarray(0.5))
+array([-0. , -0.8, -1.6])
+""")
+fftshift = _shift("fftshift", example="""
+>>> fft.fftshift(np.asarray([0.0, 1.0, -2.0, -1.0]))
+array([-2., -1.,  0.,  1.])
+""")
+ifftshift = _shift("ifftshift", example="""
+>>> fft.ifftshift(np.asarray([-2.0, -1.0, 0.0, 1.0]))
+array([ 0.,  1., -2., -1.])
+""")
+# fmt: on

@@ -5,6 +5,7 @@ ones, while SciPy's ``gamma``, ``erf`` and others take complex numbers too. Thei
 are those of ``agrad.special``.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +15,9 @@ import numpy as np
 import agrad
 from agrad.errors import OperandError
 from agrad.interop.arguments import is_complex
-from agrad.interop.scipy import WORDS, riemann_zeta
+from agrad.interop.scipy import WORDS, documentation, riemann_zeta
 from agrad.ops.special import complex
-from agrad.scipy.shared import array, arrays, as_complex, function, is_array, shown
-from agrad.scipy.special_examples import EXAMPLES
+from agrad.scipy.shared import array, arrays, as_complex, function, is_array
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
@@ -41,19 +41,11 @@ def _elementwise(name: str) -> Callable[..., Any]:
         return found(*arrays(*values))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""Return ``scipy.special.{name}``, element by element.
-
-    Parameters
-    ----------
-    *values : arrays
-        The arguments of SciPy's function, real, by position. They broadcast.
-
-    Returns
-    -------
-    array
-        Of the broadcast shape and a floating dtype.
-    """
-    return shown(function(call), "special", EXAMPLES[name])
+    text = inspect.getdoc(found) or ""
+    first, examples = text.partition("\n\nParameters\n")[0], text.partition("\nExamples\n--------")[2]
+    renamed = examples.replace(f"agrad.special.{found.__name__}", f"special.{name}")
+    call.__doc__ = text if name in WORDS else documentation(first, renamed)
+    return function(call)
 
 
 def __getattr__(name: str) -> Any:

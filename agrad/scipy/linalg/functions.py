@@ -8,7 +8,6 @@ from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
-from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
 from agrad.scipy.shared import arrays, as_complex, function, shown
 
@@ -62,7 +61,7 @@ def _cosh_sinh(A: Tensor) -> tuple[Tensor, Tensor]:
     return (forward + backward) / 2, (forward - backward) / 2
 
 
-def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str) -> Any:
+def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str, example: str) -> Any:
     """Return a function of matrices that comes from exponentials."""
 
     def of_matrices(A: Any) -> Any:
@@ -90,15 +89,65 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str) -> Any:
     -----
     It is made of ``expm``.
     """
-    return shown(function(of_matrices), "linalg", EXAMPLES[f"linalg.{name}"])
+    return shown(function(of_matrices), "linalg", example)
 
 
-cosm = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine")
-sinm = _derived("sinm", lambda A: _cos_sin(A)[1], "sine")
-tanm = _derived("tanm", lambda A: agrad.linalg.solve(*_cos_sin(A)), "tangent")
-coshm = _derived("coshm", lambda A: _cosh_sinh(A)[0], "hyperbolic cosine")
-sinhm = _derived("sinhm", lambda A: _cosh_sinh(A)[1], "hyperbolic sine")
-tanhm = _derived("tanhm", lambda A: agrad.linalg.solve(*_cosh_sinh(A)), "hyperbolic tangent")
+# fmt: off
+cosm = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.cosm(a).round(4)
+array([[ 0.7574, -0.1372],
+       [-0.0686,  0.7437]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.cosm(a)))(a).round(4)
+array([[-0.7508, -0.5735],
+       [-1.0097, -0.8381]])
+""")
+sinm = _derived("sinm", lambda A: _cos_sin(A)[1], "sine", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.sinm(a).round(4)
+array([[0.068 , 0.908 ],
+       [0.454 , 0.1588]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.sinm(a)))(a).round(4)
+array([[0.6663, 0.7219],
+       [0.5358, 0.629 ]])
+""")
+tanm = _derived("tanm", lambda A: agrad.linalg.solve(*_cos_sin(A)), "tangent", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.tanm(a).round(4)
+array([[0.2038, 1.2585],
+       [0.6293, 0.3297]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.tanm(a)))(a).round(4)
+array([[2.2917, 2.0484],
+       [2.8383, 2.4497]])
+""")
+coshm = _derived("coshm", lambda A: _cosh_sinh(A)[0], "hyperbolic cosine", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.coshm(a).round(4)
+array([[1.268 , 0.1635],
+       [0.0817, 1.2843]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.coshm(a)))(a).round(4)
+array([[0.9567, 0.7323],
+       [1.3012, 1.0705]])
+""")
+sinhm = _derived("sinhm", lambda A: _cosh_sinh(A)[1], "hyperbolic sine", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.sinhm(a).round(4)
+array([[0.1351, 1.0981],
+       [0.5491, 0.2449]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.sinhm(a)))(a).round(4)
+array([[1.3773, 1.3127],
+       [1.5274, 1.4203]])
+""")
+tanhm = _derived("tanhm", lambda A: agrad.linalg.solve(*_cosh_sinh(A)), "hyperbolic tangent", example="""
+>>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
+>>> linalg.tanhm(a).round(4)
+array([[0.0518, 0.8484],
+       [0.4242, 0.1367]])
+>>> agrad.grad(lambda a: agrad.sum(linalg.tanhm(a)))(a).round(4)
+array([[0.5338, 0.605 ],
+       [0.3616, 0.4851]])
+""")
+# fmt: on
 
 
 def _sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:

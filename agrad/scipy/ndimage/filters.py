@@ -9,7 +9,6 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.shared import array, arrays, function, named, shown
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
@@ -79,7 +78,7 @@ def _kernel_sum(
     return neighbours(x, kernel, axes, mode, cval, origins)
 
 
-def _over_axes(name: str, what: str, convolves: bool) -> Any:
+def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
     """Return the sum of products with a kernel of some axes."""
 
     @function
@@ -129,14 +128,28 @@ def _over_axes(name: str, what: str, convolves: bool) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
 
-    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
+    return shown(named(made, name, what), "ndimage", example)
 
 
-correlate = _over_axes("correlate", "Correlate an array with a kernel; a complex one is conjugated", False)
-convolve = _over_axes("convolve", "Convolve an array with a kernel", True)
+# fmt: off
+correlate = _over_axes("correlate", "Correlate an array with a kernel; a complex one is conjugated", False, example="""
+>>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+>>> ndimage.correlate(x, np.asarray([1.0, 0.0, -1.0]))
+array([-1., -3., -6., -4.])
+>>> agrad.grad(lambda w: ndimage.correlate(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
+array([1., 2., 4.])
+""")
+convolve = _over_axes("convolve", "Convolve an array with a kernel", True, example="""
+>>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+>>> ndimage.convolve(x, np.asarray([1.0, 0.0, -1.0]))
+array([1., 3., 6., 4.])
+>>> agrad.grad(lambda w: ndimage.convolve(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
+array([4., 2., 1.])
+""")
+# fmt: on
 
 
-def _along_axis(name: str, what: str, convolves: bool) -> Any:
+def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
     """Return the sum of products with a vector."""
 
     @function
@@ -183,11 +196,26 @@ def _along_axis(name: str, what: str, convolves: bool) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
 
-    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
+    return shown(named(made, name, what), "ndimage", example)
 
 
-correlate1d = _along_axis("correlate1d", "Correlate along one axis with a vector; a complex one is conjugated", False)
-convolve1d = _along_axis("convolve1d", "Convolve along one axis with a vector", True)
+# fmt: off
+correlate1d = _along_axis("correlate1d", "Correlate along one axis with a vector; a complex one is conjugated", False,
+    example="""
+>>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+>>> ndimage.correlate1d(x, np.asarray([1.0, 0.0, -1.0]))
+array([-1., -3., -6., -4.])
+>>> agrad.grad(lambda w: ndimage.correlate1d(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
+array([1., 2., 4.])
+""")
+convolve1d = _along_axis("convolve1d", "Convolve along one axis with a vector", True, example="""
+>>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
+>>> ndimage.convolve1d(x, np.asarray([1.0, 0.0, -1.0]))
+array([1., 3., 6., 4.])
+>>> agrad.grad(lambda w: ndimage.convolve1d(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
+array([4., 2., 1.])
+""")
+# fmt: on
 
 
 def _fixed(name: str, x: Tensor, values: Any, axis: int, mode: str, cval: Any) -> Tensor:

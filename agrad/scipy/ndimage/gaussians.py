@@ -9,7 +9,6 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
-from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
 from agrad.scipy.shared import array, arrays, function, is_array, named, shown
 
@@ -191,7 +190,7 @@ def _differences(name: str, input: Any, axis: int, output: Any, mode: Any, cval:
     return x
 
 
-def _smoothed(name: str, what: str, smooth: list[float]) -> Any:
+def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
     """Return central differences, smoothed along the other axes."""
 
     @function
@@ -223,11 +222,27 @@ def _smoothed(name: str, what: str, smooth: list[float]) -> Any:
         """
         return _differences(name, input, axis, output, mode, cval, smooth)
 
-    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
+    return shown(named(made, name, what), "ndimage", example)
 
 
-sobel = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0])
-prewitt = _smoothed("prewitt", "central differences along an axis, smoothed by 1, 1, 1 along others", [1.0, 1.0, 1.0])
+# fmt: off
+sobel = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0],
+    example="""
+>>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+>>> ndimage.sobel(x)[1]
+array([ 3., 12.,  9.])
+>>> agrad.grad(lambda x: ndimage.sobel(x)[1, 1])(x)[:, 2]
+array([1., 2., 1.])
+""")
+prewitt = _smoothed("prewitt", "central differences along an axis, smoothed by 1, 1, 1 along others", [1.0, 1.0, 1.0],
+    example="""
+>>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
+>>> ndimage.prewitt(x)[1]
+array([2., 9., 7.])
+>>> agrad.grad(lambda x: ndimage.prewitt(x)[1, 1])(x)[:, 2]
+array([1., 1., 1.])
+""")
+# fmt: on
 
 
 def _along_each(

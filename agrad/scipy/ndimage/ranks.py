@@ -9,7 +9,6 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.examples import EXAMPLES
 from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
 from agrad.scipy.shared import array, function, named, shown
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
@@ -40,7 +39,7 @@ def _neighbours(
     return x if mask.all() else agrad.take(x, np.flatnonzero(mask), axis=-1)
 
 
-def _filter(name: str, what: str, found: Callable[[Tensor], Tensor]) -> Any:
+def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: str) -> Any:
     """Return a filter, ``found`` of the neighbours along the last axis."""
 
     @function
@@ -93,7 +92,7 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor]) -> Any:
         """
         return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
-    return shown(named(made, name, what), "ndimage", EXAMPLES[f"ndimage.{name}"])
+    return shown(named(made, name, what), "ndimage", example)
 
 
 def _middle(x: Tensor) -> Tensor:
@@ -101,9 +100,30 @@ def _middle(x: Tensor) -> Tensor:
     return agrad.sort(x, axis=-1)[..., x.shape[-1] // 2]
 
 
-maximum_filter = _filter("maximum_filter", "the largest of neighbours", lambda x: agrad.max(x, axis=-1))
-minimum_filter = _filter("minimum_filter", "the smallest of neighbours", lambda x: agrad.min(x, axis=-1))
-median_filter = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle)
+# fmt: off
+maximum_filter = _filter("maximum_filter", "the largest of neighbours", lambda x: agrad.max(x, axis=-1), example="""
+>>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
+>>> ndimage.maximum_filter(x, size=3)
+array([8., 8., 8., 4.])
+>>> agrad.grad(lambda x: agrad.sum(ndimage.maximum_filter(x, size=3)))(x)
+array([0., 3., 1., 0.])
+""")
+minimum_filter = _filter("minimum_filter", "the smallest of neighbours", lambda x: agrad.min(x, axis=-1), example="""
+>>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
+>>> ndimage.minimum_filter(x, size=3)
+array([1., 1., 2., 2.])
+>>> agrad.grad(lambda x: agrad.sum(ndimage.minimum_filter(x, size=3)))(x)
+array([2., 0., 0., 2.])
+""")
+median_filter = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle,
+    example="""
+>>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
+>>> ndimage.median_filter(x, size=3)
+array([1., 4., 4., 2.])
+>>> agrad.grad(lambda x: agrad.sum(ndimage.median_filter(x, size=3)))(x)
+array([1., 0., 2., 1.])
+""")
+# fmt: on
 
 
 @function
