@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 import pytest
 from crossing import SECOND_DEVICE
-from standard_names import STANDARD
+from standard_names import EXTRAS_WITHOUT_DERIVATIVE, STANDARD, WITHOUT_DERIVATIVE
 from table import COMPOSITES, ROWS, Case, Row, named
 
 import agrad
 from agrad.backends import selected
-from agrad.ops.underived import EXTRAS_WITHOUT_DERIVATIVE, WITHOUT_DERIVATIVE
 from agrad.registry import PRIMITIVES
 
 sys.path.append(str(Path(__file__).parent / "ops"))  # where pytest finds it by itself

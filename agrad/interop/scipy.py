@@ -179,7 +179,7 @@ array([-0.122417, -0.459698])
 >>> round(float(agrad.grad(special.cosm1)(0.5)), 6)
 -0.479426
 """)(lambda x: -2 * agrad.sin(x / 2) ** 2)
-word("radian", doc="Convert degrees, minutes and seconds to radians.", example="""
+word("radian", doc="Return an angle of degrees, minutes and seconds in radians.", example="""
 >>> special.radian(np.asarray([180.0, 90.0]), 30.0, 0.0).round(6)
 array([3.150319, 1.579523])
 >>> round(float(agrad.grad(special.radian)(180.0, 0.0, 0.0)), 6)

@@ -10,37 +10,13 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import array, created, function, is_array, shown
+from agrad.scipy.shared import array, created, function, is_array, named
 
 __all__ = [
-    "dct",
-    "dctn",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "idct",
-    "idctn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "next_fast_len",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+    "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "ifft",
+    "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = ("backward", "forward", "ortho")
@@ -114,6 +90,7 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
 
 
 def _one(name: str, what: str, example: str) -> Any:
+    @function
     def transform(
         x: Any,
         type: int = 2,
@@ -124,48 +101,48 @@ def _one(name: str, what: str, example: str) -> Any:
         workers: Any = None,
         orthogonalize: bool | None = None,
     ) -> Any:
+        """Return the {what} cosine transform along an axis.
+
+        Parameters
+        ----------
+        x : array
+            Real or complex.
+        type : int
+            1 to 4.
+        n : int, optional
+            The length of the transform: ``x`` is cut, or continued with zeros.
+        axis : int
+            The axis.
+        norm : {"backward", "ortho", "forward"}, optional
+            As in SciPy: which of the two transforms has the factor.
+        overwrite_x, workers : optional
+            Without effect.
+        orthogonalize : bool, optional
+            Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
+
+        Returns
+        -------
+        array
+            Of the shape of ``x`` but for ``n``.
+
+        Raises
+        ------
+        ConfigurationError
+            For another type or norm.
+        ShapeError
+            For an axis that is too short.
+
+        Notes
+        -----
+        By the fast Fourier transform of an array of twice the length.
+        """
         return _transform(name, array(x), type, n, axis, norm, orthogonalize)
 
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = f"""Return the {what} cosine transform along an axis.
-
-    Parameters
-    ----------
-    x : array
-        Real or complex.
-    type : int
-        1 to 4.
-    n : int, optional
-        The length of the transform: ``x`` is cut, or continued with zeros.
-    axis : int
-        The axis.
-    norm : {{"backward", "ortho", "forward"}}, optional
-        As in SciPy: which of the two transforms has the factor.
-    overwrite_x, workers : optional
-        Without effect.
-    orthogonalize : bool, optional
-        Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
-
-    Returns
-    -------
-    array
-        Of the shape of ``x`` but for ``n``.
-
-    Raises
-    ------
-    ConfigurationError
-        For another type or norm.
-    ShapeError
-        For an axis that is too short.
-
-    Notes
-    -----
-    By the fast Fourier transform of an array of twice the length.
-    """
-    return shown(function(transform), "fft", example)
+    return named(transform, name, what, "fft", example)
 
 
 def _many(name: str, what: str, example: str) -> Any:
+    @function
     def transform(
         x: Any,
         type: int = 2,
@@ -177,6 +154,37 @@ def _many(name: str, what: str, example: str) -> Any:
         *,
         orthogonalize: bool | None = None,
     ) -> Any:
+        """Return the {what} cosine transform along several axes.
+
+        Parameters
+        ----------
+        x : array
+            Real or complex.
+        type : int
+            1 to 4.
+        s : sequence of int, optional
+            The lengths of the transforms.
+        axes : int or sequence of int, optional
+            The axes; by default all, or with ``s`` the last ones.
+        norm : {"backward", "ortho", "forward"}, optional
+            As in SciPy: which of the two transforms has the factor.
+        overwrite_x, workers : optional
+            Without effect.
+        orthogonalize : bool, optional
+            Use the orthogonal form, by default with ``norm="ortho"``.
+
+        Returns
+        -------
+        array
+            Of the shape of ``x`` but for ``s``.
+
+        Raises
+        ------
+        ConfigurationError
+            For another type or norm.
+        ShapeError
+            For an axis that is too short, or lengths that do not fit.
+        """
         x = array(x)
         lengths = None if s is None else [int(n) for n in np.atleast_1d(s)]
         if axes is None and lengths is not None:
@@ -188,39 +196,7 @@ def _many(name: str, what: str, example: str) -> Any:
             x = _transform(name[:-1], x, type, lengths and lengths[i], axis, norm, orthogonalize)
         return x
 
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = f"""Return the {what} cosine transform along several axes.
-
-    Parameters
-    ----------
-    x : array
-        Real or complex.
-    type : int
-        1 to 4.
-    s : sequence of int, optional
-        The lengths of the transforms.
-    axes : int or sequence of int, optional
-        The axes; by default all, or with ``s`` the last ones.
-    norm : {{"backward", "ortho", "forward"}}, optional
-        As in SciPy: which of the two transforms has the factor.
-    overwrite_x, workers : optional
-        Without effect.
-    orthogonalize : bool, optional
-        Use the orthogonal form, by default with ``norm="ortho"``.
-
-    Returns
-    -------
-    array
-        Of the shape of ``x`` but for ``s``.
-
-    Raises
-    ------
-    ConfigurationError
-        For another type or norm.
-    ShapeError
-        For an axis that is too short, or lengths that do not fit.
-    """
-    return shown(function(transform), "fft", example)
+    return named(transform, name, what, "fft", example)
 
 
 # fmt: off
@@ -283,70 +259,85 @@ def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
 
 def _fourier(name: str, example: str = "") -> Any:
     of_plane, of_axes = name[-1] == "2", name[-1] in "2n"
-    length, place = ("s", "axes") if of_axes else ("n", "axis")
     general = name.replace("2", "n")
 
+    @function
     def one(
         x: Any, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False, workers: Any = None
     ) -> Any:
+        """Return {what}, with SciPy's arguments.
+
+        Parameters
+        ----------
+        x : array
+            As of that function, or of any other dtype.
+        n, axis, norm : optional
+            As of that function.
+        overwrite_x, workers : optional
+            Without effect.
+
+        Returns
+        -------
+        array
+            As of that function.
+        """
         return _of_one_axis(name, array(x), n, axis, norm or "backward")
 
+    @function
     def many(
-        x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: bool = False, workers: Any = None
+        x: Any,
+        s: Any = None,
+        axes: Any = (-2, -1) if of_plane else None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
     ) -> Any:
-        return _of_axes(name, array(x), s, axes, norm or "backward")
+        """Return {what}, with SciPy's arguments.
 
-    def plane(
-        x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: bool = False, workers: Any = None
-    ) -> Any:
+        Parameters
+        ----------
+        x : array
+            As of that function, or of any other dtype.
+        s, axes, norm : optional
+            As of that function. A transform of two axes uses the last two by default.
+        overwrite_x, workers : optional
+            Without effect.
+
+        Returns
+        -------
+        array
+            As of that function.
+        """
         return _of_axes(general, array(x), s, axes, norm or "backward")
 
     if of_plane:
         example = globals()[general].__doc__.partition("import fft")[2].replace(general, name)
-    transform: Any = plane if of_plane else many if of_axes else one
-    transform.__name__ = transform.__qualname__ = name
     what = f"``agrad.fft.{general}``" if hasattr(agrad.fft, general) else f"the transform ``scipy.fft.{name}``"
-    transform.__doc__ = f"""Return {what}, with SciPy's arguments.
-
-    Parameters
-    ----------
-    x : array
-        As of that function, or of any other dtype.
-    {length}, {place}, norm : optional
-        As of that function{"; the last two axes by default" if of_plane else ""}.
-    overwrite_x, workers : optional
-        Without effect.
-
-    Returns
-    -------
-    array
-        As of that function.
-    """
-    return shown(function(transform), "fft", example)
+    return named(many if of_axes else one, name, what, "fft", example)
 
 
 def _frequencies(name: str, example: str) -> Any:
+    @function
     def frequencies(n: int, d: Any = 1.0) -> Any:
+        """Return the frequencies of the elements of ``{what}``.
+
+        Parameters
+        ----------
+        n : int
+            The number of samples.
+        d : float or array
+            The distance of the samples, without axes.
+
+        Returns
+        -------
+        array
+            A Tensor, or for an array ``d`` an array where that is. Without one it is created where ``agrad.numpy``
+            creates arrays.
+        """
         d = array(d)
         return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
 
-    frequencies.__name__ = frequencies.__qualname__ = name
-    frequencies.__doc__ = f"""Return the frequencies of the elements of ``{name.removesuffix("freq")}``.
-
-    Parameters
-    ----------
-    n : int
-        The number of samples.
-    d : float or array
-        The distance of the samples, without axes.
-
-    Returns
-    -------
-    array
-        A Tensor, or for an array ``d`` an array where that is. Without one it is created where ``agrad.numpy`` creates
-        arrays.
-    """
-    return shown(function(frequencies), "fft", example)
+    return named(frequencies, name, name.removesuffix("freq"), "fft", example)
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
@@ -389,25 +380,25 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 
 def _shift(name: str, example: str) -> Any:
+    @function
     def shifted(x: Any, axes: Any = None) -> Any:
+        """Return ``agrad.fft.{what}``.
+
+        Parameters
+        ----------
+        x : array
+            Of any dtype.
+        axes : int or sequence of int, optional
+            The axes, by default all.
+
+        Returns
+        -------
+        array
+            Of the shape of ``x``.
+        """
         return getattr(agrad.fft, name)(agrad.asarray(x) if is_array(x) else created(x), axes=axes)
 
-    shifted.__name__ = shifted.__qualname__ = name
-    shifted.__doc__ = f"""Return ``agrad.fft.{name}``.
-
-    Parameters
-    ----------
-    x : array
-        Of any dtype.
-    axes : int or sequence of int, optional
-        The axes, by default all.
-
-    Returns
-    -------
-    array
-        Of the shape of ``x``.
-    """
-    return shown(function(shifted), "fft", example)
+    return named(shifted, name, name, "fft", example)
 
 
 # fmt: off

@@ -79,20 +79,15 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def named(f: Any, name: str, what: str) -> Any:
+def named(f: Any, name: str, what: str, section: str = "", example: str = "") -> Any:
     """Return a function that another one made, under its name.
 
-    ``what`` is put into its docstring.
+    Its docstring gets ``what`` and, at the end, an example that uses a ``section`` of ``agrad.scipy``.
     """
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = (f.__doc__ or "").replace("{what}", what)
-    return f
-
-
-def shown(f: Any, section: str, example: str) -> Any:
-    """Return a function that another one made, with an example in ``section``."""
-    text = f"Examples\n--------\n>>> from agrad.scipy import {section}{example}"
-    f.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{text}"
+    f.__doc__ = inspect.cleandoc(f.__doc__ or "").replace("{what}", what)
+    if example:
+        f.__doc__ += f"\n\nExamples\n--------\n>>> from agrad.scipy import {section}{example}"
     return f
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standard_names import STANDARD
+from standard_names import STANDARD, WITHOUT_DERIVATIVE
 
-from agrad.ops.underived import WITHOUT_DERIVATIVE
 from bench import common, diff, ops, suites
 from bench.common import Timing
 from bench.compare import wins_from

@@ -12,7 +12,7 @@ from checker import assert_close, host, outputs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from standard_names import STANDARD
+from standard_names import STANDARD, WITHOUT_DERIVATIVE
 from table import COMPOSITES, ROWS, named
 
 import agrad
@@ -20,7 +20,6 @@ from agrad.backends import load, selected
 from agrad.dtypes import DTYPES, dtype_name, is_floating
 from agrad.errors import DetachError, DtypeError, OperandError, ShapeError
 from agrad.ops.sets import _found
-from agrad.ops.underived import WITHOUT_DERIVATIVE
 
 # functions without a row of their own, each on the tape for this call of it
 _MATRIX = np.asarray([[2.0, 0.5], [0.5, 1.0]])

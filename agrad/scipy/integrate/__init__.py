@@ -1,18 +1,8 @@
 """Integrals and initial value problems by the names of ``scipy.integrate``."""
 
-from agrad.scipy.integrate.equations import OdeResult, odeint, solve_ivp
-from agrad.scipy.integrate.functions import fixed_quad, quad
-from agrad.scipy.integrate.samples import cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
+from agrad.faces import list_names as _list_names
+from agrad.scipy.integrate.equations import *
+from agrad.scipy.integrate.functions import *
+from agrad.scipy.integrate.samples import *
 
-__all__ = [
-    "OdeResult",
-    "cumulative_simpson",
-    "cumulative_trapezoid",
-    "fixed_quad",
-    "odeint",
-    "quad",
-    "romb",
-    "simpson",
-    "solve_ivp",
-    "trapezoid",
-]
+_list_names(globals())

@@ -10,6 +10,8 @@ from agrad.errors import RefusedFunctionError, ShapeError
 from agrad.interop.arguments import constant, is_concrete, values_of
 from agrad.scipy.shared import array, arrays, function
 
+__all__ = ["OdeResult", "odeint", "solve_ivp"]
+
 
 class OdeResult(NamedTuple):
     """The solution of an initial value problem.

@@ -13,6 +13,8 @@ from agrad.interop.arguments import constant, is_complex, values_of
 from agrad.scipy.shared import arrays, function, is_array
 from agrad.solvers.quadrature import value_and_slopes
 
+__all__ = ["fixed_quad", "quad"]
+
 _KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.5627571346686047, 0.29439286270146020, 0.0)
 """The places of Kronrod's rule of 21 places that Gauss's rule of 10 has not."""
 

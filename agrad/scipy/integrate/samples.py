@@ -10,6 +10,8 @@ from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
 from agrad.interop.arguments import axis_of, constant
 from agrad.scipy.shared import arrays, function, ratio
 
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
+
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
     """Return the samples with their axis last, and the steps between them as an array of one axis or more."""

@@ -4,22 +4,11 @@ Values are differentiated by the places of evaluation, by the values to interpol
 piece to its right is taken.
 """
 
-from agrad.scipy.interpolate.cubic import Akima1DInterpolator, CubicHermiteSpline, CubicSpline, PchipInterpolator
-from agrad.scipy.interpolate.piecewise import PPoly
-from agrad.scipy.interpolate.radial import RBFInterpolator
-from agrad.scipy.interpolate.splines import BSpline, make_interp_spline
-from agrad.scipy.interpolate.tables import RegularGridInterpolator, interp1d, interpn
+from agrad.faces import list_names as _list_names
+from agrad.scipy.interpolate.cubic import *
+from agrad.scipy.interpolate.piecewise import PPoly as PPoly
+from agrad.scipy.interpolate.radial import RBFInterpolator as RBFInterpolator
+from agrad.scipy.interpolate.splines import *
+from agrad.scipy.interpolate.tables import *
 
-__all__ = [
-    "Akima1DInterpolator",
-    "BSpline",
-    "CubicHermiteSpline",
-    "CubicSpline",
-    "PPoly",
-    "PchipInterpolator",
-    "RBFInterpolator",
-    "RegularGridInterpolator",
-    "interp1d",
-    "interpn",
-    "make_interp_spline",
-]
+_list_names(globals())

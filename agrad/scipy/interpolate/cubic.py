@@ -13,6 +13,8 @@ from agrad.scipy.interpolate.nodes import column, nodes
 from agrad.scipy.interpolate.piecewise import PPoly
 from agrad.scipy.shared import arrays, ratio
 
+__all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
+
 Slopes = Callable[[Any, Any, Any], Any]
 """The slopes at the nodes from the steps, of shape (n - 1, 1), the slopes of chords, and the values, of (n, k)."""
 

@@ -12,6 +12,8 @@ from agrad.interop.arguments import axis_of, constant, is_concrete, values_of
 from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
 from agrad.scipy.shared import array, ratio
 
+__all__ = ["BSpline", "make_interp_spline"]
+
 
 def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
     """Return knots, coefficients and degree of the derivative."""

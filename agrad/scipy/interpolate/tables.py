@@ -15,6 +15,8 @@ from agrad.scipy.interpolate.cubic import CubicSpline
 from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, piece_of, real_beside, real_places
 from agrad.scipy.shared import arrays
 
+__all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
+
 _KINDS = {"slinear": "linear", "zero": "previous", 0: "previous", 1: "linear", 3: "cubic"}
 _LEAST = {"linear": 1, "nearest": 1, "nearest-up": 1, "previous": 1, "next": 1, "cubic": 4}
 """The places that each kind needs."""

@@ -9,7 +9,7 @@ from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import arrays, as_complex, function, shown
+from agrad.scipy.shared import arrays, as_complex, function, named
 
 
 @function
@@ -64,32 +64,32 @@ def _cosh_sinh(A: Tensor) -> tuple[Tensor, Tensor]:
 def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str, example: str) -> Any:
     """Return a function of matrices that comes from exponentials."""
 
+    @function
     def of_matrices(A: Any) -> Any:
+        """Return the {what} of each matrix.
+
+        Parameters
+        ----------
+        A : array
+            Of shape (..., n, n).
+
+        Returns
+        -------
+        array
+            Of the shape of ``A``.
+
+        Raises
+        ------
+        ShapeError
+            For matrices that are not square.
+
+        Notes
+        -----
+        It is made of ``expm``.
+        """
         return formula(square(A, name))
 
-    of_matrices.__name__ = of_matrices.__qualname__ = name
-    of_matrices.__doc__ = f"""Return the {what} of each matrix.
-
-    Parameters
-    ----------
-    A : array
-        Of shape (..., n, n).
-
-    Returns
-    -------
-    array
-        Of the shape of ``A``.
-
-    Raises
-    ------
-    ShapeError
-        For matrices that are not square.
-
-    Notes
-    -----
-    It is made of ``expm``.
-    """
-    return shown(function(of_matrices), "linalg", example)
+    return named(of_matrices, name, what, "linalg", example)
 
 
 # fmt: off

@@ -9,8 +9,10 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.shared import array, arrays, function, named, shown
+from agrad.scipy.shared import array, arrays, function, named
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
+
+__all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter", "uniform_filter1d"]
 
 
 def refuse_output(name: str, output: Any) -> None:
@@ -128,7 +130,7 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
 
-    return shown(named(made, name, what), "ndimage", example)
+    return named(made, name, what, "ndimage", example)
 
 
 # fmt: off
@@ -196,7 +198,7 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
 
-    return shown(named(made, name, what), "ndimage", example)
+    return named(made, name, what, "ndimage", example)
 
 
 # fmt: off

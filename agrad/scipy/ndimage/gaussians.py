@@ -10,7 +10,12 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
 from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
-from agrad.scipy.shared import array, arrays, function, is_array, named, shown
+from agrad.scipy.shared import array, arrays, function, is_array, named
+
+__all__ = [
+    "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt",
+    "sobel",
+]  # fmt: skip
 
 
 def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
@@ -222,7 +227,7 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
         """
         return _differences(name, input, axis, output, mode, cval, smooth)
 
-    return shown(named(made, name, what), "ndimage", example)
+    return named(made, name, what, "ndimage", example)
 
 
 # fmt: off

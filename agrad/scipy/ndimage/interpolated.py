@@ -17,6 +17,8 @@ from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, 
 from agrad.scipy.shared import array, arrays, function
 from agrad.scipy.signal.sliding import MODES, choice, padded
 
+__all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
+
 _MARGIN = 12
 """Elements by which an array is continued for the modes whose splines have no end at its own."""
 

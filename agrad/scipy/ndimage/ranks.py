@@ -10,8 +10,10 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
-from agrad.scipy.shared import array, function, named, shown
+from agrad.scipy.shared import array, function, named
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
+
+__all__ = ["maximum_filter", "median_filter", "minimum_filter", "rank_filter"]
 
 
 def _neighbours(
@@ -92,7 +94,7 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: st
         """
         return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
-    return shown(named(made, name, what), "ndimage", example)
+    return named(made, name, what, "ndimage", example)
 
 
 def _middle(x: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ from agrad.scipy.ndimage.filters import refuse_output
 from agrad.scipy.shared import array, function
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
+__all__ = ["spline_filter", "spline_filter1d"]
+
 _LENGTH = 512
 """The period of the responses to a single element, which are 0 to rounding long before its half."""
 CONTINUED = {"nearest": "reflect", "constant": "mirror", "wrap": "mirror", "grid-constant": "mirror"}

@@ -10,6 +10,8 @@ from agrad.interop.arguments import axes_of
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.signal.sliding import centered, choice, convolved, correlated, padded, transformed
 
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
+
 _MODES = ("full", "same", "valid")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "reflect"}
 

@@ -12,6 +12,8 @@ from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_ax
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.signal.sliding import choice, convolved, extended
 
+__all__ = ["filtfilt", "lfilter", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
+
 
 def _recursion(b: Tensor, a: Tensor, x: Tensor, fed: Tensor) -> tuple[Tensor, Tensor]:
     """Return the filtered rows, and the last states, in the transposed direct form II.

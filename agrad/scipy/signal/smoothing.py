@@ -12,6 +12,8 @@ from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
 from agrad.scipy.shared import array, created, function
 from agrad.scipy.signal.sliding import choice, neighbours
 
+__all__ = ["detrend", "hilbert", "savgol_coeffs", "savgol_filter"]
+
 _EDGES = ("interp", "mirror", "constant", "nearest", "wrap")
 
 

@@ -14,6 +14,8 @@ from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
 
+__all__ = ["istft", "periodogram", "spectrogram", "stft", "welch"]
+
 
 def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
     """Return a window to repeat by its name, or the values that were given, beside ``like``."""

@@ -14,32 +14,13 @@ import agrad
 from agrad import Tensor, special
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.shared import array, arrays, function, named, shown
+from agrad.scipy.shared import array, arrays, function, named
 
 __all__ = [
-    "barthann",
-    "bartlett",
-    "blackman",
-    "blackmanharris",
-    "bohman",
-    "boxcar",
-    "cosine",
-    "exponential",
-    "flattop",
-    "gaussian",
-    "general_cosine",
-    "general_gaussian",
-    "general_hamming",
-    "get_window",
-    "hamming",
-    "hann",
-    "kaiser",
-    "lanczos",
-    "nuttall",
-    "parzen",
-    "triang",
-    "tukey",
-]
+    "barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "cosine", "exponential", "flattop",
+    "gaussian", "general_cosine", "general_gaussian", "general_hamming", "get_window", "hamming", "hann", "kaiser",
+    "lanczos", "nuttall", "parzen", "triang", "tukey",
+]  # fmt: skip
 
 
 def _window(M: int, sym: bool, values: Callable[..., Tensor], *parameters: Any) -> Tensor:
@@ -128,7 +109,7 @@ def _named(name: str, values: Callable[..., Tensor], what: str, example: str) ->
         """
         return _window(M, sym, values)
 
-    return shown(named(made, name, what), "signal", example)
+    return named(made, name, what, "signal", example)
 
 
 def _of_cosines(*weights: float) -> Callable[..., Tensor]:

@@ -17,40 +17,9 @@ from agrad.scipy.spatial import metrics
 from agrad.scipy.spatial.metrics import METRICS
 
 __all__ = [
-    "braycurtis",
-    "canberra",
-    "cdist",
-    "chebyshev",
-    "cityblock",
-    "correlation",
-    "cosine",
-    "euclidean",
-    "jensenshannon",
-    "mahalanobis",
-    "minkowski",
-    "pdist",
-    "seuclidean",
-    "sqeuclidean",
-    "squareform",
-]
-
-__all__ = [
-    "braycurtis",
-    "canberra",
-    "cdist",
-    "chebyshev",
-    "cityblock",
-    "correlation",
-    "cosine",
-    "euclidean",
-    "jensenshannon",
-    "mahalanobis",
-    "minkowski",
-    "pdist",
-    "seuclidean",
-    "sqeuclidean",
-    "squareform",
-]
+    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
+    "mahalanobis", "minkowski", "pdist", "seuclidean", "sqeuclidean", "squareform",
+]  # fmt: skip
 
 _ARRAYS = ("w", "V", "VI")
 """Options that are arrays."""

@@ -6,6 +6,8 @@ import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.kinds import Continuous
 
+__all__ = ["vonmises", "wrapcauchy"]
+
 _LOG_TWO_PI = math.log(2 * math.pi)
 
 

@@ -6,6 +6,8 @@ from agrad.scipy.stats.base import chosen, log1mexp, moment
 from agrad.scipy.stats.kinds import Discrete
 from agrad.scipy.stats.tails import log_beta_density, log_betainc, log_gamma_density, log_gammainc, log_gammaincc
 
+__all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
+
 
 class Poisson(Discrete):
     """The Poisson distribution.

@@ -12,6 +12,8 @@ from agrad.scipy.stats.kinds import Continuous, Symmetric
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile, solution
 from agrad.scipy.stats.tails import log_beta_density, log_betainc, log_gamma_density, log_gammainc, log_gammaincc
 
+__all__ = ["beta", "chi2", "gamma", "gennorm", "invgamma", "t"]
+
 _EDGE = 8.0
 """Shape parameters above which a density and its derivatives are 0 at the support's end."""
 

@@ -7,6 +7,11 @@ from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, log1mexp
 from agrad.scipy.stats.kinds import Continuous, Symmetric
 
+__all__ = [
+    "cauchy", "expon", "gumbel_l", "gumbel_r", "halfnorm", "laplace", "logistic", "lognorm", "norm", "pareto",
+    "uniform", "weibull_min",
+]  # fmt: skip
+
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _EULER = 0.5772156649015329
 
@@ -582,15 +587,6 @@ class Weibull_Min(Continuous):
         return _EULER * (1 - 1 / c) - agrad.log(c) + 1
 
 
-norm = Norm()
-laplace = Laplace()
-logistic = Logistic()
-cauchy = Cauchy()
-gumbel_r = Gumbel_R()
-gumbel_l = Gumbel_L()
-expon = Expon()
-uniform = Uniform()
-halfnorm = HalfNorm()
-lognorm = LogNorm()
-pareto = Pareto()
-weibull_min = Weibull_Min()
+norm, laplace, logistic, cauchy = Norm(), Laplace(), Logistic(), Cauchy()
+gumbel_r, gumbel_l, expon, uniform = Gumbel_R(), Gumbel_L(), Expon(), Uniform()
+halfnorm, lognorm, pareto, weibull_min = HalfNorm(), LogNorm(), Pareto(), Weibull_Min()

@@ -10,6 +10,8 @@ from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Frozen, chosen
 from agrad.scipy.stats.draws import Drawing
 
+__all__ = ["dirichlet", "multinomial", "multivariate_normal", "multivariate_t"]
+
 _LOG_TWO_PI = math.log(2 * math.pi)
 
 

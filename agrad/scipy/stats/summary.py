@@ -7,6 +7,8 @@ from agrad.errors import OperandError, ShapeError
 from agrad.scipy.shared import array, arrays, function
 from agrad.scipy.stats.base import chosen
 
+__all__ = ["entropy", "pearsonr", "sem", "zscore"]
+
 
 class Correlation(NamedTuple):
     """The result of ``pearsonr``."""
