@@ -26,28 +26,8 @@ from agrad.engine.tape import detect_anomaly as detect_anomaly, enable_grad as e
 from agrad.engine.tensor import Tensor as Tensor
 from agrad.faces import list_names as _list_names
 from agrad.foreign import function_word as _function_word
-from agrad.ops.discrete import *
-from agrad.ops.elementwise import *
-from agrad.ops.selection import where as where
-from agrad.ops.cumulative import *
-from agrad.ops.statistical import *
-from agrad.ops.searching import *
-from agrad.ops.sorting import *
-from agrad.ops.segments import *
-from agrad.ops.sets import *
-from agrad.ops.manipulation import *
-from agrad.ops.arrangement import *
-from agrad.ops.indexing import *
-from agrad.ops.lengths import hypot as hypot
-from agrad.ops.linear_algebra import matmul as matmul, tril as tril, triu as triu
-from agrad.ops.products import tensordot as tensordot, vecdot as vecdot
-from agrad.ops.casting import *
-from agrad.ops.conversion import *
-from agrad.ops.creation import *
-from agrad.ops.transfer import *
+from agrad.ops import *
 from agrad.ops.inspection import __array_namespace_info__ as __array_namespace_info__
-from agrad.ops.special.normal import erf as erf
-from agrad.ops.composites import *
 from agrad.jit.api import jit as jit
 from agrad.jit.shapes import ShapeDtype as ShapeDtype, eval_shape as eval_shape
 from agrad.registry import CALLS as _CALLS

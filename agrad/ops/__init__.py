@@ -1,49 +1,37 @@
-"""The operations, in the standard's own sections.
+"""The functions of ``agrad``, by sections of the standard.
 
 Importing them fills the dictionaries of ``agrad.registry``.
 """
 
-from agrad.engine.tensor import Tensor
-from agrad.foreign import install as install_foreign
-from agrad.ops import (  # noqa: F401
-    arrangement,
-    casting,
-    composites,
-    conversion,
-    convolution,
-    creation,
-    cumulative,
-    decompositions,
-    determinants,
-    discrete,
-    eigenvalues,
-    elementwise,
-    fourier,
-    frequencies,
-    gates,
-    indexing,
-    inspection,
-    lengths,
-    linear_algebra,
-    manipulation,
-    matrix_functions,
-    norms,
-    pooling,
-    products,
-    sampling,
-    searching,
-    segments,
-    selection,
-    sets,
-    solutions,
-    sorting,
-    statistical,
-    transfer,
-    updates,
-)
-from agrad.ops.operators import install
-from agrad.ops.special import bessel, entropy, exponential, gamma, incomplete, normal  # noqa: F401
-from agrad.registry import PRIMITIVES, namespace
+from agrad.engine.tensor import Tensor as _Tensor
+from agrad.faces import list_names as _list_names
+from agrad.foreign import install as _install_foreign
+from agrad.ops import convolution, gates, pooling, sampling, updates  # noqa: F401
+from agrad.ops.arrangement import *
+from agrad.ops.casting import *
+from agrad.ops.composites import *
+from agrad.ops.conversion import *
+from agrad.ops.creation import *
+from agrad.ops.cumulative import *
+from agrad.ops.discrete import *
+from agrad.ops.elementwise import *
+from agrad.ops.indexing import *
+from agrad.ops.lengths import hypot as hypot
+from agrad.ops.linear_algebra import matmul as matmul, tril as tril, triu as triu
+from agrad.ops.manipulation import *
+from agrad.ops.products import tensordot as tensordot, vecdot as vecdot
+from agrad.ops.searching import *
+from agrad.ops.segments import *
+from agrad.ops.selection import where as where
+from agrad.ops.sets import *
+from agrad.ops.sorting import *
+from agrad.ops.special.normal import erf as erf
+from agrad.ops.statistical import *
+from agrad.ops.transfer import *
+from agrad.ops.operators import install as _install
+from agrad.registry import PRIMITIVES as _PRIMITIVES
+from agrad.registry import namespace as _namespace
 
-install(Tensor)
-install_foreign(Tensor, PRIMITIVES.keys() & vars(namespace).keys())
+_install(_Tensor)
+_install_foreign(_Tensor, _PRIMITIVES.keys() & vars(_namespace).keys())
+_list_names(globals())

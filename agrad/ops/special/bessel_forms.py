@@ -1,5 +1,6 @@
 """Generic forms of the Bessel functions."""
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -127,6 +128,7 @@ _UNIFORM_FROM = 30.0
 _DEBYE_TERMS = 20
 
 
+@functools.cache
 def _debye_polynomials() -> list[list[float]]:
     """Return u_k(t) / t**k of the uniform expansions, as polynomials of t**2.
 
@@ -144,9 +146,6 @@ def _debye_polynomials() -> list[list[float]]:
     return [[float(c) for c in reversed(w)] for w in known]
 
 
-_DEBYE = _debye_polynomials()
-
-
 def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     """Return I and K of order v >= 0 at x > 0, for v**2 + x**2 >= 900.
 
@@ -156,7 +155,7 @@ def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     radius = high * xp.sqrt(1 + (low / high) ** 2)
     inverse, square = 1 / radius, (v / radius) ** 2
     even, odd, power = xp.ones_like(x), xp.zeros_like(x), xp.ones_like(x)
-    for k, w in enumerate(_DEBYE[1:], start=1):
+    for k, w in enumerate(_debye_polynomials()[1:], start=1):
         power = power * inverse
         term = polynomial(w, square) * power
         even, odd = (even, odd + term) if k % 2 else (even + term, odd)
