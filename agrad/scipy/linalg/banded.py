@@ -13,6 +13,8 @@ from agrad.errors import ShapeError
 from agrad.scipy.linalg.shared import completed, gathered, matrices
 from agrad.scipy.shared import arrays, function
 
+__all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
+
 
 def _full(ab: Tensor, above: int) -> Tensor:
     """Return square matrices by their diagonals, ``above`` of them above the main one."""

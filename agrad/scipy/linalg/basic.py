@@ -12,6 +12,8 @@ from agrad.scipy.linalg.matrices import toeplitz
 from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square
 from agrad.scipy.shared import array, arrays, function
 
+__all__ = ["det", "inv", "lstsq", "norm", "pinv", "solve", "solve_toeplitz", "solve_triangular"]
+
 
 def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
     """Return the matrices made of the elements that a solver for the structure reads."""

@@ -14,6 +14,8 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import dtype_of
 from agrad.scipy.shared import created
 
+__all__ = ["hadamard", "hilbert", "pascal"]
+
 
 def _size(name: str, n: Any) -> int:
     if int(n) != n or n < 0:

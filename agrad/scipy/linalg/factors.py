@@ -11,6 +11,8 @@ from agrad.errors import OperandError
 from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, refuse, square
 from agrad.scipy.shared import arrays, function
 
+__all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
 
 @function
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:

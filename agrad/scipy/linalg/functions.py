@@ -11,6 +11,11 @@ from agrad.ops import matrix_functions
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
 from agrad.scipy.shared import arrays, as_complex, function, named
 
+__all__ = [
+    "coshm", "cosm", "expm", "expm_frechet", "logm", "sinhm", "sinm", "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov", "solve_sylvester", "sqrtm", "tanhm", "tanm",
+]  # fmt: skip
+
 
 @function
 def expm(A: Any) -> Any:

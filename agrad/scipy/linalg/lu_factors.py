@@ -11,6 +11,8 @@ from agrad.interop.arguments import constant, is_complex
 from agrad.scipy.linalg.shared import matrices, square
 from agrad.scipy.shared import arrays, function
 
+__all__ = ["lu", "lu_factor", "lu_solve"]
+
 
 def _order(P: Tensor) -> Tensor:
     """Return the rows of ``a``, as numbers, in the order of the pivots."""

@@ -11,6 +11,8 @@ from agrad.interop.arguments import constant
 from agrad.scipy.linalg.shared import conjugate, gathered
 from agrad.scipy.shared import array, arrays, function
 
+__all__ = ["block_diag", "circulant", "companion", "convolution_matrix", "fiedler", "hankel", "leslie", "toeplitz"]
+
 
 def _vector(x: Tensor) -> Tensor:
     return agrad.reshape(x, (1,)) if x.ndim == 0 else x

@@ -13,6 +13,8 @@ from agrad.interop.arguments import is_complex
 from agrad.scipy.linalg.shared import adjoint, gathered, matrices, refuse, square
 from agrad.scipy.shared import arrays, as_complex, function
 
+__all__ = ["eigh_tridiagonal", "funm", "polar", "schur"]
+
 
 @agrad.primitive(name="scipy.linalg.unitary", batch="leading", core_axes=2)
 def _unitary(xp: Any, a: Any, /) -> Any:
