@@ -15,31 +15,10 @@ from agrad.nn.seeding import Rng, generator
 from agrad.nn.state import put
 
 __all__ = [
-    "calculate_gain",
-    "constant_",
-    "dirac_",
-    "eye_",
-    "fans",
-    "kaiming_normal",
-    "kaiming_normal_",
-    "kaiming_uniform",
-    "kaiming_uniform_",
-    "normal",
-    "normal_",
-    "ones_",
-    "orthogonal_",
-    "parameter",
-    "sparse_",
-    "trunc_normal_",
-    "uniform",
-    "uniform_",
-    "xavier_normal",
-    "xavier_normal_",
-    "xavier_uniform",
-    "xavier_uniform_",
-    "zeros",
-    "zeros_",
-]
+    "calculate_gain", "constant_", "dirac_", "eye_", "fans", "kaiming_normal", "kaiming_normal_", "kaiming_uniform",
+    "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal_", "parameter", "sparse_", "trunc_normal_", "uniform",
+    "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros", "zeros_",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 
