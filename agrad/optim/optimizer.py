@@ -78,8 +78,8 @@ class Optimizer(Declared, Stateful):
         self.numbers: list[list[Any]] = []
         """The numbers of each group that may change, by its names."""
         self.choices: list[Any] = []  # the other options of each group
-        self.places: list[int] = []  # the number of the group of each parameter
-        self._complex: list[bool] = []
+        self.places: tuple[int, ...] = ()  # the number of the group of each parameter
+        self._complex: tuple[bool, ...] = ()
         self._counts: list[int] = []
         self._members: list[Choice] = []
         """The numbers of the parameters of each count, which took the same steps."""
@@ -276,8 +276,8 @@ class Optimizer(Declared, Stateful):
         self.choices = [*self.choices, part.choice()]
         self.parts = [*self.parts, part]
         self.parameters += tensors
-        self.places += [len(self.parts) - 1] * len(tensors)
-        self._complex += [tensor.dtype.kind == "complex floating" for tensor in tensors]
+        self.places += (len(self.parts) - 1,) * len(tensors)
+        self._complex += tuple([tensor.dtype.kind == "complex floating" for tensor in tensors])
         self.arrays = [*self.arrays, *[()] * len(tensors)]
         self._set_counts(*grouped([*self._steps_taken(), *[0] * len(tensors)]))
 

@@ -89,13 +89,14 @@ def with_updates_apart(program: Program) -> Program:
     if not updates:
         return program
     aliases = aliases_of(program)
+    constants = aliases.of(*program.constants)
     kept = list(program.instructions)
     for at in updates:
         update = kept[at]
         over = aliases.of(*overwritten(update))
-        others = [v for k, v in enumerate(update.operands) if k not in update.operation.overwrites]
-        others += program.constants
-        if not over.isdisjoint(aliases.of(*others)) or any(aliases.last(v) > at for v in over):
+        others = aliases.of(*[v for k, v in enumerate(update.operands) if k not in update.operation.overwrites])
+        shares = not (over.isdisjoint(others) and over.isdisjoint(constants))
+        if shares or any(aliases.last(v) > at for v in over):
             kept[at] = update.replaced({update.settings["donate"]: False})
     return program.with_instructions(kept)
 
@@ -155,17 +156,27 @@ class ResultCopies:
         """For each output that may share memory: with which inputs, constants and other outputs."""
         aliases = aliases_of(program)
         inputs = {v: i for i, v in enumerate(program.inputs)}
-        others = list(beside)
+        first: dict[Variable, int] = {}
+        holders: dict[Variable, list[int]] = {}  # for each variable the outputs that may share its memory
+
+        def hold(place: int) -> None:
+            v = program.outputs[place]
+            if place == first.setdefault(v, place):  # one that comes again is copied
+                for base in aliases[v]:
+                    holders.setdefault(base, []).append(place)
+
+        for place in beside:
+            hold(place)
         for place in places:
             v = program.outputs[place]
             if _is_writable(v):
                 found = aliases[v]
                 given = [inputs[b] for b in found if b in inputs and not b.on_host]
                 known = [program.constants[b] for b in found if b in program.constants]
-                same = [i for i in others if not found.isdisjoint(aliases[program.outputs[i]])]
+                same = list({i for b in found for i in holders.get(b, ())})
                 if given or known or same or len(found) > 1:
                     self.steps.append((place, given, known, same))
-                others.append(place)
+                hold(place)
 
     def __call__(self, values: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs, with copies where memory is shared."""
