@@ -300,6 +300,7 @@ class StopGradient(Operation):
 
     name = "stop_gradient"
     arrays = ("x",)
+    kind = "reshape"  # to the shape that it has
     is_own = False
     may_alias = True
 

@@ -44,10 +44,17 @@ def _own(x: Any, known: Sequence[Any]) -> Any:
     return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))
 
 
-def apart(values: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """Return raw arrays, row-major and apart in memory, from known ones too."""
-    found: list[Any] = []
-    others = [x for x in known if hasattr(x, "shape")]
-    for x in values:
-        found.append(apart_by_rows(x, [*others, *found]))
+def apart(values: Sequence[Any], known: Sequence[Any], own: Sequence[int] = ()) -> list[Any]:
+    """Return raw arrays, row-major and apart in memory, from known ones too.
+
+    own: the numbers of the values that share no memory, with one another or with known ones.
+    """
+    others = [x for x in known if SHARING[type(x)]]
+    found = []
+    for k, x in enumerate(values):
+        if SHARING[type(x)]:
+            x = apart_by_rows(x, () if k in own else others)
+            if k not in own:
+                others.append(x)
+        found.append(x)
     return found

@@ -48,7 +48,7 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
             carry = list(out[:carried])
             rows.add(i, out[carried:], places)
         stacked = rows.stacked()
-        return (*apart(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
+        return (*apart(carry, [*operands, *program.constants.values(), *stacked], step.own), *stacked)
 
     return scan
 

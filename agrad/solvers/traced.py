@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of
 from agrad.control.bodies import example, id_above
 from agrad.control.staged import staged_scan, staged_while
@@ -14,7 +16,7 @@ from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor, settle
 from agrad.registry import namespace
 from agrad.solvers.linear import magnitude, minus, norm, precision
-from agrad.solvers.runge_kutta import METHODS, Options
+from agrad.solvers.runge_kutta import METHODS, Options, Tableau
 from agrad.transforms.trees import flatten
 from agrad.transforms.vmap import vmap
 
@@ -195,7 +197,7 @@ def newton(
 class Integration:
     """One integration of ``slope``, a function of vectors and times.
 
-    See ``runge_kutta``. A step ends at each time. Where one fails the state is NaN from there on.
+    See ``runge_kutta``. Where it fails the state is NaN from there on.
     """
 
     def __init__(self, slope: Callable[[Any, Any], Any], y: Any, t: Any, options: Options) -> None:
@@ -206,24 +208,15 @@ class Integration:
 
     def rows(self) -> Any:
         """Return the states at the times, of shape (times, n)."""
-        xp, y, t = namespace, self.y, self.t
+        y, t = self.y, self.t
         k = self.slope(y, t[0])
-        init: tuple[Any, ...] = (y, k)
-        interval = self._equal_steps
-        if self.method.error:
-            init, interval = (y, k, self._first(k)), self._found_steps
-
-        def step(carry: Any, ends: Any) -> Any:
-            after = interval(carry, *ends)
-            return after, after[0]
-
-        _, rows = scan(step, init, [t[:-1], t[1:]])
-        return xp.concat([xp.expand_dims(y, axis=0), rows], axis=0)
+        _, rows = self._adaptive(k) if self.method.error else scan(self._equal_steps, (y, k), [t[:-1], t[1:]])
+        return namespace.concat([namespace.expand_dims(y, axis=0), rows], axis=0)
 
     def _like(self, number: Any) -> Any:
         """Return a real number with the precision of the state."""
         y = self.y
-        return namespace.astype(number, namespace.real(y).dtype if is_complex(y.dtype) else y.dtype)
+        return _cast(number, namespace.real(y).dtype if is_complex(y.dtype) else y.dtype)
 
     def _size(self, v: Any) -> Any:
         """Return the root of the mean square of a vector; 0 if empty."""
@@ -238,8 +231,9 @@ class Integration:
             slopes.append(self.slope(moved, end if node == 1.0 else s + node * h))
         return moved, slopes
 
-    def _equal_steps(self, carry: Sequence[Any], start: Any, end: Any) -> tuple[Any, ...]:
-        xp, options = namespace, self.options
+    def _equal_steps(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
+        """Take steps of equal size from a time to the next."""
+        xp, options, (start, end) = namespace, self.options, times
         count = options.steps
         if options.max_step is not None and count is None:
             count = xp.maximum(xp.ceil(abs(end - start) / options.max_step * (1 - 1e-12)), 1.0)
@@ -251,7 +245,8 @@ class Integration:
             moved, slopes = self._stages(y, k, start + j * h, h, to)
             return j + 1, moved, slopes[-1]
 
-        return tuple(while_loop(lambda state: state[0] < count, advance, (0 * start, *carry))[1:])
+        _, y, k = while_loop(lambda state: state[0] < count, advance, (0 * start, *carry))
+        return (y, k), y
 
     def _first(self, k: Any) -> Any:
         """Return the size of the first step; see ``runge_kutta``."""
@@ -264,41 +259,61 @@ class Integration:
         guess = xp.where(small, 1e-6, 0.01 * size / xp.where(small, 1.0, speed))
         guess = xp.minimum(self._like(abs(whole)), guess)
         along = xp.where(self._like(whole) < 0, -guess, guess)
-        ahead = self.slope(y + k * along, t[0] + xp.astype(along, t.dtype))
+        ahead = self.slope(y + k * along, t[0] + _cast(along, t.dtype))
         bend = xp.maximum(speed, self._size((ahead - k) / scale) / guess)
         flat = bend <= 1e-15
         found = xp.where(flat, xp.maximum(guess * 1e-3, 1e-6), (0.01 / xp.where(flat, 1.0, bend)) ** 0.2)
-        return xp.astype(xp.where(xp.isfinite(bend), xp.minimum(100 * guess, found), guess), t.dtype)
+        return _cast(xp.where(xp.isfinite(bend), xp.minimum(100 * guess, found), guess), t.dtype)
 
-    def _found_steps(self, carry: Sequence[Any], start: Any, end: Any) -> tuple[Any, ...]:
-        xp, rtol, atol, most = namespace, self.rtol, self.atol, self.options.maxsteps
-
-        def goes_on(state: Any) -> Any:
-            return xp.logical_and(state[0] != end, state[-1] < most)
+    def _adaptive(self, k: Any) -> tuple[Any, Any]:
+        """Take steps whose estimated error stays below the tolerances; interpolate at the times inside them."""
+        xp, y, t, options = namespace, self.y, self.t, self.options
+        rtol, atol, most = self.rtol, self.atol, options.maxsteps
+        finish, sign = t[-1], xp.sign(t[-1] - t[0])
+        none, one = 0 * finish, xp.ones_like(finish)
+        tableau = Tableau(options.method, example(y))
+        errors, powers = tableau.array(self.method.error), _cast(tableau.xp.arange(5, device=tableau.device), t.dtype)
+        # the weights of the state inside a step less those of the state at its end
+        dense = tableau.array(np.concatenate([-tableau.matrix[-1:].T, tableau.dense], axis=1))
 
         def advance(state: Any) -> Any:
-            s, y, k, step, tries = state
-            left = end - s
-            if self.options.max_step is not None:
-                step = xp.minimum(step, self.options.max_step)
-            last = step >= abs(left)
-            h = xp.where(last, left, xp.where(left < 0, -step, step))
-            to = xp.where(last, end, s + h)
+            """Try a step from the time ``s``."""
+            s, y, k, size, tries, *_ = state
+            left = abs(finish - s)
+            if options.max_step is not None:
+                size = xp.minimum(size, options.max_step)
+            h = sign * xp.minimum(size, left)
+            to = xp.where(size >= left, finish, s + h)
             moved, slopes = self._stages(y, k, s, h, to)
-            off = self._like(h) * _combined(self.method.error, slopes)
+            matrix = xp.stack(slopes)
+            off = self._like(h) * xp.matmul(errors, matrix)
             error = self._size(off / (atol + rtol * xp.maximum(abs(y), abs(moved))))
-            good, finite = error <= 1, xp.isfinite(error)
-            factor = xp.minimum(xp.maximum(0.9 * xp.maximum(xp.where(finite, error, 1.0), 1e-10) ** -0.2, 0.2), 10.0)
-            grown = abs(h) * xp.astype(xp.where(finite, factor, 0.2), s.dtype)
-            # the last step of an interval may be short, which says nothing of the next one
-            grown = xp.where(xp.logical_and(good, last), xp.maximum(grown, step), grown)
+            error = xp.where(xp.isfinite(error), error, float("inf"))
+            factor = xp.minimum(xp.maximum(0.9 * xp.maximum(error, 1e-10) ** -0.2, 0.2), 10.0)
+            size, good = abs(h) * _cast(factor, t.dtype), error <= 1
             s = xp.where(good, to, s)
-            stuck = xp.logical_and(s != end, grown <= 4 * sys.float_info.epsilon * xp.maximum(abs(s), abs(end)))
-            tries = xp.where(stuck, tries * 0 + most, tries + 1)
-            return s, xp.where(good, moved, y), xp.where(good, slopes[-1], k), grown, tries
+            least = 4 * sys.float_info.epsilon * xp.maximum(abs(s), abs(finish))
+            tries = xp.where(size > least, tries + 1, float(most))
+            return s, xp.where(good, moved, y), xp.where(good, slopes[-1], k), size, tries, h, matrix
 
-        s, y, k, step, _ = while_loop(goes_on, advance, (start, *carry, 0 * start))
-        return xp.where(s == end, y, float("nan")), k, step
+        def until(carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
+            """Take steps up to a time at least, and interpolate the last one there."""
+            (time,) = times
+
+            def goes_on(state: Any) -> Any:
+                return xp.logical_and(sign * (time - state[0]) > 0, state[4] < most)
+
+            s, y, k, size, _, h, matrix = while_loop(goes_on, advance, (*carry[:4], none, *carry[4:]))
+            s = xp.where(sign * (s - time) >= 0, s, float("nan"))
+            parts = xp.matmul(dense, _cast((1 + (time - s) / h) ** powers, y.dtype))
+            return (s, y, k, size, h, matrix), y + self._like(h) * xp.matmul(parts, matrix)
+
+        none_taken = xp.stack([xp.zeros_like(k)] * len(self.method.nodes))
+        return scan(until, (t[0], y, k, self._first(k), one, none_taken), [t[1:]])
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else namespace.astype(x, dtype)
 
 
 def _combined(weights: Sequence[float], slopes: Sequence[Any]) -> Any:

@@ -10,13 +10,14 @@ from agrad.registry import PRIMITIVES
 ADD, SUBTRACT, NEGATIVE = PRIMITIVES["add"], PRIMITIVES["subtract"], PRIMITIVES["negative"]
 MULTIPLY, DIVIDE = PRIMITIVES["multiply"], PRIMITIVES["divide"]
 POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
+ASTYPE, CAST = PRIMITIVES["astype"], PRIMITIVES["cast"]
 
-_SIMPLER = frozenset({ADD, NEGATIVE, MULTIPLY, DIVIDE, POW})
-"""The operations that are looked at, beside the rules of ``pow``."""
+_SIMPLER = frozenset({ADD, NEGATIVE, MULTIPLY, DIVIDE, POW, ASTYPE, CAST})
+"""The operations that are looked at, beside reshapes and the rules of ``pow``."""
 
 
 def simplified(program: Program) -> Program:
-    """Remove factors and powers of one; use squares and differences.
+    """Remove factors and powers of one, and copies; use squares and differences.
 
     Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result is an
     output stays: no two outputs, and no output and input, may be one array.
@@ -29,13 +30,19 @@ def simplified(program: Program) -> Program:
         if table:
             instruction = instruction.replaced(table)
         operation, out = instruction.operation, instruction.outputs[0]
-        if operation not in _SIMPLER and getattr(operation, "primitive", None) is not POW:
+        reshapes = operation.kind == "reshape"
+        if operation not in _SIMPLER and not reshapes and getattr(operation, "primitive", None) is not POW:
             kept.append(instruction)
             continue
-        if out is None or out.on_host or np.dtype(out.dtype).kind not in "fc" or len(instruction.outputs) != 1:
+        if out is None or out.on_host or len(instruction.outputs) != 1:
             kept.append(instruction)
             continue
-        same = _unchanged(instruction, out, program)
+        same = _copied(instruction, out) if reshapes or operation in (ASTYPE, CAST) else None
+        if same is None and np.dtype(out.dtype).kind not in "fc":
+            kept.append(instruction)
+            continue
+        if same is None:
+            same = _unchanged(instruction, out, program)
         if same is None:
             same = _beside_zero(instruction, out, program)
         if same is not None and (out not in leaving or _is_product_read_once(same, program)):
@@ -84,6 +91,13 @@ def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruct
 
 def _is_second(power: Any) -> bool:
     return type(power) in (int, float) and bool(power == 2)
+
+
+def _copied(instruction: Instruction, out: Variable) -> Variable | None:
+    """Return the operand of a reshape or cast that changes nothing, or None."""
+    (x,) = instruction.operands
+    is_like = isinstance(x, Variable) and (x.shape, x.dtype, x.kind) == (out.shape, out.dtype, out.kind)
+    return x if is_like else None
 
 
 def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
