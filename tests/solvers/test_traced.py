@@ -1,5 +1,6 @@
 """The solvers inside ``jit``, in steps and branches too: solutions, derivatives, and NaN where there is none."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +158,68 @@ def test_odeint(settings: dict[str, Any], times: Any, place: Any) -> None:
     gradient = agrad.grad(f, (0, 1))
     for found, expected in zip(agrad.jit(gradient)(b, t), gradient(b, t), strict=True):
         assert_close(found, host(expected), "gradient", 1e-5)
+
+
+MANY = np.linspace(0.0, 3.0, 61)
+BY_STEPS: list[dict[str, Any]] = [{"method": "dopri5"}, {"method": "tsit5", "max_step": 0.2}]
+
+
+@pytest.mark.parametrize("settings", BY_STEPS)
+@pytest.mark.parametrize("times", [MANY, MANY[::-1].copy()])
+def test_values_between_the_ends_of_steps(settings: dict[str, Any], times: Any, place: Any) -> None:
+    """They are interpolated from the same steps as outside of a trace."""
+    solve = lambda y, t: agrad.odeint(  # noqa: E731
+        lambda y, s: agrad.stack([y[1], agrad.cos(s) - y[0]]), y, t, rtol=1e-6, atol=1e-6, **settings
+    )
+    y = np.asarray([1.0, 0.5])
+    assert_close(agrad.jit(solve)(place(y), place(times)), solve(y, times), "values", 1e-11)
+
+
+@pytest.mark.parametrize("settings", BY_STEPS)
+def test_many_times_take_no_more_steps(settings: dict[str, Any]) -> None:
+    """As many calls of the equation as outside of a trace, however many times are asked for."""
+    calls = itertools.count()  # a list that grows would be state of the function
+
+    @agrad.primitive(name="traced.counted", constant="x")
+    def counted(xp: Any, x: Any, /) -> Any:
+        next(calls)
+        return x
+
+    def count(solve: Any, t: Any) -> int:
+        before = next(calls)
+        solve(t)
+        return next(calls) - before - 1
+
+    solve = lambda t: agrad.odeint(lambda y, s: -counted(y), np.asarray([1.0, 2.0]), t, **settings)  # noqa: E731
+    for n in (2, 400):
+        jitted, t = agrad.jit(solve), np.linspace(0.0, 3.0, n)
+        jitted(t)
+        assert abs(count(jitted, t) - count(solve, t)) < 6  # a step makes six
+
+
+@pytest.mark.parametrize("settings", BY_STEPS)
+def test_derivatives_between_the_ends_of_steps(settings: dict[str, Any]) -> None:
+    t, y, along = MANY[::6] / 2, np.asarray([1.0, -0.5]), np.asarray([0.3, 0.7])
+
+    def rows(w: Any, t: Any = t) -> Any:
+        f = lambda y, s: agrad.tanh(agrad.stack([w[0] * y[1], agrad.sin(s) - w[1] * y[0]]))  # noqa: E731
+        return agrad.odeint(f, y * w, t, rtol=1e-7, atol=1e-7, **settings)
+
+    f = lambda w: agrad.sum(agrad.sin(rows(w)))  # noqa: E731
+    push = lambda f: lambda w: agrad.jvp(f, (w,), (along,))[1]  # noqa: E731
+    w = np.asarray([1.1, 0.8])
+    for derivative, what in (
+        (agrad.grad(f), "reverse"),
+        (push(rows), "forward"),
+        (push(agrad.grad(f)), "forward over reverse"),
+        (agrad.grad(lambda w: agrad.sum(agrad.grad(f)(w) * along)), "reverse over reverse"),
+        (agrad.grad(push(f)), "reverse over forward"),
+        (lambda w: agrad.vmap(rows)(agrad.stack([w, 2 * w])), "mapped"),
+        (lambda w: agrad.vmap(agrad.grad(f))(agrad.stack([w, 2 * w])), "mapped gradient"),
+        (agrad.grad(lambda w: agrad.sum(rows(w, w[0] * t) ** 2)), "by the times"),
+    ):
+        assert_close(agrad.jit(derivative)(w), derivative(w), what, 1e-5)
+    assert_close(agrad.grad(agrad.jit(f))(w), agrad.grad(f)(w), "of the jitted function", 1e-5)
 
 
 def test_an_equation_without_a_solution_is_nan() -> None:
