@@ -14,6 +14,7 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_complex
+from agrad.engine.levels import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
 from agrad.solvers.linear import precision
 
@@ -194,7 +195,7 @@ class Tableau:
             return slope
         if is_complex(slope.dtype) and not is_complex(self.dtype):
             raise DtypeError(f"odeint: f gave {slope.dtype} for a y0 of {self.dtype}; give y0 a complex dtype")
-        return self.xp.astype(slope, self.dtype)
+        return namespace_of((slope,)).astype(slope, self.dtype)
 
     def column(self, stage: int, count: int) -> Any:
         """Return the weights of a stage's slope in the later stages, a row."""

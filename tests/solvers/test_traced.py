@@ -222,6 +222,15 @@ def test_derivatives_between_the_ends_of_steps(settings: dict[str, Any]) -> None
     assert_close(agrad.grad(agrad.jit(f))(w), agrad.grad(f)(w), "of the jitted function", 1e-5)
 
 
+def test_slopes_of_a_wider_dtype(place: Any) -> None:
+    """A product of a float32 state and a float64 time becomes float32 again."""
+    solve = lambda y: agrad.odeint(lambda y, s: -y * place(MANY)[1] * s, y, place(MANY))  # noqa: E731
+    y = place(np.asarray([1.0, 2.0], np.float32))
+    found = agrad.jit(solve)(y)
+    assert "float32" in str(found.dtype)
+    assert_close(found, host(solve(y)), "values", 1e-4)
+
+
 def test_an_equation_without_a_solution_is_nan() -> None:
     """The times before it has ended are right."""
     found = agrad.jit(lambda y: agrad.odeint(lambda y, t: y * y, y, np.asarray([0.0, 0.5, 2.0])))(np.asarray([1.0]))
