@@ -81,6 +81,9 @@ class Backend:
     of different blocks share no memory. Required where ``shares_memory`` is given."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
     """Return True if the arrays are known to be writeable and to share no memory, without a call of ``memory``."""
+    unfilled: Callable[[Raw], Raw] = lambda x: x
+    """Return an array of zeros with the shape, dtype and layout of a new array that takes no memory until it is
+    written into, or the array itself if there is none."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
     """Return ``x`` as an array with the memory order of ``like``. The order decides which reshapes are views. Required
     where ``shares_memory`` is given."""

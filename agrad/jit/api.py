@@ -160,11 +160,10 @@ class Jitted(Generic[P, R]):
             reasons = self._reasons(key, leaves) if self._misses else []
             static = [value for _, value in key.static]
 
-            def attempt() -> Entry:
+            def attempt(keeps_values: bool) -> Entry:
                 # no variable for the tracing, which holds the state: the first run too may write over it
-                return Tracing(
-                    self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
-                ).run()
+                given = self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
+                return Tracing(*given, keeps_values).run()
 
             entry = with_known(f"jit({self._name})", self._known, attempt)
             if key.records and not key.static and self._all_donated(key):

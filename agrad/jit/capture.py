@@ -58,7 +58,7 @@ class Tracing:
 
     call: calls the function with other leaves in the place of the arguments' ``leaves``. known: state that earlier
     traces met. donated: the numbers of the leaves whose arrays may be overwritten. static: the values of static
-    arguments. options: notes of the programs, for passes and lowerings.
+    arguments. options: notes of the programs, for passes and lowerings. keeps_values: see ``Trace``.
     """
 
     def __init__(
@@ -71,12 +71,13 @@ class Tracing:
         donated: Sequence[int],
         static: Sequence[Any],
         options: Mapping[str, Any],
+        keeps_values: bool,
     ) -> None:
         self.leaves = leaves
         self.donated = donated
         self.options = options
         self.call = call
-        self.trace = Trace(name)
+        self.trace = Trace(name, keeps_values)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_raw(leaf)]
         self.state = CapturedState(function, *others, *static, title=f"jit({name})")
         for value in known:

@@ -111,7 +111,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
             return with_known(
                 f"eval_shape({name})",
                 known,
-                lambda: Tracing(function, name, leaves, call, known, (), (), {}).results(_described),
+                lambda keep: Tracing(function, name, leaves, call, known, (), (), {}, keep).results(_described),
             )
 
 

@@ -1,13 +1,15 @@
 """The trace level: runs a function once on real values and records instructions.
 
 It is older than every other level. Tensors that require a gradient, transforms and their derivatives therefore hold
-traced arrays, and each operation on arrays ends here. The values are real: shapes and dtypes are those that the array
-library gives.
+traced arrays, and each operation on arrays ends here. Shapes, dtypes and layouts are those that the array library
+gives. The values are real, except those of large arrays, which are not kept.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import Any
+
+import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_floating
@@ -17,6 +19,9 @@ from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, present, settle, wrap
 from agrad.errors import ConfigurationError, TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
+
+LARGE = 1 << 17
+"""The fewest elements of arrays whose values a trace does not keep."""
 
 TRACE_ID = -1
 """The number of every trace, below that of the global tape and of all other levels."""
@@ -33,20 +38,26 @@ class UnknownState(BaseException):
         self.found = found
 
 
+class NeedsValues(BaseException):
+    """Raised if an operation refuses arrays whose values were not kept. The trace begins again and keeps all."""
+
+
 RESTARTS = 100
 """The most times that a trace begins again for state which may be younger than the first attempt."""
 
 
-def with_known(name: str, known: list[Any], attempt: Callable[[], Any]) -> Any:
-    """Return ``attempt()``, begun again with the unknown state that it meets.
+def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> Any:
+    """Return ``attempt(False)``, begun again with the unknown state that it meets.
 
     That is added to ``known``. Tensors that are older than the first attempt come to an end. Others may
-    not: each attempt may make some.
+    not: each attempt may make some. The argument is True if the trace must keep all values.
     """
-    start, left = next_id(), RESTARTS
+    start, left, keeps_values = next_id(), RESTARTS, False
     while left:
         try:
-            return attempt()
+            return attempt(keeps_values)
+        except NeedsValues:
+            keeps_values = True
         except UnknownState as met:
             known += met.found
             left -= not all(isinstance(found, Tensor) and found.node.id < start for found in met.found)
@@ -61,7 +72,10 @@ class NoProgram(BaseException):
 
 
 class Trace(Level):
-    """One trace of a function. Its Tensors hold real values, and variables as nodes."""
+    """One trace of a function. Its Tensors hold arrays, and variables as nodes.
+
+    keeps_values: True to keep the values of large arrays too.
+    """
 
     __slots__ = (
         "born",
@@ -75,6 +89,8 @@ class Trace(Level):
         "holders",
         "installed",
         "instructions",
+        "is_hollow",
+        "keeps_values",
         "may_end",
         "named",
         "namespaces",
@@ -88,14 +104,17 @@ class Trace(Level):
     derivative = False
     is_trace = True
 
-    def __init__(self, named: str) -> None:
+    def __init__(self, named: str, keeps_values: bool = True) -> None:
         super().__init__(TRACE_ID)
         self.born = next_id()
+        self.keeps_values = keeps_values
         self.closed = False
         self.evaluating = False
         """True while an operation is evaluated on the real values."""
         self.unreal = False
         """True after a loop, a branch or an update: its values are not those of a call, and may be refused."""
+        self.is_hollow = False
+        """True after a large array whose values were not kept."""
         self.by_layout = False
         """True if an operation is a view or a copy depending on the layout of its array."""
         self.thread = get_ident()
@@ -183,10 +202,10 @@ class Trace(Level):
             for value in values:
                 if value is out:
                     self.given_back.add(primitive)
-            made = self.array(out)
+            made = self.array(self._without_values(out, values))
             self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
             return made
-        several = tuple([None if part is None else self.array(part) for part in out])
+        several = tuple([None if x is None else self.array(self._without_values(x, values)) for x in out])
         outputs = tuple([None if t is None else t.node for t in several])
         self.instructions.append(Instruction(primitive, tuple(operands), noted, outputs))
         return several
@@ -194,15 +213,28 @@ class Trace(Level):
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
         try:
-            return primitive.sketch(values, settings)
+            if not self.is_hollow:
+                return primitive.sketch(values, settings)
+            with np.errstate(all="ignore"):  # the program warns of its own values
+                return primitive.sketch(values, settings)
         except Exception:
             if not self.unreal:
                 raise
             try:
                 return primitive.sketch(tuple(map(_harmless, values)), settings)
             except Exception:
-                pass
+                if self.is_hollow:
+                    raise NeedsValues from None
             raise
+
+    def _without_values(self, made: Any, operands: Sequence[Any]) -> Any:
+        """Return a result, or in the place of a large new array one like it that takes no memory."""
+        if self.keeps_values or not is_raw(made) or made.size < LARGE or any(made is x for x in operands):
+            return made
+        found = backend_of(made).unfilled(made)
+        self.is_hollow = self.is_hollow or found is not made
+        self.unreal = self.unreal or self.is_hollow
+        return found
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Return arguments as real values, and as operands of an instruction."""

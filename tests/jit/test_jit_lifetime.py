@@ -1,4 +1,4 @@
-"""How long what jitted functions make is kept, and what a fork does while one is traced."""
+"""How long what jitted functions make is kept, what a trace keeps, and what a fork does while one is traced."""
 
 import gc
 import linecache
@@ -6,15 +6,19 @@ import os
 import queue
 import signal
 import threading
+import tracemalloc
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from checker import assert_close
 
 import agrad
 from agrad import nn, optim
+from agrad.jit.trace import LARGE
 
 X = np.ones((3, 4))
 
@@ -195,3 +199,50 @@ def test_a_fork_inside_a_function_that_is_traced() -> None:
             os._exit(0 if good else 1)
     assert good
     assert os.waitstatus_to_exitcode(os.waitpid(pids.get(), 0)[1]) == 0
+
+
+def peak(call: Callable[[], Any]) -> int:
+    """Return the most bytes that a call holds beyond those that are held before it."""
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    call()
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+def test_a_first_call_needs_no_more_memory_than_later_ones() -> None:
+    """A trace keeps the shapes of large arrays, not their values."""
+
+    def f(x: Any) -> Any:
+        for _ in range(30):
+            x = agrad.sin(x) * 1.01
+        return agrad.sum(x)
+
+    jitted, x = agrad.jit(agrad.grad(f)), np.linspace(0.0, 1.0, 1 << 18)
+    tracemalloc.start()
+    try:
+        first = peak(lambda: jitted(x))
+        held = tracemalloc.get_traced_memory()[0]
+        assert first < 1.3 * (held + peak(lambda: jitted(x)))
+    finally:
+        tracemalloc.stop()
+    assert_close(jitted(x), agrad.grad(f)(x), "gradient", 1e-12)
+
+
+def test_operations_that_refuse_large_arrays_without_values() -> None:
+    """The trace begins again with values; an operation that refuses these too raises its own error; no warnings."""
+
+    @agrad.primitive(name="lifetime.above_two", constant="x")
+    def above_two(xp: Any, x: Any, /) -> Any:
+        if not np.all(x > 2):
+            raise ValueError("not above 2")
+        return x * 1
+
+    f = agrad.jit(lambda x: agrad.sum(above_two(agrad.log(x * 1) / (x - 1))))
+    x = np.full(LARGE, 1.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="not above 2"):
+            f(x)
+        ready = agrad.jit(lambda x: agrad.sum(above_two(agrad.log(x * 1) + x)))
+        assert_close(ready(x + 2), x.size * (np.log(3.2) + 3.2), "value", 1e-12)

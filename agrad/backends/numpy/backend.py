@@ -1,6 +1,7 @@
 """NumPy: its backend, and the memory of its arrays."""
 
 import ctypes
+import mmap
 import os
 import sys
 import weakref
@@ -57,6 +58,21 @@ def memory(x: np.ndarray) -> int | None:
     while isinstance(block, np.ndarray) and block.base is not None:
         block = block.base
     return id(block)
+
+
+def unfilled(x: Any) -> Any:
+    """Return zeros like an array that owns its memory, in pages that the system has not filled yet."""
+    if type(x) is not np.ndarray or x.base is not None or not (x.flags.c_contiguous or x.flags.f_contiguous):
+        return x
+    try:
+        pages = mmap.mmap(-1, x.nbytes, **_PRIVATE)
+    except (OSError, ValueError):
+        return x
+    return np.ndarray(x.shape, x.dtype, pages, strides=x.strides)
+
+
+_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+"""Reads of shared pages would fill them."""
 
 
 def apart(arrays: Sequence[np.ndarray]) -> bool:
@@ -150,6 +166,7 @@ BACKEND = Backend(
     row_major=lambda x: x.flags.c_contiguous,
     shares_memory=np.may_share_memory,
     memory=memory,
+    unfilled=unfilled,
     apart=apart,
     read_only=lambda x: isinstance(x, np.ndarray) and not x.flags.writeable,
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
