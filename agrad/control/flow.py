@@ -201,14 +201,17 @@ def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
 
 
 def _stacked(ys: Sequence[Any]) -> Any:
-    rows = [flatten(y) for y in ys]
-    spec = rows[0][1]
-    for i, (_, other) in enumerate(rows):
+    first, spec = flatten(ys[0])
+    columns: list[list[Any]] = [[] for _ in first]
+    for i, y in enumerate(ys):  # no container of each step is kept, which would cost time of the garbage collector
+        leaves, other = flatten(y)
         if other != spec:
             raise ShapeError(f"scan: f gave y as {other} at step {i}, and as {spec} before; its structure must stay")
+        for column, leaf in zip(columns, leaves, strict=True):
+            column.append(leaf)
     stacked = []
-    for place, parts in zip(paths(ys[0]), zip(*(leaves for leaves, _ in rows), strict=True), strict=True):
-        given = _arrays(parts)
+    for place, column in zip(paths(ys[0]), columns, strict=True):
+        given = _arrays(column)
         for part in given:
             if not is_array(part):
                 raise OperandError(f"scan: y{place} is a {type(part).__name__}, not an array; agrad.asarray makes one")
