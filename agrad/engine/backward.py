@@ -42,7 +42,8 @@ def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
     seen = set(roots)
     stack = [node for node in seen if node.id > since]
     while stack:
-        for parent in stack.pop().parents:
+        links = stack.pop().links
+        for parent in links if type(links) is tuple else (links,):
             if parent not in seen:
                 seen.add(parent)
                 if parent.id > since:
@@ -108,7 +109,8 @@ def _backward_pass(
             raise
         except Exception as error:
             raise rule_failed(node, g, error) from error
-        for parent, part in zip(node.parents, parts, strict=True):
+        links = node.links
+        for parent, part in zip(links if type(links) is tuple else (links,), parts, strict=True):
             if part is not None:
                 if parent not in cotangents:
                     cotangents[parent] = part

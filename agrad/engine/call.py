@@ -107,7 +107,7 @@ def _unary(primitive: Any) -> Call:
         node = out.node = Node()
         node.id = next_id()
         node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
-        node.parents = (parent,)
+        node.links = parent
         kept = plan.kept
         node.saved = (data,) if kept is ARGUMENT else (y,) if kept is RESULT else plan.keep((data, y))
         return out
@@ -151,7 +151,7 @@ def _unary_with_settings(primitive: Any) -> Call:
         node = out.node = Node()
         node.id = next_id()
         node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
-        node.parents = (parent,)
+        node.links = parent
         node.saved = plan.keep((data, y, settings))
         return out
 
@@ -234,18 +234,18 @@ def _binary(primitive: Any) -> Call:
         out = Tensor()
         out.data = y
         out.level = level
-        parents: tuple[Node, ...]
+        links: Any
         if n1 is None or not first:
             if n2 is None or not second:
                 out.node = None
                 if n1 is not None or n2 is not None:
                     out._ended = primitive
                 return out
-            which, parents = 1, (n2,)
+            which, links = 1, n2
         elif n2 is None or not second:
-            which, parents = 0, (n1,)
+            which, links = 0, n1
         else:
-            which, parents = 2, (n1, n2)
+            which, links = 2, (n1, n2)
         if level.id < recording_floor():
             return unusual(primitive, (x1, x2), {}, y)
         if kind is not other:
@@ -255,7 +255,7 @@ def _binary(primitive: Any) -> Call:
         node = out.node = Node()
         node.id = next_id()
         node.plan = plan = plan_of[which]
-        node.parents = parents
+        node.links = links
         node.saved = plan.keep((a, b, y)) if plan.names else ()
         return out
 

@@ -341,7 +341,7 @@ def select(node: Node, output: int) -> Node:
     selector = Node()
     selector.id = next_id()
     selector.plan = get_output_plan(output)
-    selector.parents = (node,)
+    selector.links = node
     selector.saved = ()
     return selector
 

@@ -102,18 +102,29 @@ class Node:
     It holds no Tensor, because a reference cycle would keep memory alive.
     ``id`` numbers nodes in the order of creation, a topological order. ``owner`` (a weak reference to the Tensor)
     exists on leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``,
-    ``hooks`` only where one was registered.
+    ``hooks`` only where one was registered. ``links`` is the one parent, or the tuple of several: a tuple of one would
+    be another object for the garbage collector to visit.
     """
 
-    __slots__ = ("hooks", "id", "owner", "parents", "plan", "saved", "where")
+    __slots__ = ("hooks", "id", "links", "owner", "plan", "saved", "where")
 
     id: int
     plan: Plan
-    parents: tuple["Node", ...]
+    links: Any
     saved: tuple[Any, ...] | None
     owner: Any
     where: str
     hooks: dict[int, Any]
+
+    @property
+    def parents(self) -> "tuple[Node, ...]":
+        """The nodes of the operands that are on the tape."""
+        links: tuple[Node, ...] = self.links if type(self.links) is tuple else (self.links,)
+        return links
+
+    @parents.setter
+    def parents(self, nodes: "tuple[Node, ...]") -> None:
+        self.links = nodes[0] if len(nodes) == 1 else nodes
 
 
 next_id: Callable[[], int] = itertools.count(1).__next__
@@ -125,7 +136,7 @@ def leaf_node(owner: Any = None) -> Node:
     node = Node()
     node.id = next_id()
     node.plan = LEAF
-    node.parents = node.saved = ()
+    node.links = node.saved = ()
     node.owner = None if owner is None else weakref.ref(owner)
     return node
 

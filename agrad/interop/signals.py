@@ -46,50 +46,55 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
-    # a case that no element is in takes no operations where the values can be looked at for nothing
-    seen = are_at_hand(x, xp, fp)
-    xs, xps, fps = (v.raw if seen else v for v in (x, xp, fp))
+    # where the values can be looked at for nothing, constants stay arrays, and a case that no element is in takes no
+    # operations
+    like, complex_x, seen = fp, is_complex(x), are_at_hand(x, xp, fp)
+    values = _raw if seen else lambda v: v
+    if seen:
+        x, xp, fp = (v.raw if v.node is None else v for v in (x, xp, fp))
+    xs, xps = values(x), values(xp)
 
-    def chosen(condition: Any, new: Callable[[], Tensor], out: Tensor) -> Tensor:
-        if isinstance(condition, Tensor):
-            return agrad.where(condition, new(), out)
-        return agrad.where(constant(condition, x), new(), out) if condition.any() else out
-
-    def at(v: Tensor, values: Any, i: Any) -> Tensor:
-        return constant(values[i], v) if seen and v.node is None else v[i]
+    def chosen(condition: Any, new: Callable[[], Any], out: Any) -> Any:
+        if seen:
+            return agrad.where(np.asarray(condition), new(), out) if condition.any() else out
+        return agrad.where(condition, new(), out)
 
     n = xp.shape[0]
     # most calls have all places between the nodes, where one look spares those at the ends
     within = seen and n > 1 and bool(((xs > xps[0]) & (xs < xps[-1])).all())
     if n == 1:
-        out = agrad.broadcast_to(fp[0], x.shape)
+        out = agrad.broadcast_to(fp[0, ...], x.shape)
     else:
         if seen:
             i = xps[1:-1].searchsorted(xs, side="right")
         else:
             found = agrad.searchsorted(xp, flat(x), side="right") - 1
             i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
-        x0, x1, f0, f1 = at(xp, xps, i), at(xp, xps, i + 1), at(fp, fps, i), at(fp, fps, i + 1)
+        x0, x1, f0, f1 = xp[i], xp[i + 1], fp[i], fp[i + 1]
         gap = x1 - x0
-        gap = chosen((gap.raw if seen else gap) == 0, lambda: agrad.ones_like(gap), gap)
+        gap = chosen(values(gap) == 0, lambda: agrad.ones_like(gap), gap)
         slope = (f1 - f0) / gap
         inside = f0 + slope * (x - x0)
 
-        def beside() -> Tensor:
+        def beside() -> Any:
             return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
 
         # as NumPy beside an infinity or a nan: exact at a node, else from the other node
-        out = chosen(np.isnan(inside.raw) if seen else agrad.isnan(inside), beside, inside)
+        out = chosen(agrad.isnan(values(inside)), beside, inside)
         if within:
-            return out
-        out = chosen(xs == xps[-1], lambda: fp[-1], out)
+            return tensor(out)
+        out = chosen(xs == xps[-1], lambda: fp[-1, ...], out)
     for outside, value, end in ((xs < xps[0], left, 0), (xs > xps[-1], right, -1)):
 
-        def edge(value: Any = value, end: int = end) -> Tensor:
-            return fp[end] if value is None else promoted(tensor(value, fp), fp)[0]
+        def edge(value: Any = value, end: int = end) -> Any:
+            return fp[end, ...] if value is None else promoted(tensor(value, like), like)[0]
 
         out = chosen(outside, edge, out)
-    return out if is_complex(x) else chosen(np.isnan(xs) if seen else agrad.isnan(x), lambda: x, out)
+    return tensor(out if complex_x else chosen(agrad.isnan(xs), lambda: x, out))
+
+
+def _raw(value: Any) -> Any:
+    return value.raw if isinstance(value, Tensor) else value
 
 
 # ------------------------------------------------------------------ convolution

@@ -1,10 +1,12 @@
 """Whether operations are recorded: ``no_grad``, ``enable_grad``, ``detach``, leaves, coroutines and generators."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from checker import assert_close, host
 
@@ -151,3 +153,15 @@ def test_the_first_recording_of_many_arguments_takes_time_by_their_number() -> N
 
     few, many = (min(first(count + i) for i in range(3)) for count in (500, 4000))
     assert many < 20 * few  # by the square of the number it would be 64
+
+
+def test_an_operation_adds_one_object_to_the_garbage_collector() -> None:
+    """Its node. Each further one would be visited in every collection of a long tape."""
+    x = agrad.asarray(np.ones(3), requires_grad=True)
+    y = agrad.sin(x)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(500):
+        y = agrad.sin(y) * 1.01
+    gc.collect()
+    assert len(gc.get_objects()) - before < 1.1 * 1000

@@ -296,6 +296,49 @@ def test_random_programs(recipe: Any) -> None:
             assert_close(a, b, "value or gradient", 1e-11)
 
 
+def calls_of(function: Any, *args: Any) -> int:
+    """Return the number of Python functions that a call runs."""
+    calls = [0]
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        calls[0] += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
+    return calls[0]
+
+
+def test_the_work_of_a_training_step_grows_with_its_parameters_alone() -> None:
+    """Python calls of the first and of a later call: as many for each parameter of 1,000 as of 250."""
+
+    def of(count: int) -> tuple[float, float]:
+        parameters = [agrad.nn.Parameter(np.ones(8)) for _ in range(count)]
+        optimizer = agrad.optim.SGD(parameters, lr=0.1)
+
+        def train(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = sum([agrad.sum(p * x) for p in parameters], 0.0)
+            loss.backward()
+            agrad.optim.clip_grad_norm(parameters, 1.0)
+            optimizer.step()
+            return loss
+
+        step, x = agrad.jit(train), np.linspace(1.0, 2.0, 8)
+        first = calls_of(step, x)
+        step(x)
+        later = calls_of(step, x)
+        assert_close(parameters[-1].detach(), 1 - 0.3 * x / (np.linalg.norm(x) * count**0.5), "a parameter", 1e-5)
+        return first / count, later / count
+
+    of(2)  # what is found once in a process
+    few, many = of(250), of(1000)
+    assert many[0] < 1.1 * few[0] and many[1] < 1.1 * few[1]
+
+
 def test_the_work_of_tracing_grows_with_the_program_alone() -> None:
     """Python calls for each traced instruction: as many in a long program as in a short one."""
 
@@ -307,18 +350,7 @@ def test_the_work_of_tracing_grows_with_the_program_alone() -> None:
             return agrad.sum(y)
 
         step = agrad.jit(agrad.value_and_grad(f))
-        calls = [0]
-
-        def seen(frame: Any, event: str, argument: Any) -> None:
-            calls[0] += event == "call"
-
-        before = sys.getprofile()
-        sys.setprofile(seen)
-        try:
-            step(X)
-        finally:
-            sys.setprofile(before)
-        return calls[0] / len(step.lower(X).stages[0][1].instructions)
+        return calls_of(step, X) / len(step.lower(X).stages[0][1].instructions)
 
     of(2)  # what is found once in a process
     short, long = of(20), of(100)
