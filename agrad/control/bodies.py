@@ -58,9 +58,8 @@ class BodyTrace(Trace):
         self.unreal = True
         self.stops = max(self.id, 0) >= mode().oldest
         """False where no results have derivatives, so that none need be stopped."""
-        around = mode().trace
-        self.outer = around if captures else None
-        self.keeps_values = around is None or around.keeps_values
+        self.outer = mode().trace if captures else None
+        self.keeps_values = getattr(mode().trace, "keeps_values", True)
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
         """Values of older levels with their variables."""
         self.tensors = False

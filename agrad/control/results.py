@@ -49,12 +49,9 @@ def apart(values: Sequence[Any], known: Sequence[Any], own: Sequence[int] = ()) 
 
     own: the numbers of the values that share no memory, with one another or with known ones.
     """
-    others = [x for x in known if SHARING[type(x)]]
-    found = []
+    others, found = list(known), []
     for k, x in enumerate(values):
-        if SHARING[type(x)]:
-            x = apart_by_rows(x, () if k in own else others)
-            if k not in own:
-                others.append(x)
-        found.append(x)
+        found.append(apart_by_rows(x, () if k in own else others))
+        if k not in own:
+            others.append(found[-1])
     return found

@@ -53,14 +53,13 @@ class While(ControlFlow):
     def looped(self, kind: type | None) -> Callable[..., Any]:
         counts = self.counts
         condition, body = (Step(program, counts, kind) for program in self.programs)
-        constants = list(self.program.constants.values())
 
         def loop(*operands: Any) -> tuple[Any, ...]:
             fixed, carry, _ = counts.apart(operands)
             for_condition, for_body, carry = list(condition.first(fixed)), list(body.first(fixed)), body.start(carry)
             while bool(condition.run([*for_condition, *carry])[0]):
                 carry = list(body.run([*for_body, *carry]))
-            return tuple(apart(carry, [*operands, *constants], body.own))
+            return tuple(apart(carry, [*operands, *self.program.constants.values()], body.own))
 
         return loop
 

@@ -313,7 +313,7 @@ def _several(primitive: Any) -> Call:
                 node = Node()
                 node.id = next_id()
                 node.plan = plan
-                node.parents = tuple([args[i].node for i in plan.positions])
+                node.links = tuple([args[i].node for i in plan.positions])
                 node.saved = plan.keep((*inner, y, settings) if outputs is None else (*inner, *y, settings))
         if outputs is None:
             out = Tensor()

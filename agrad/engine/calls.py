@@ -78,7 +78,7 @@ def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *,
     node = Node()
     node.id = next_id()
     node.plan = call.plan
-    node.parents = tuple(parents)
+    node.links = tuple(parents)
     now = mode()
     node.saved = (pull, now.replays)
     if now.anomaly:

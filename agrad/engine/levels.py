@@ -269,7 +269,7 @@ class Reverse(Level):
         node = Node()
         node.id = next_id()
         node.plan = plan
-        node.parents = tuple([args[i].node for i in plan.positions])
+        node.links = tuple([args[i].node for i in plan.positions])
         node.saved = plan.keep((*inner, *outs, settings))
         now = mode()
         if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):

@@ -131,7 +131,7 @@ def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
     The rules are handed ones for used elements, zeros for others, and add them up.
     """
     again = Node()
-    again.plan, again.saved, again.parents = node.plan, node.saved, node.parents
+    again.plan, again.saved, again.links = node.plan, node.saved, node.parents
 
     def step(*used: Any) -> Any:
         xp = NAMESPACES[type(g)]

@@ -119,12 +119,7 @@ class Node:
     @property
     def parents(self) -> "tuple[Node, ...]":
         """The nodes of the operands that are on the tape."""
-        links: tuple[Node, ...] = self.links if type(self.links) is tuple else (self.links,)
-        return links
-
-    @parents.setter
-    def parents(self, nodes: "tuple[Node, ...]") -> None:
-        self.links = nodes[0] if len(nodes) == 1 else nodes
+        return self.links if isinstance(self.links, tuple) else (self.links,)
 
 
 next_id: Callable[[], int] = itertools.count(1).__next__

@@ -351,7 +351,7 @@ class GradFn:
         node = self._node
         plan = node.plan
         stand_in = Node()
-        stand_in.parents = tuple([leaf_node() for _ in node.parents])
+        stand_in.links = tuple([leaf_node() for _ in node.parents])
         stand_in.id = next_id()
         stand_in.plan = plan.primitive.variant(plan, lifted=True) if recorded else plan
         stand_in.saved = node.saved

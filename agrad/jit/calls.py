@@ -92,7 +92,7 @@ def record_call(
     node.id = next_id()
     node.plan = plan
     owners = [find(leaves) for find in derivative.owners]
-    node.parents = tuple([tensor.node for tensor in owners])
+    node.links = tuple([tensor.node for tensor in owners])
     kept = tuple([inputs[i] for i in derivative.inputs])
     node.saved = (*kept, list(inputs), [values[i] for i in derivative.residuals])
     level = next((t.level for t in owners if t.level is not GLOBAL_TAPE), GLOBAL_TAPE)

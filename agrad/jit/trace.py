@@ -39,7 +39,10 @@ class UnknownState(BaseException):
 
 
 class NeedsValues(BaseException):
-    """Raised if an operation refuses arrays whose values were not kept. The trace begins again and keeps all."""
+    """Raised if an operation refuses arrays whose values were not kept.
+
+    The trace begins again and keeps all.
+    """
 
 
 RESTARTS = 100
@@ -202,10 +205,10 @@ class Trace(Level):
             for value in values:
                 if value is out:
                     self.given_back.add(primitive)
-            made = self.array(self._without_values(out, values))
+            made = self._made(out, values)
             self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
             return made
-        several = tuple([None if x is None else self.array(self._without_values(x, values)) for x in out])
+        several = tuple([None if part is None else self._made(part, values) for part in out])
         outputs = tuple([None if t is None else t.node for t in several])
         self.instructions.append(Instruction(primitive, tuple(operands), noted, outputs))
         return several
@@ -227,14 +230,17 @@ class Trace(Level):
                     raise NeedsValues from None
             raise
 
-    def _without_values(self, made: Any, operands: Sequence[Any]) -> Any:
-        """Return a result, or in the place of a large new array one like it that takes no memory."""
-        if self.keeps_values or not is_raw(made) or made.size < LARGE or any(made is x for x in operands):
-            return made
-        found = backend_of(made).unfilled(made)
-        self.is_hollow = self.is_hollow or found is not made
-        self.unreal = self.unreal or self.is_hollow
-        return found
+    def _made(self, out: Any, operands: Sequence[Any]) -> Tensor:
+        """Return a result as a traced array.
+
+        In the place of a large new array it holds one that takes no memory.
+        """
+        made = self.array(out)
+        if not self.keeps_values and made.node.size >= LARGE and not any(out is x for x in operands):
+            made.data = backend_of(out).unfilled(out)
+            self.is_hollow = self.is_hollow or made.data is not out
+            self.unreal = self.unreal or self.is_hollow
+        return made
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Return arguments as real values, and as operands of an instruction."""

@@ -61,7 +61,7 @@ def memory(x: np.ndarray) -> int | None:
 
 
 def unfilled(x: Any) -> Any:
-    """Return zeros like an array that owns its memory, in pages that the system has not filled yet."""
+    """Return zeros like a new array, in pages that the system has not filled yet."""
     if type(x) is not np.ndarray or x.base is not None or not (x.flags.c_contiguous or x.flags.f_contiguous):
         return x
     try:
