@@ -242,7 +242,7 @@ class MissingRuleError(AgradError, NotImplementedError):
     """
 
 
-class MissingFunctionError(AgradError, NotImplementedError):
+class MissingFunctionError(AgradError, NotImplementedError, AttributeError):
     """A standard function that the array library of the arguments lacks.
 
     Examples

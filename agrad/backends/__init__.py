@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends import generic
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
 
@@ -56,17 +57,34 @@ def load(name: str) -> Backend:
     if name in _loaded:
         return _loaded[name]
     module = _MODULES.get(name) or _modules().get(name)
-    if module is None:
-        raise BackendUnavailableError(f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}")
     try:
-        backend = importlib.import_module(module).BACKEND
-    except ImportError as error:
+        backend = importlib.import_module(module).BACKEND if module else _of_import_name(name)
+    except BackendUnavailableError:
+        raise
+    except Exception as error:
+        if module and not isinstance(error, ImportError):
+            raise
         remedy = _REMEDY.get(name)
         raise BackendUnavailableError(
             f"backend {name!r} cannot run here: {error}" + (f"; to mend it: {remedy}" if remedy else "")
         ) from error
     _loaded[name] = backend
     return backend
+
+
+def _of_import_name(name: str) -> Backend:
+    backend = None if _root(name) in _MODULES else generic.of_name(name)
+    if backend is None:
+        raise BackendUnavailableError(
+            f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}, and libraries of the array "
+            "API standard by their import names"
+        )
+    return backend
+
+
+def _root(module: str) -> str:
+    name = module.partition(".")[0]
+    return "jax" if name == "jaxlib" else name
 
 
 def backend_of_type(kind: type) -> Backend | None:
@@ -77,17 +95,20 @@ def backend_of_type(kind: type) -> Backend | None:
     """
     if kind in _of_type:
         return _of_type[kind]
-    for base in kind.__mro__:
-        library = base.__module__.partition(".")[0]
-        name = "jax" if library == "jaxlib" else library
-        if name in _MODULES:
+    libraries = [_root(base.__module__) for base in kind.__mro__]
+    other = hasattr(kind, "__array_namespace__") and not {"agrad", *_MODULES} & {*libraries}
+    for name in libraries:
+        if name in _MODULES or (other and name in _modules()):
             load(name)
     for backend in tuple(_loaded.values()):
         if issubclass(kind, backend.array_types):
             _check_kind(kind, backend)
             _of_type[kind] = backend
             return backend
-    return None
+    made = generic.of_type(kind) if other else None
+    if made is not None:
+        _of_type[kind] = _loaded.setdefault(made.name, made)
+    return made
 
 
 def _check_kind(kind: type, backend: Backend) -> None:
@@ -277,7 +298,7 @@ def available_backends() -> dict[str, BackendReport]:
     True
     """
     reports = {}
-    for name in _modules():
+    for name in dict.fromkeys((*_modules(), *_loaded)):
         try:
             backend = load(name)
             devices = tuple(str(d) for d in backend.devices())

@@ -10,6 +10,14 @@ from array_api_compat import device as device_of
 Pads = Sequence[tuple[int, int]]
 
 
+def beside(x: Any) -> dict[str, Any]:
+    """Return the keyword that makes an array on the device of ``x``.
+
+    There is none if the library's arrays do not tell their device.
+    """
+    return {"device": device_of(x)} if hasattr(x, "device") else {}
+
+
 def out_lengths(
     x: Sequence[int],
     w: Sequence[int],
@@ -42,7 +50,7 @@ def zeros_around(xp: Any, x: Any, axis: int, low: int, high: int) -> Any:
         x = x[(slice(None),) * axis + (slice(max(-low, 0), n - max(-high, 0)), ...)]
     shape = tuple(x.shape)
     parts = [
-        xp.zeros((*shape[:axis], k, *shape[axis + 1 :]), dtype=x.dtype, device=device_of(x)) if k > 0 else None
+        xp.zeros((*shape[:axis], k, *shape[axis + 1 :]), dtype=x.dtype, **beside(x)) if k > 0 else None
         for k in (low, high)
     ]
     parts = [part for part in (parts[0], x, parts[1]) if part is not None]
@@ -72,7 +80,7 @@ def convolution(
         return xp.reshape(x[(slice(None), slice(None), *places)], (n, groups, c, math.prod(lengths)))
 
     if not n * c * math.prod(out):
-        return xp.zeros((n, groups * rows, *out), dtype=x.dtype, device=device_of(x))
+        return xp.zeros((n, groups * rows, *out), dtype=x.dtype, **beside(x))
     if math.prod(kernel) <= math.prod(out):
         w = xp.reshape(w, (groups, rows, c, *kernel))
         y = None

@@ -1,0 +1,268 @@
+"""Any library of the array API standard, by the namespace of its arrays.
+
+An array with ``__array_namespace__`` that no adapter knows has a backend of its namespace, made at its first array.
+``of_namespace`` is also what adapters are made with: it takes the functions and the fields that they have of their own.
+"""
+
+import importlib
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.base import Backend, iterate
+from agrad.backends.convolution import convolution
+from agrad.backends.generic_matrices import lu, solve_or_nan
+from agrad.backends.generic_words import Words
+from agrad.backends.indexing import host_index
+from agrad.backends.special import SpecialWords
+from agrad.dtypes import as_dtype
+from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
+
+_made: dict[int, Backend] = {}
+
+
+class Names(SimpleNamespace):
+    """The functions of a library.
+
+    A function that it lacks is an error with the names of both.
+    """
+
+    def __init__(self, library: str, section: str = "", **functions: Any) -> None:
+        super().__init__(**functions)
+        self._library, self._section = library, section
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise MissingFunctionError(
+            f"the array library {self._library} has no {self._section}{name}. "
+            "Move the arrays to a library that has it: x.to('numpy')."
+        )
+
+
+def _public(module: Any) -> dict[str, Any]:
+    # dir() and __all__ of some packages leave functions out that the other has
+    names = {*dir(module), *getattr(module, "__all__", ())}
+    return {name: getattr(module, name) for name in sorted(names) if name[0] != "_" and hasattr(module, name)}
+
+
+def namespace_of_type(kind: type) -> Any:
+    """Return the namespace of the arrays of a type, or None for other types."""
+    if not hasattr(kind, "__array_namespace__"):
+        return None
+    for instance in (lambda: object.__new__(kind), lambda: None):
+        try:  # the method of most libraries reads nothing of its array
+            return kind.__array_namespace__(instance())  # type: ignore[attr-defined]
+        except Exception:
+            continue
+    path = kind.__module__
+    while path and not hasattr(sys.modules.get(path), "__array_namespace_info__"):
+        path = path.rpartition(".")[0]
+    return sys.modules.get(path)
+
+
+def of_type(kind: type) -> Backend | None:
+    """Return the backend of an array type, or None for other types."""
+    module = namespace_of_type(kind)
+    return None if module is None else of_namespace(module)
+
+
+def of_name(name: str) -> Backend | None:
+    """Return the backend of a namespace by its import name.
+
+    None if there is no such module.
+    """
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name + ".").startswith(error.name + "."):
+            return None
+        raise
+    if not hasattr(module, "__array_namespace_info__"):
+        raise BackendUnavailableError(f"{name!r} is not a namespace of the array API standard")
+    return of_namespace(module)
+
+
+# ------------------------------------------------------------ values on the host
+
+_OWN_READERS = ("todense", "unwrap_numpy")
+"""Methods that return a NumPy array: of sparse, and of ndonnx for a known value."""
+
+
+def _by_elements(x: Any) -> np.ndarray:
+    name = as_dtype(x.dtype).name
+    number = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[np.dtype(name).kind]
+    out = np.empty(tuple(x.shape), name)
+    for place in np.ndindex(out.shape):
+        out[place] = number(x[place])
+    return out
+
+
+def to_host(x: Any) -> np.ndarray:
+    """Return an array as a NumPy array, by the first way that its library supports."""
+    own = [getattr(type(x), name) for name in _OWN_READERS if hasattr(type(x), name)]
+    reasons = []
+    for read in own or (np.asarray, np.from_dlpack, _by_elements):
+        try:
+            found = np.asarray(read(x))
+        except Exception as error:
+            reasons.append(f"{type(error).__name__}: {error}")
+            continue
+        if found.dtype.kind in "biufc" and found.shape == tuple(x.shape):
+            return found
+    raise OperandError(f"the values of this {type(x).__name__} cannot be read here ({'; '.join(reasons)[:200]})")
+
+
+class _Host:
+    """Arrays of a library from the host, and the values of its index arrays."""
+
+    def __init__(self, xp: Any, read: Callable[[Any], np.ndarray], lazy: bool) -> None:
+        self.xp, self.read, self.lazy = xp, read, lazy
+        self.hosted: dict[int, np.ndarray] = {}
+
+    def array(self, a: np.ndarray, device: Any = None) -> Any:
+        dtype = getattr(self.xp, a.dtype.name, None)
+        if dtype is None:
+            raise DtypeError(f"{self.xp._library} has no dtype {a.dtype.name}")
+        where = {} if device is None else {"device": device}
+        try:
+            made = self.xp.asarray(np.array(a), dtype=dtype, **where)
+        except (TypeError, ValueError):  # a library that knows no arrays but its own
+            made = self.xp.reshape(self.xp.asarray(a.reshape(-1).tolist(), dtype=dtype, **where), a.shape)
+        if self.lazy and a.dtype.kind in "biu":
+            self.hosted[id(made)] = np.array(a)
+            weakref.finalize(made, self.hosted.pop, id(made), None)
+        return made
+
+    def values(self, array: Any) -> np.ndarray | None:
+        """Return the values of an index array, or None if they cannot be read.
+
+        The value of a lazy array is known if it came from the host. It is never computed for an index.
+        """
+        if self.lazy and hasattr(array, "dtype") and not isinstance(array, (np.ndarray, np.generic)):
+            return self.hosted.get(id(array))
+        try:
+            return host_index(array, self.read)
+        except OperandError:
+            return None
+
+
+# ------------------------------------------------------------ the backend of a namespace
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function of a library with masks to refuse masked elements."""
+
+    def call(*args: Any, **settings: Any) -> Any:
+        for x in args:
+            for part in x if isinstance(x, (list, tuple)) else (x,):
+                if hasattr(part, "mask") and np.asarray(part.mask).any():
+                    raise OperandError(
+                        f"{type(part).__name__} with masked elements is not differentiated. Fill them, or select the "
+                        "others, before the call."
+                    )
+        return function(*args, **settings)
+
+    return call
+
+
+def _without_masks(space: Any) -> None:
+    for name, value in vars(space).items():
+        if callable(value) and not isinstance(value, type):
+            setattr(space, name, _checked(value))
+
+
+def _can(attempt: Callable[[], Any]) -> bool:
+    try:
+        return bool(attempt())
+    except Exception:
+        return False
+
+
+def _write_to_copy(module: Any, x: Any) -> bool:
+    copy = module.asarray(x, copy=True)
+    copy[0] = 2.0
+    return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
+
+
+def of_namespace(
+    module: Any, name: str = "", functions: Mapping[str, Any] = MappingProxyType({}), **own: Any
+) -> Backend:
+    """Return the backend of a namespace, made at the first call.
+
+    ``functions`` replace those of the namespace, and ``linalg`` and ``fft`` are dictionaries in it. ``own`` are fields
+    of ``Backend`` in place of the default ones.
+    """
+    if id(module) in _made:
+        return _made[id(module)]
+    sample, info, name = module.asarray([1.0]), module.__array_namespace_info__(), name or module.__name__
+    kind = own.get("array_types", (type(sample),))[0]
+    masked, lazy = hasattr(kind, "mask"), own.get("lazy", hasattr(kind, "compute"))
+    read = _checked(to_host) if masked else own.get("to_host", to_host)
+    xp = Names(name, **_public(module) | dict(functions))
+    for part in ("linalg", "fft"):
+        section = _public(getattr(module, part, None)) | dict(functions.get(part, {}))
+        setattr(xp, part, Names(f"{name}", f"{part}.", **section))
+    host = _Host(xp, read, lazy)
+    writes = not lazy and _can(lambda: _write_to_copy(module, sample))
+    words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
+    device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
+    beyond = {
+        "__array_namespace_info__": module.__array_namespace_info__,
+        "getitem": words.getitem,
+        "setitem": words.setitem,
+        "scatter_add": words.scatter_add,
+        "from_parts": words.from_parts,
+        "arange_like": words.arange_like,
+        "iterate": iterate,
+        "convolution": partial(convolution, xp),
+        "special": SpecialWords(),
+    }
+    vars(xp).update({n: f for n, f in beyond.items() if n not in functions})
+    for form in (lu, solve_or_nan) if hasattr(xp.linalg, "solve") else ():
+        vars(xp.linalg).setdefault(form.__name__, partial(form, xp))
+    if masked:
+        for space in (xp, xp.linalg, xp.fft):
+            _without_masks(space)
+    fields = {
+        "version": _version(kind),
+        "array_types": (kind,),
+        "to_host": read,
+        "from_host": host.array,
+        "device_of": device_of,
+        "default_device": info.default_device,
+        "devices": lambda: [d for d in info.devices() if d is not None],
+        "find_device": partial(_device_by_name, module, info),
+        "device_name": lambda x: str(device_of(x)),
+        "lazy": lazy,
+        "content": partial(_content, read) if writes else lambda x: None,
+    }
+    _made[id(module)] = backend = Backend(name=name, xp=xp, **fields | own)
+    return backend
+
+
+def _version(kind: type) -> str:
+    return str(getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__version__", "unknown"))
+
+
+def _device_by_name(module: Any, info: Any, spec: str) -> Any:
+    """Return the device of that name, as the library lists it or understands it."""
+    found = [d for d in info.devices() if str(d) == spec]
+    try:
+        return found[0] if found else module.zeros((1,), device=spec).device
+    except Exception:
+        return None
+
+
+def _content(read: Callable[[Any], np.ndarray], x: Any) -> Callable[[], Any]:
+    """Return a function of the content of an array that its library lets be written."""
+    try:
+        read(x)
+    except OperandError:  # a value that is not known yet
+        return partial(id, x)
+    return lambda: read(x).tobytes()

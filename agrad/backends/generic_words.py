@@ -1,0 +1,255 @@
+"""The functions beyond the standard, by functions of the standard.
+
+A basic index is a slice of a copy, or zeros around and between. An index with arrays of known values is one ``take`` at
+positions computed on the host. Integer arrays that cannot be read become arithmetic on positions.
+"""
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.convolution import beside, zeros_around, zeros_between
+from agrad.backends.indexing import check_bounds, explicit, positions
+from agrad.dtypes import as_dtype
+from agrad.errors import OperandError
+from agrad.shapes import ARRAY, fill_index, size
+
+Index = tuple[Any, ...]
+
+
+def _is_basic(index: Index) -> bool:
+    return not any(entry is ARRAY or isinstance(entry, (bool, np.bool_)) for entry in index)
+
+
+def _is_whole(entry: Any) -> bool:
+    return isinstance(entry, slice) and entry == slice(None)
+
+
+def _axis_of(index: Index, arrays: list[np.ndarray], ndim: int) -> int | None:
+    """Return the axis of an index that is one vector of integers among whole axes, otherwise None."""
+    if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype == bool:
+        return None
+    at = index.index(ARRAY)
+    if Ellipsis in index[:at]:
+        at, index = at - len(index) + ndim + 1, tuple(entry for entry in index if entry is not Ellipsis)
+    rest = [entry for entry in index if entry is not ARRAY and entry is not Ellipsis]
+    return at if all(map(_is_whole, rest)) else None
+
+
+class Words:
+    """The indexing functions of a library, and those that make arrays.
+
+    ``placed(host, like)`` returns an array of the library with the values of a NumPy array, on the device of ``like``.
+    ``known(array)`` returns the values of an index array as a NumPy array, or None if they cannot be read here.
+    ``writes``: arrays can be written into.
+    """
+
+    def __init__(
+        self,
+        xp: SimpleNamespace,
+        placed: Callable[[np.ndarray, Any], Any],
+        known: Callable[[Any], np.ndarray | None],
+        writes: bool,
+    ) -> None:
+        self.xp, self.placed, self.known, self.writes = xp, placed, known, writes
+
+    def _values(self, indices: tuple[Any, ...]) -> list[np.ndarray] | None:
+        values = [self.known(array) for array in indices]
+        return None if any(v is None for v in values) else values  # type: ignore[return-value]
+
+    def _flat(self, x: Any) -> Any:
+        return x if len(x.shape) == 1 else self.xp.reshape(x, (size(x.shape),))
+
+    def _gather(self, x: Any, places: np.ndarray, axis: int = 0) -> Any:
+        """Return the elements at places along an axis of ``x``, in the shape of the places."""
+        shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+        if not size(shape):
+            return self.xp.zeros(shape, dtype=x.dtype, **beside(x))
+        taken = self.xp.take(x, self.placed(places.reshape(-1), x), axis=axis)
+        return taken if places.ndim == 1 else self.xp.reshape(taken, shape)
+
+    def getitem(self, x: Any, /, *indices: Any, index: Index) -> Any:
+        shape = tuple(x.shape)
+        if _is_basic(index):
+            check_bounds(index, (), shape)
+            at = explicit(index, shape)
+            return x[at if sum(e is not None for e in at) == len(shape) else (*at, Ellipsis)]
+        values = self._values(indices)
+        if values is None:
+            places = self._positions(x, indices, index, shape)
+            return self.xp.reshape(self.xp.take(self._flat(x), self._flat(places), axis=0), tuple(places.shape))
+        axis = _axis_of(index, values, len(shape))
+        if axis is None:
+            return self._gather(self._flat(x), positions(index, values, shape))
+        return self._gather(x, np.arange(shape[axis])[values[0]], axis)
+
+    def scatter_add(self, g: Any, /, *indices: Any, index: Index, shape: tuple[int, ...]) -> Any:
+        if not size(g.shape) or not size(shape):
+            return self.xp.zeros(shape, dtype=g.dtype, **beside(g))
+        if _is_basic(index):
+            return self._spread(g, explicit(index, shape), shape)
+        values = self._values(indices)
+        if values is None:
+            return self._added_at_unknown(g, indices, index, shape)
+        axis = _axis_of(index, values, len(shape))
+        if axis is None:
+            places = positions(index, values, shape).reshape(-1)
+            return self.xp.reshape(self._added(self._flat(g), places, size(shape), 0), shape)
+        return self._added(g, np.arange(shape[axis])[values[0]], shape[axis], axis)
+
+    def _added(self, g: Any, places: np.ndarray, length: int, axis: int) -> Any:
+        """Return zeros with ``g`` added at places along an axis.
+
+        Elements of one place are added in pairs, until each place has one.
+        """
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        while True:
+            starts = np.flatnonzero(np.diff(places, prepend=-1))
+            rank = np.arange(places.size) - np.repeat(starts, np.diff(starts, append=places.size))
+            padded = self._padded(g, axis)
+            if not rank.any():
+                break
+            first = np.flatnonzero(rank % 2 == 0)
+            second = np.append(rank, 0)[first + 1] % 2 == 1
+            places, pairs = places[first], np.where(second, np.append(order, 0)[first + 1], g.shape[axis])
+            g = self._plus(self._gather(g, order[first], axis), self._gather(padded, pairs, axis))
+            order = np.arange(places.size)
+        table = np.full(length, g.shape[axis])  # the zero at the end
+        table[places] = order
+        return self._gather(padded, table, axis)
+
+    def _padded(self, g: Any, axis: int) -> Any:
+        zero = self.xp.zeros((*g.shape[:axis], 1, *g.shape[axis + 1 :]), dtype=g.dtype, **beside(g))
+        return self.xp.concat([g, zero], axis=axis)
+
+    def _plus(self, a: Any, b: Any) -> Any:
+        return self.xp.logical_or(a, b) if as_dtype(a.dtype).kind == "bool" else a + b
+
+    def _spread(self, g: Any, at: Index, shape: tuple[int, ...]) -> Any:
+        """Return zeros with ``g`` at a basic index."""
+        if self.writes:
+            out = self.xp.zeros(shape, dtype=g.dtype, **beside(g))
+            return self._written(out, g, at)
+        at = (*at, *(slice(None),) * (len(shape) - sum(e is not None for e in at)))
+        entries = [e for e in at if e is not None]
+        ranges = [
+            range(n)[e] if isinstance(e, slice) else range(n)[e:][:1] for e, n in zip(entries, shape, strict=True)
+        ]
+        g = self.xp.reshape(g, tuple(map(len, ranges)))
+        for axis, (r, n) in enumerate(zip(ranges, shape, strict=True)):
+            if r.step < 0:
+                g, r = self.xp.flip(g, axis=axis), r[::-1]
+            if len(r) != n:
+                g = zeros_between(self.xp, g, axis, r.step)
+                g = zeros_around(self.xp, g, axis, r[0], n - 1 - r[-1])
+        return g
+
+    def _written(self, out: Any, value: Any, at: Index) -> Any:
+        """Write into an array of our own, at a basic index. In the standard it has no None."""
+        if None in at:
+            value = self.xp.reshape(
+                value, tuple(np.empty(out.shape, bool)[tuple(e for e in at if e is not None)].shape)
+            )
+        at = tuple(e for e in at if e is not None)
+        out[at if len(at) == len(out.shape) else (*at, Ellipsis)] = value
+        return out
+
+    def setitem(self, x: Any, value: Any, /, *indices: Any, index: Index) -> Any:
+        shape = tuple(x.shape)
+        if not hasattr(value, "shape"):
+            value = self.xp.full((), value, dtype=x.dtype, **beside(x))
+        elif value.dtype != x.dtype:
+            value = self.xp.astype(value, x.dtype)
+        values = self._values(indices)
+        if values is None:
+            return self._set_at_unknown(x, value, indices, index)
+        check_bounds(index, values, shape)
+        picked = np.broadcast_to(np.False_, shape)[fill_index(index, values)].shape
+        value = self._shaped(value, picked)
+        if not size(picked):
+            return x
+        if _is_basic(index):
+            at = explicit(index, shape)
+            if self.writes:
+                return self._written(self.xp.asarray(x, copy=True), value, at)
+            mask = np.zeros(shape, bool)
+            mask[at] = True
+            return self.xp.where(self.placed(mask, x), self._spread(value, at, shape), x)
+        places = np.arange(size(shape)).reshape(shape)
+        places[fill_index(index, values)] = size(shape) + np.arange(size(picked)).reshape(picked)
+        return self._gather(self.xp.concat([self._flat(x), self._flat(value)], axis=0), places)
+
+    def _shaped(self, value: Any, shape: tuple[int, ...]) -> Any:
+        """Return a value broadcast as assignments do, which drop leading axes of length 1."""
+        extra = len(value.shape) - len(shape)
+        if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+            value = self.xp.reshape(value, tuple(value.shape[extra:]))
+        return value if tuple(value.shape) == shape else self.xp.broadcast_to(value, shape)
+
+    # ------------------------------------------------------------ indices that cannot be read
+
+    def _positions(self, x: Any, indices: tuple[Any, ...], index: Index, shape: tuple[int, ...]) -> Any:
+        """Return the positions in the flattened array of an index whose arrays cannot be read."""
+        xp, lead = self.xp, index.index(ARRAY)
+        end = lead + len(indices)
+        trailing = index[end:]
+        plain = all(map(_is_whole, (*index[:lead], *(e for e in trailing if e is not Ellipsis))))
+        if not plain or index[lead:end] != (ARRAY,) * len(indices) or any(_is_boolean(i) for i in indices):
+            raise OperandError(
+                f"x[i]: the values of an index array cannot be read here, so that i must be integer arrays after whole "
+                f"axes, got {index}. Use agrad.where or agrad.take."
+            )
+        place: Any = 0
+        for i, n, step in zip(indices, shape[lead:end], _steps(shape)[lead:end], strict=True):
+            i = xp.astype(i, xp.int64)
+            place = place + xp.where(i < 0, i + n, i) * step
+        rest = len(shape) - end
+        rows = np.arange(size(shape[:lead])).reshape(shape[:lead] + (1,) * (len(place.shape) + rest))
+        tail = np.arange(size(shape[end:])).reshape(shape[end:])
+        place = xp.reshape(place, (*place.shape, *(1,) * rest))
+        return place + self.placed(rows * size(shape[lead:]) + tail, x)
+
+    def _added_at_unknown(self, g: Any, indices: tuple[Any, ...], index: Index, shape: tuple[int, ...]) -> Any:
+        """Return the product with the matrix of ones at the positions."""
+        xp, n = self.xp, size(shape)
+        places = self._flat(self._positions(g, indices, index, shape))
+        rows = self.placed(np.arange(n).reshape(n, 1), g)
+        ones = xp.astype(xp.expand_dims(places, axis=0) == rows, g.dtype)
+        return xp.reshape(xp.matmul(ones, self._flat(g)), shape)
+
+    def _set_at_unknown(self, x: Any, value: Any, indices: tuple[Any, ...], index: Index) -> Any:
+        mask = indices[0]
+        if index == (ARRAY,) and _is_boolean(mask) and not value.shape:
+            mask = self.xp.reshape(mask, (*mask.shape, *(1,) * (len(x.shape) - len(mask.shape))))
+            return self.xp.where(mask, value, x)
+        raise OperandError(
+            f"x[i] = v: the values of an index array cannot be read here, so that i must be one mask and v a number, "
+            f"got {index}. Use agrad.where."
+        )
+
+    def arange_like(self, x: Any, n: int, /) -> Any:
+        return self.xp.arange(n, **beside(x)) if hasattr(self.xp, "arange") else self.placed(np.arange(n), x)
+
+    # ------------------------------------------------------------ complex numbers
+
+    def from_parts(self, x1: Any, x2: Any, /) -> Any:
+        """Return ``x1 + 1j * x2``, where products with 1j would make NaN of infinities."""
+        xp = self.xp
+        dtype = xp.complex64 if as_dtype(x1.dtype).name == "float32" else xp.complex128
+        finite = xp.isfinite(x2)
+        imaginary = 1j * xp.astype(xp.where(finite, x2, xp.zeros_like(x2)), dtype)
+        ends = [xp.full((), complex(0, end), dtype=dtype, **beside(x2)) for end in (math.inf, -math.inf, math.nan)]
+        other = xp.where(x2 > 0, ends[0], xp.where(x2 < 0, ends[1], ends[2]))
+        return xp.astype(x1, dtype) + xp.where(finite, imaginary, other)
+
+
+def _is_boolean(array: Any) -> bool:
+    return as_dtype(array.dtype).kind == "bool"
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    return [size(shape[i + 1 :]) for i in range(len(shape))]

@@ -1,0 +1,252 @@
+"""A backend made of a namespace alone: array-api-strict under a name that nobody knows, and NumPy without writes."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+from test_backends import INDICES, as_template, check_index
+
+import agrad
+from agrad.backends import backend_of, generic, load, to_host
+from agrad.backends.generic_words import Words
+from agrad.errors import (
+    BackendUnavailableError,
+    DeviceUnavailableError,
+    IndexRangeError,
+    MissingFunctionError,
+    OperandError,
+)
+from agrad.shapes import ARRAY
+
+NAME = "library_of_tomorrow"
+
+
+@pytest.fixture(scope="module")
+def tomorrow() -> ModuleType:
+    """A library of the standard that agrad has never heard of: array-api-strict, loaded under another name."""
+    if NAME not in sys.modules:
+        path = Path(array_api_strict.__file__)
+        spec = importlib.util.spec_from_file_location(NAME, path, submodule_search_locations=[str(path.parent)])
+        assert spec is not None and spec.loader is not None
+        sys.modules[NAME] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[NAME])
+        # its own imports array_api_strict by name
+        type(sys.modules[NAME].zeros(1)).__array_namespace__ = lambda self, api_version=None: sys.modules[NAME]
+    return sys.modules[NAME]
+
+
+def energy(x: Any) -> Any:
+    return agrad.sum(agrad.sin(x) * x[::-1] ** 2) + x[0] * agrad.max(x)
+
+
+X = np.asarray([0.5, -1.0, 2.0])
+
+
+def test_arrays_of_an_unknown_library_are_differentiated(tomorrow: ModuleType) -> None:
+    x = tomorrow.asarray(X)
+    assert backend_of(x).name == NAME and type(x) is not type(array_api_strict.asarray(X))
+    g = agrad.grad(energy)(x)
+    assert type(g) is type(x)
+    np.testing.assert_allclose(to_host(g), agrad.grad(energy)(X), rtol=1e-14)
+    np.testing.assert_allclose(to_host(agrad.hessian(energy)(x)), agrad.hessian(energy)(X), rtol=1e-14)
+    _, tangent = agrad.jvp(energy, (x,), (x,))
+    np.testing.assert_allclose(to_host(tangent), agrad.jvp(energy, (X,), (X,))[1], rtol=1e-14)
+
+
+def test_jit_vmap_and_writes(tomorrow: ModuleType) -> None:
+    def written(x: Any) -> Any:
+        y = agrad.asarray(x) * 1
+        y[1:] = y[:-1] ** 2
+        return agrad.sum(y**2)
+
+    rows = np.asarray([X, 2 * X])
+    fast = agrad.jit(agrad.vmap(agrad.grad(written)))
+    for scale in (1.0, 3.0):
+        np.testing.assert_allclose(
+            to_host(fast(tomorrow.asarray(scale * rows))), agrad.vmap(agrad.grad(written))(scale * rows), rtol=1e-14
+        )
+    assert fast.cache_info().hits == 1
+
+
+def test_a_program_moves_by_the_import_name(tomorrow: ModuleType) -> None:
+    def losses() -> list[float]:
+        generator = agrad.random.Generator(0)
+        x = agrad.random.normal(generator.key(), (6, 3), dtype=agrad.float32)
+        model = agrad.nn.Sequential(agrad.nn.Linear(3, 4), agrad.nn.Tanh(), agrad.nn.Linear(4, 1))
+        for i, p in enumerate(model.parameters()):
+            p.data = agrad.random.normal(agrad.random.key(i), tuple(p.shape), dtype=agrad.float32).raw
+        optimizer = agrad.optim.Adam(model.parameters(), lr=0.1)
+        found = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = agrad.mean(model(x) ** 2)
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    with agrad.use_backend(NAME):
+        assert agrad.get_backend() == NAME == agrad.zeros(2).backend
+        got = losses()
+    np.testing.assert_allclose(got, losses(), rtol=1e-5)
+    assert NAME in agrad.available_backends()
+    with agrad.use_backend(NAME, "array_api_strict.Device('device1')"):
+        assert "device1" in str(agrad.zeros(2).device)
+    with pytest.raises(DeviceUnavailableError, match=f"{NAME!r} has no device 'gpu'"):
+        agrad.set_backend(NAME, "gpu")
+
+
+def test_what_a_library_lacks_is_named(tomorrow: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tomorrow.asarray([[1.0, 2.0], [3.0, 4.0]])
+    backend = load(NAME)
+    monkeypatch.delattr(backend.xp, "atanh")
+    monkeypatch.delattr(backend.xp.linalg, "pinv")
+    with pytest.raises(MissingFunctionError, match=rf"{NAME} has no atanh\. Move the arrays"):
+        agrad.atanh(x / 9)
+    with pytest.raises(MissingFunctionError, match=rf"{NAME} has no linalg\.pinv"):
+        agrad.linalg.pinv(x)
+
+
+@pytest.mark.parametrize("name", ["no_such_library", "no.such.library", "numpy.linalg", "torch.linalg"])
+def test_a_name_that_nobody_knows(name: str) -> None:
+    with pytest.raises(BackendUnavailableError, match=f"there is no backend {name!r}; agrad knows .* import names"):
+        load(name)
+
+
+def test_a_module_that_is_no_namespace() -> None:
+    with pytest.raises(BackendUnavailableError, match="'json' is not a namespace of the array API standard"):
+        load("json")
+
+
+# ---------------------------------------------------------------- the functions beyond the standard
+
+
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("on_host", [True, False])
+def test_indexing_follows_numpy(
+    tomorrow: ModuleType, writes: bool, on_host: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = generic.of_namespace(tomorrow)
+    monkeypatch.setattr(backend.xp.getitem.__self__, "writes", writes)
+    for shape, index in INDICES:
+        try:
+            check_index(backend, shape, index, None, on_host)
+        except Exception as error:
+            raise AssertionError(f"x of shape {shape} at {index}") from error
+
+
+INTEGERS = [entry for entry in INDICES if not any(isinstance(i, (list, bool)) for i in entry[1])]
+
+
+def test_integers_that_cannot_be_read_are_arithmetic(tomorrow: ModuleType) -> None:
+    """Reading and adding at integer arrays after whole axes; every other index is refused by name."""
+    backend = generic.of_namespace(tomorrow)
+    words = Words(backend.xp, lambda a, like: backend.from_host(a, None), lambda array: None, writes=True)
+    counts = [0, 0]
+    for shape, index in INTEGERS:
+        template, arrays = as_template(index)
+        if not arrays or not np.prod(shape):
+            continue
+        data = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+        own = [backend.from_host(a, None) for a in arrays]
+        try:
+            got = words.getitem(backend.from_host(data, None), *own, index=template)
+        except OperandError as error:
+            counts[0] += "cannot be read here" in str(error)
+            continue
+        counts[1] += 1
+        np.testing.assert_array_equal(to_host(got), data[index], strict=True)
+        added = np.zeros(shape)
+        np.add.at(added, index, data[index])
+        found = words.scatter_add(backend.from_host(np.asarray(data[index]), None), *own, index=template, shape=shape)
+        np.testing.assert_array_equal(to_host(found), added, strict=True)
+    assert min(counts) > 5
+
+
+def test_an_unread_mask_writes_numbers_only(tomorrow: ModuleType) -> None:
+    backend = generic.of_namespace(tomorrow)
+    words = Words(backend.xp, lambda a, like: backend.from_host(a, None), lambda array: None, writes=True)
+    x, mask = tomorrow.asarray(X), tomorrow.asarray(X > 0)
+    assert to_host(words.setitem(x, 9.0, mask, index=(ARRAY,))).tolist() == [9.0, -1.0, 9.0]
+    with pytest.raises(OperandError, match="one mask and v a number"):
+        words.setitem(x, tomorrow.asarray([1.0, 2.0]), mask, index=(ARRAY,))
+    with pytest.raises(OperandError, match="integer arrays after whole axes"):
+        words.getitem(x, mask, index=(ARRAY,))
+
+
+def test_integers_out_of_range_raise(tomorrow: ModuleType) -> None:
+    x = tomorrow.asarray(X)
+    for index in (3, -4, np.asarray([0, 3])):
+        with pytest.raises(IndexError):
+            agrad.asarray(x)[index]
+    with pytest.raises(IndexRangeError):
+        agrad.asarray(x)[1, 1]
+
+
+def test_many_repetitions_add_up(tomorrow: ModuleType) -> None:
+    rng = np.random.default_rng(0)
+    places, g = rng.integers(0, 3, 1000), rng.standard_normal((1000, 2))
+    backend = generic.of_namespace(tomorrow)
+    got = backend.xp.scatter_add(backend.from_host(g, None), places, index=(ARRAY,), shape=(5, 2))
+    expected = np.zeros((5, 2))
+    np.add.at(expected, places, g)
+    np.testing.assert_allclose(to_host(got), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_complex_numbers_of_infinite_parts(tomorrow: ModuleType) -> None:
+    parts = np.asarray([0.0, 1.5, np.inf, -np.inf, np.nan])
+    re, im = (a.ravel() for a in np.meshgrid(parts, parts))
+    got = to_host(generic.of_namespace(tomorrow).xp.from_parts(tomorrow.asarray(re), tomorrow.asarray(im)))
+    np.testing.assert_array_equal(got.real, re)
+    np.testing.assert_array_equal(got.imag, im)
+
+
+def test_lu_and_singular_matrices(tomorrow: ModuleType) -> None:
+    xp = generic.of_namespace(tomorrow).xp
+    rng = np.random.default_rng(0)
+    for shape in ((3, 3), (2, 4, 3), (2, 3, 5)):
+        a = rng.standard_normal(shape)
+        a[..., 0, 0] = 0
+        for got, want in zip(xp.linalg.lu(tomorrow.asarray(a)), agrad.linalg.lu(a), strict=True):
+            np.testing.assert_allclose(to_host(got), want, atol=1e-14)
+    a = np.asarray([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]]])
+    y = to_host(xp.linalg.solve_or_nan(tomorrow.asarray(a), tomorrow.asarray(np.ones((2, 2, 1)))))
+    assert np.isnan(y[0]).all() and y[1, :, 0].tolist() == [0.5, 0.25]
+
+
+# ---------------------------------------------------------------- arrays whose values are not to be read
+
+
+def test_no_value_of_a_lazy_array_is_read(tomorrow: ModuleType) -> None:
+    def read(x: Any) -> np.ndarray:
+        raise AssertionError("a value was read")
+
+    host = generic._Host(generic.of_namespace(tomorrow).xp, read, lazy=True)
+    known = host.array(np.asarray([2, 0]))
+    assert host.values(known).tolist() == [2, 0]
+    assert host.values(tomorrow.asarray([2, 0])) is None
+    assert host.values([1, 0]).tolist() == [1, 0]
+    del known
+    assert not host.hosted
+
+
+@pytest.mark.needs("marray")
+def test_masked_elements_are_refused() -> None:
+    import marray
+
+    mxp = marray.masked_namespace(np)
+    whole = mxp.asarray(X)
+    np.testing.assert_allclose(to_host(agrad.grad(energy)(whole)), agrad.grad(energy)(X), rtol=1e-14)
+    masked = mxp.asarray(X, mask=X > 1)
+    calls = [lambda: agrad.grad(lambda x: agrad.mean(x**2))(masked), lambda: to_host(masked)]
+    calls += [lambda: agrad.sum(masked), lambda: agrad.asarray(masked)[0]]
+    calls += [lambda: agrad.exp(agrad.asarray(whole) + masked), lambda: (agrad.asarray(whole) * masked).numpy()]
+    for call in calls:
+        with pytest.raises(OperandError, match="masked elements"):
+            call()

@@ -1,0 +1,135 @@
+"""Count the cases of the table whose derivatives are NumPy's on libraries that have no adapter, or a thin one.
+
+    python tests/generic_counts.py mparray dpnp ...          # the counts, and what fails
+    python tests/generic_counts.py --write mparray dpnp ...  # writes their rows into docs/backends.md
+
+Of each row with a derivative it takes the first two examples off kinks, in reverse mode, forward mode and second order
+(forward over reverse). A row counts if both agree with NumPy.
+"""
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cases  # noqa: F401 - files the rows
+import numpy as np
+import pytest
+from checker import assert_close, gradients, outputs, random_like
+from table import ROWS, Case
+
+import agrad
+from agrad.backends import load
+from agrad.errors import MissingFunctionError
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
+BEGIN, END = "<!-- begin: python tests/generic_counts.py --write -->", "<!-- end: counts -->"
+EXAMPLES = 2
+MODES = ("reverse", "forward", "second")
+
+
+def chosen() -> Iterator[tuple[str, list[Case]]]:
+    """Yield the rows, and the cases taken of each."""
+    for name, row in ROWS.items():
+        found = [Case(row, e) for e in row.examples if not (row.constant or e.kink or e.implicit)]
+        found = [case for case in found if not case.is_empty][:EXAMPLES]
+        if found:
+            yield name, found
+
+
+def reverse(case: Case, f: Any, xs: list[Any]) -> list[Any]:
+    return gradients(f, xs, random_like(outputs(f(*xs)), case.rng()))
+
+
+def forward(case: Case, f: Any, xs: list[Any]) -> list[Any]:
+    return list(outputs(agrad.jvp(f, tuple(xs), tuple(random_like(xs, case.rng())))[1]))
+
+
+def second(case: Case, f: Any, xs: list[Any]) -> list[Any]:
+    weights, vs = random_like(outputs(f(*xs)), case.rng()), random_like(xs, case.rng())
+
+    def slope(*at: Any) -> Any:
+        ys = outputs(f(*at))
+        total = sum(
+            agrad.sum(agrad.real(y * w * (1 + y)) if is_complex(y) else y * w * (1 + y))
+            for y, w in zip(ys, weights, strict=True)
+        )
+        return agrad.sum(total)
+
+    every = tuple(range(len(xs)))
+    return list(agrad.jvp(agrad.grad(slope, argnums=every), tuple(xs), tuple(vs))[1])
+
+
+def is_complex(y: Any) -> bool:
+    return agrad.isdtype(y.dtype, "complex floating")
+
+
+WAYS: dict[str, Callable[..., list[Any]]] = {"reverse": reverse, "forward": forward, "second": second}
+
+
+def attempt(name: str, case: Case, mode: str, place: Callable[[np.ndarray], Any]) -> str:
+    """Return what happens: nothing, the error of a function that is not there, or a fault."""
+    try:
+        found = WAYS[mode](case, *case.problem(place))
+        for got, want in zip(found, WAYS[mode](case, *case.problem()), strict=True):
+            assert_close(got, want, mode, 1e-9)
+    except (MissingFunctionError, pytest.skip.Exception) as error:
+        return f"lacks: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return ""
+
+
+def count(name: str) -> tuple[Counter[str], dict[str, str]]:
+    """Return the rows that pass by mode, and the first failure of each other row."""
+    backend = load(name)
+    place = partial(backend.from_host, device=None)
+    passed: Counter[str] = Counter()
+    faults: dict[str, str] = {}
+    with agrad.use_backend(name):
+        for row, found in chosen():
+            passed["all"] += 1
+            for mode in MODES:
+                said = [why for case in found if (why := attempt(name, case, mode, place))]
+                passed[mode] += not said
+                if said and row not in faults:
+                    faults[row] = f"{mode}: {said[0]}"
+                    print(f"{row}: {faults[row]}"[:250], flush=True)
+    return passed, faults
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Count cases on libraries of the standard.")
+    parser.add_argument("--write", action="store_true", help="write the rows of docs/backends.md")
+    parser.add_argument("names", nargs="+", help="import names of namespaces")
+    options = parser.parse_args()
+    lines = {}
+    for name in options.names:
+        passed, faults = count(name)
+        lacking = sum("lacks: " in why for why in faults.values())
+        counts = " / ".join(str(passed[mode]) for mode in MODES)
+        lines[name] = (
+            f"| {name} {load(name).version} | {counts} of {passed['all']} | {lacking} | {len(faults) - lacking} |"
+        )
+        print(lines[name], flush=True)
+    if options.write:
+        head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN + "\n")
+        old, tail = rest.split(END)
+        rows = {line.split()[1]: line for line in old.splitlines() if line.startswith("| ") and "/" in line} | lines
+        title = (
+            "| library | reverse / forward / second order | a function is not there | fails |\n|---|---|---:|---:|\n"
+        )
+        PAGE.write_text(
+            head + BEGIN + "\n\n" + title + "\n".join(rows[n] for n in sorted(rows)) + "\n\n" + END + tail,
+            encoding="utf-8",
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    sys.exit(main())
