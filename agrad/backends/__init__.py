@@ -26,6 +26,7 @@ _MODULES = {
     "torch": "agrad.backends.torch",
     "jax": "agrad.backends.jax",
     "dask": "agrad.backends.dask",
+    "mlx": "agrad.backends.mlx",
     "array_api_strict": "agrad.backends.strict",
 }
 """The module of each backend. Other packages add theirs by the entry point group ``agrad.backends``."""
@@ -33,6 +34,7 @@ _MODULES = {
 _REMEDY = {
     **{name: f"pip install 'agrad[{name}]'" for name in ("torch", "jax", "dask")},
     "cupy": "pip install 'agrad[cuda13]' (or 'agrad[cuda12]'), on a machine with an NVIDIA GPU and its driver",
+    "mlx": "pip install mlx (on Linux: 'mlx[cpu]')",
     "array_api_strict": "pip install 'agrad[test]'",
 }
 

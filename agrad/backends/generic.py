@@ -90,17 +90,14 @@ def of_name(name: str) -> Backend | None:
 
 # ------------------------------------------------------------ values on the host
 
-_OWN_READERS = ("todense", "unwrap_numpy")
-"""Methods that return a NumPy array: of sparse, and of ndonnx for a known value."""
+_OWN_READERS = ("asnumpy", "todense", "unwrap_numpy")
+"""Methods that return a NumPy array: of dpnp, of sparse, and of ndonnx for a known value."""
 
 
 def _by_elements(x: Any) -> np.ndarray:
     name = as_dtype(x.dtype).name
     number = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[np.dtype(name).kind]
-    out = np.empty(tuple(x.shape), name)
-    for place in np.ndindex(out.shape):
-        out[place] = number(x[place])
-    return out
+    return np.asarray([number(x[place]) for place in np.ndindex(*x.shape)], name).reshape(x.shape)
 
 
 def to_host(x: Any) -> np.ndarray:
@@ -207,6 +204,7 @@ def of_namespace(
     xp = Names(name, **_public(module) | dict(functions))
     for part in ("linalg", "fft"):
         section = _public(getattr(module, part, None)) | dict(functions.get(part, {}))
+        section = {name: value for name, value in section.items() if value is not None}
         setattr(xp, part, Names(f"{name}", f"{part}.", **section))
     host = _Host(xp, read, lazy)
     writes = not lazy and _can(lambda: _write_to_copy(module, sample))
@@ -223,9 +221,9 @@ def of_namespace(
         "convolution": partial(convolution, xp),
         "special": SpecialWords(),
     }
-    vars(xp).update({n: f for n, f in beyond.items() if n not in functions})
+    vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
     for form in (lu, solve_or_nan) if hasattr(xp.linalg, "solve") else ():
-        vars(xp.linalg).setdefault(form.__name__, partial(form, xp))
+        setattr(xp.linalg, form.__name__, partial(form, xp))
     if masked:
         for space in (xp, xp.linalg, xp.fft):
             _without_masks(space)

@@ -22,7 +22,7 @@ def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, 
     name, device = target
     here = backend_of(x)
     if here.name == name:
-        return array_api_compat.to_device(x, device)
+        return x if here.device_of(x) == device else array_api_compat.to_device(x, device)
     return load(name).from_host(here.to_host(x), device)
 
 
