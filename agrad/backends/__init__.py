@@ -64,8 +64,6 @@ def load(name: str) -> Backend:
     except BackendUnavailableError:
         raise
     except Exception as error:
-        if module and not isinstance(error, ImportError):
-            raise
         remedy = _REMEDY.get(name)
         raise BackendUnavailableError(
             f"backend {name!r} cannot run here: {error}" + (f"; to mend it: {remedy}" if remedy else "")

@@ -16,7 +16,7 @@ import dask.array as da
 import numpy as np
 
 from agrad.backends import host_random
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.generic import of_namespace
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
 from agrad.backends.numpy.words import scatter_add as host_scatter_add
@@ -94,11 +94,6 @@ def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tu
 
 
 # ------------------------------------------------------------------ words of the standard
-
-
-def from_parts(x1: da.Array, x2: da.Array, /) -> da.Array:
-    x1, x2 = da.broadcast_arrays(x1, x2)
-    return da.map_blocks(host.from_parts, x1, x2.rechunk(x1.chunks), dtype=np.result_type(x1, x2, np.complex64))
 
 
 _MATRIX_WORDS = (
@@ -225,36 +220,25 @@ def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
-_XP = vocabulary(
-    compat,
-    getitem=getitem,
-    setitem=setitem,
-    take=take,
-    scatter_add=scatter_add,
-    from_parts=from_parts,
-    tril=tril,
-    triu=triu,
-    reshape=reshape,
-    repeat=repeat,
-    max=_extreme("max"),
-    min=_extreme("min"),
-    special=SpecialWords(_special_functions, _in_double),
-    float16=np.float16,
-)
+_OWN = (getitem, setitem, take, scatter_add, tril, triu, reshape, repeat, searchsorted)
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
-vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)
-vars(_XP.linalg).update({n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)})
 
-BACKEND = Backend(
-    name="dask",
-    xp=_XP,
-    version=dask.__version__,
+BACKEND = of_namespace(
+    compat,
+    "dask",
+    {
+        **{word.__name__: word for word in _OWN},
+        **{name: _computed(name) for name in _COMPUTED},
+        **{name: _extreme(name) for name in ("max", "min")},
+        "special": SpecialWords(_special_functions, _in_double),
+        "float16": np.float16,
+        "linalg": {n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)},
+    },
     array_types=(da.Array,),
+    devices=lambda: ("cpu",),
     device_of=lambda x: "cpu",
-    device_name=lambda x: "cpu",
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
-    lazy=True,
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )

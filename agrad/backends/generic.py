@@ -168,23 +168,14 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _without_masks(space: Any) -> None:
-    for name, value in vars(space).items():
-        if callable(value) and not isinstance(value, type):
-            setattr(space, name, _checked(value))
-
-
-def _can(attempt: Callable[[], Any]) -> bool:
+def _writes(module: Any, x: Any) -> bool:
+    """Return True if a copy can be written into, and the original stays [1.0]."""
     try:
-        return bool(attempt())
+        copy = module.asarray(x, copy=True)
+        copy[0] = 2.0
+        return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
     except Exception:
         return False
-
-
-def _write_to_copy(module: Any, x: Any) -> bool:
-    copy = module.asarray(x, copy=True)
-    copy[0] = 2.0
-    return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
 
 
 def of_namespace(
@@ -207,7 +198,7 @@ def of_namespace(
         section = {name: value for name, value in section.items() if value is not None}
         setattr(xp, part, Names(f"{name}", f"{part}.", **section))
     host = _Host(xp, read, lazy)
-    writes = not lazy and _can(lambda: _write_to_copy(module, sample))
+    writes = not lazy and _writes(module, sample)
     words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
     beyond = {
@@ -222,13 +213,14 @@ def of_namespace(
         "special": SpecialWords(),
     }
     vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
-    for form in (lu, solve_or_nan) if hasattr(xp.linalg, "solve") else ():
-        setattr(xp.linalg, form.__name__, partial(form, xp))
+    if hasattr(xp.linalg, "solve"):
+        forms = {"lu": partial(lu, xp), "solve_or_nan": partial(solve_or_nan, xp)}
+        vars(xp.linalg).update(forms | dict(functions.get("linalg", {})))
     if masked:
-        for space in (xp, xp.linalg, xp.fft):
-            _without_masks(space)
+        for names in map(vars, (xp, xp.linalg, xp.fft)):
+            names.update({n: _checked(f) for n, f in names.items() if callable(f) and not isinstance(f, type)})
     fields = {
-        "version": _version(kind),
+        "version": str(getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__version__", "unknown")),
         "array_types": (kind,),
         "to_host": read,
         "from_host": host.array,
@@ -242,10 +234,6 @@ def of_namespace(
     }
     _made[id(module)] = backend = Backend(name=name, xp=xp, **fields | own)
     return backend
-
-
-def _version(kind: type) -> str:
-    return str(getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__version__", "unknown"))
 
 
 def _device_by_name(module: Any, info: Any, spec: str) -> Any:

@@ -116,7 +116,8 @@ class Words:
             first = np.flatnonzero(rank % 2 == 0)
             second = np.append(rank, 0)[first + 1] % 2 == 1
             places, pairs = places[first], np.where(second, np.append(order, 0)[first + 1], g.shape[axis])
-            g = self._plus(self._gather(g, order[first], axis), self._gather(padded, pairs, axis))
+            one, other = self._gather(g, order[first], axis), self._gather(padded, pairs, axis)
+            g = self.xp.logical_or(one, other) if _is_boolean(g) else one + other
             order = np.arange(places.size)
         table = np.full(length, g.shape[axis])  # the zero at the end
         table[places] = order
@@ -125,9 +126,6 @@ class Words:
     def _padded(self, g: Any, axis: int) -> Any:
         zero = self.xp.zeros((*g.shape[:axis], 1, *g.shape[axis + 1 :]), dtype=g.dtype, **beside(g))
         return self.xp.concat([g, zero], axis=axis)
-
-    def _plus(self, a: Any, b: Any) -> Any:
-        return self.xp.logical_or(a, b) if as_dtype(a.dtype).kind == "bool" else a + b
 
     def _spread(self, g: Any, at: Index, shape: tuple[int, ...]) -> Any:
         """Return zeros with ``g`` at a basic index."""
@@ -198,15 +196,15 @@ class Words:
         end = lead + len(indices)
         trailing = index[end:]
         plain = all(map(_is_whole, (*index[:lead], *(e for e in trailing if e is not Ellipsis))))
-        if not plain or index[lead:end] != (ARRAY,) * len(indices) or any(_is_boolean(i) for i in indices):
+        if not plain or index[lead:end] != (ARRAY,) * len(indices) or any(map(_is_boolean, indices)):
             raise OperandError(
                 f"x[i]: the values of an index array cannot be read here, so that i must be integer arrays after whole "
                 f"axes, got {index}. Use agrad.where or agrad.take."
             )
         place: Any = 0
-        for i, n, step in zip(indices, shape[lead:end], _steps(shape)[lead:end], strict=True):
+        for axis, i in enumerate(indices, lead):
             i = xp.astype(i, xp.int64)
-            place = place + xp.where(i < 0, i + n, i) * step
+            place = place + xp.where(i < 0, i + shape[axis], i) * size(shape[axis + 1 :])
         rest = len(shape) - end
         rows = np.arange(size(shape[:lead])).reshape(shape[:lead] + (1,) * (len(place.shape) + rest))
         tail = np.arange(size(shape[end:])).reshape(shape[end:])
@@ -249,7 +247,3 @@ class Words:
 
 def _is_boolean(array: Any) -> bool:
     return as_dtype(array.dtype).kind == "bool"
-
-
-def _steps(shape: tuple[int, ...]) -> list[int]:
-    return [size(shape[i + 1 :]) for i in range(len(shape))]

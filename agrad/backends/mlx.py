@@ -5,8 +5,6 @@ device, which ``mlx.core.set_default_device`` chooses.
 """
 
 from collections.abc import Callable
-from importlib.metadata import version
-from operator import index as as_int
 from typing import Any
 
 import mlx.core as mx
@@ -32,9 +30,7 @@ def _made(function: Callable[..., Any]) -> Callable[..., Any]:
 def _indices(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function to return int64, the standard's dtype of indices. MLX sorts stably."""
 
-    def call(*args: Any, stable: bool = True, descending: bool = False, **settings: Any) -> Any:
-        if descending:
-            raise NotImplementedError("MLX sorts in ascending order: sort the negative")
+    def call(*args: Any, stable: bool = True, **settings: Any) -> Any:
         return mx.astype(function(*args, **settings), mx.int64)
 
     return call
@@ -60,7 +56,10 @@ def _cumulative(function: Callable[..., Any], identity: int) -> Callable[..., An
 
 
 def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, /, *, correction=0, **settings: function(x, ddof=as_int(correction), **settings)
+    def call(x: mx.array, /, *, correction: float = 0, **settings: Any) -> mx.array:
+        return function(x, ddof=int(correction) if correction == int(correction) else correction, **settings)
+
+    return call
 
 
 def _signbit(x: mx.array, /) -> mx.array:
@@ -164,7 +163,7 @@ BACKEND = of_namespace(
     mx,
     "mlx",
     _FUNCTIONS,
-    version=version("mlx"),
+    version=mx.__version__,
     default_device=_device,
     devices=lambda: (_device(),),
     find_device=lambda name: name if name == _device() else None,
