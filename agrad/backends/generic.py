@@ -201,17 +201,9 @@ def of_namespace(
     writes = not lazy and _writes(module, sample)
     words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
-    beyond = {
-        "__array_namespace_info__": module.__array_namespace_info__,
-        "getitem": words.getitem,
-        "setitem": words.setitem,
-        "scatter_add": words.scatter_add,
-        "from_parts": words.from_parts,
-        "arange_like": words.arange_like,
-        "iterate": iterate,
-        "convolution": partial(convolution, xp),
-        "special": SpecialWords(),
-    }
+    beyond = {name: getattr(words, name) for name in vars(Words) if not name.startswith("_")}
+    beyond |= {"iterate": iterate, "convolution": partial(convolution, xp), "special": SpecialWords()}
+    beyond["__array_namespace_info__"] = module.__array_namespace_info__
     vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
     if hasattr(xp.linalg, "solve"):
         forms = {"lu": partial(lu, xp), "solve_or_nan": partial(solve_or_nan, xp)}

@@ -28,12 +28,14 @@ def _made(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _indices(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function to return int64, the standard's dtype of indices. MLX sorts stably."""
+    """Wrap a function to return int64, the standard's dtype of indices."""
+    return lambda *args, **settings: mx.astype(function(*args, **settings), mx.int64)
 
-    def call(*args: Any, stable: bool = True, **settings: Any) -> Any:
-        return mx.astype(function(*args, **settings), mx.int64)
 
-    return call
+def _argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:
+    if descending:  # of equal elements the first comes first, as MLX sorts stably
+        return x.shape[axis] - 1 - mx.flip(_argsort(mx.flip(x, axis=axis), axis=axis), axis=axis)
+    return mx.astype(mx.argsort(x, axis=axis), mx.int64)
 
 
 def _total(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,12 +124,13 @@ def _in_own_dtype(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, *
 
 
 _MADE = "asarray arange full zeros ones empty eye linspace astype zeros_like ones_like full_like empty_like"
-_INDICES = ("argmax", "argmin", "argsort", "searchsorted", "count_nonzero")
+_INDICES = ("argmax", "argmin", "searchsorted", "count_nonzero")
 _FUNCTIONS = {
     **{name: _made(getattr(mx, name)) for name in _MADE.split()},
     **{name: _indices(getattr(mx, name)) for name in _INDICES},
     "bool": mx.bool_,
-    "sort": lambda x, /, *, axis=-1, stable=True, descending=False: mx.sort(x, axis=axis),
+    "argsort": _argsort,
+    "sort": lambda x, /, *, axis=-1, **how: mx.take_along_axis(x, _argsort(x, axis=axis, **how), axis=axis),
     "sum": _total(mx.sum),
     "prod": _total(mx.prod),
     "cumulative_sum": _cumulative(mx.cumsum, 0),

@@ -27,16 +27,12 @@ def _find_device(name: str) -> Any:
         return None
 
 
-def _laid_out_like(x: Any, like: Any) -> Any:
-    return strict.asarray(host.laid_out_like(x._array, like._array), device=x.device)
-
-
 BACKEND = of_namespace(
     strict,
     functions={"special": SpecialWords(evaluate=_in_double)},
     find_device=_find_device,
     to_host=lambda x: x._array,
-    laid_out_like=_laid_out_like,
+    laid_out_like=lambda x, like: strict.asarray(host.laid_out_like(x._array, like._array), device=x.device),
     strides=lambda x: x._array.strides,
     row_major=lambda x: x._array.flags.c_contiguous,
     memory=lambda x: host.memory(x._array),

@@ -1,0 +1,152 @@
+"""What libraries of the standard bring: any precision, models in ONNX, GPUs of Intel and Apple."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.backends import load, to_host
+from agrad.errors import DtypeError, MissingFunctionError, OperandError
+
+
+def raw(value: Any) -> Any:
+    return value.raw if isinstance(value, agrad.Tensor) else value
+
+
+# ---------------------------------------------------------------- mparray
+
+
+@pytest.mark.needs("mparray")
+def test_a_hessian_to_50_digits() -> None:
+    import mparray
+    import mpmath
+    from mpmath import mp
+
+    def f(x: Any) -> Any:
+        return agrad.exp(agrad.sin(x[0] * x[1])) + agrad.log(1 + x[2] ** 2) * x[0] ** 3 / (2 + agrad.cos(x[1]))
+
+    def by_mpmath(a: Any, b: Any, c: Any) -> Any:
+        return mp.exp(mp.sin(a * b)) + mp.log(1 + c**2) * a**3 / (2 + mp.cos(b))
+
+    with mp.workdps(50):
+        point = [mp.mpf("0.3"), mp.mpf("-1.7"), mp.mpf("2.5")]
+        x = mparray.asarray(point)
+        found, jitted = agrad.hessian(f)(x), agrad.jit(agrad.hessian(f))
+        again = [jitted(x), jitted(x)]
+        with mp.workdps(110):
+            for i in range(3):
+                for j in range(3):
+                    orders = tuple(int(i == k) + int(j == k) for k in range(3))
+                    expected = mpmath.diff(by_mpmath, tuple(point), orders)
+                    for hessian in (found, *again):
+                        assert abs(raw(hessian)._data[i, j] - expected) < mp.mpf(10) ** -47
+
+
+# ---------------------------------------------------------------- ndonnx
+
+
+def loss(w: Any, b: Any, x: Any, t: Any) -> Any:
+    h = agrad.tanh(x @ w + b)
+    return agrad.mean((agrad.sum(h, axis=1) - t) ** 2) + 0.01 * agrad.sum(w[1:, ::2] ** 2)
+
+
+def run(inputs: dict[str, Any], outputs: dict[str, Any], values: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Run a model by onnxruntime."""
+    import ndonnx
+    import onnxruntime
+
+    model = ndonnx.build(inputs, {name: raw(value) for name, value in outputs.items()})
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return list(session.run(list(outputs), values))
+
+
+@pytest.mark.needs("ndonnx", "onnxruntime")
+def test_value_gradient_and_a_step_of_training_as_a_model() -> None:
+    import ndonnx
+
+    rng = np.random.default_rng(0)
+    values = {"w": (3, 4), "b": (4,), "x": (5, 3), "t": (5,)}
+    values = {name: rng.normal(size=shape) for name, shape in values.items()}
+
+    def step(w: Any, b: Any, x: Any, t: Any) -> dict[str, Any]:
+        y, (gw, gb) = agrad.value_and_grad(loss, (0, 1))(w, b, x, t)
+        return {"y": y, "w1": w - 0.1 * gw, "b1": b - 0.1 * gb, "H": agrad.hessian(loss, 1)(w, b, x, t)}
+
+    inputs = {name: ndonnx.argument(shape=a.shape, dtype=ndonnx.float64) for name, a in values.items()}
+    found = run(inputs, step(*inputs.values()), values)
+    for got, expected in zip(found, step(*values.values()).values(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.needs("ndonnx", "onnxruntime")
+def test_integer_inputs_choose_rows_of_an_embedding() -> None:
+    import ndonnx
+
+    rng = np.random.default_rng(0)
+    values = {"w": rng.normal(size=(4, 3)), "i": np.asarray([3, -1, 0, 3])}
+    inputs = {
+        "w": ndonnx.argument(shape=(4, 3), dtype=ndonnx.float64),
+        "i": ndonnx.argument(shape=(4,), dtype=ndonnx.int64),
+    }
+
+    def gradient(w: Any, i: Any) -> dict[str, Any]:
+        return {"g": agrad.grad(lambda w: agrad.sum(w[i] ** 3))(agrad.asarray(w))}
+
+    tensors = {name: agrad.asarray(value) for name, value in inputs.items()}
+    np.testing.assert_allclose(run(inputs, gradient(**tensors), values)[0], raw(gradient(**values)["g"]), rtol=1e-14)
+    mask = agrad.asarray(ndonnx.argument(shape=(4,), dtype=ndonnx.bool))
+    with pytest.raises(OperandError, match="cannot be read here"):
+        agrad.grad(lambda w: agrad.sum(w[mask]))(tensors["w"])
+    with pytest.raises(OperandError, match="cannot be read here"):
+        to_host(inputs["w"])
+
+
+# ---------------------------------------------------------------- mlx and dpnp
+
+
+@pytest.mark.needs("mlx")
+def test_mlx_refuses_what_it_computes_in_fewer_digits() -> None:
+    x = agrad.asarray([[4.0, 1.0], [1.0, 3.0]], dtype=agrad.float64, backend="mlx")
+    with pytest.raises(DtypeError, match="Write x.astype"):
+        agrad.fft.fft(x)
+    with pytest.raises(MissingFunctionError, match=r"linalg\.eig"):
+        agrad.linalg.eig(x)
+    with pytest.raises(MissingFunctionError, match="mode"):
+        agrad.linalg.qr(x, mode="complete")
+
+
+@pytest.mark.needs("mlx")
+def test_mlx_sorts_and_sums_by_the_standard() -> None:
+    xp = load("mlx").xp
+    host = np.asarray([2, 1, 2, 0, 1], dtype=np.int32)
+    x = load("mlx").from_host(host, None)
+    assert np.asarray(xp.argsort(x, descending=True)).tolist() == [0, 2, 1, 4, 3]
+    assert np.asarray(xp.sort(x, descending=True)).tolist() == [2, 2, 1, 1, 0]
+    assert str(xp.sum(x).dtype).endswith("int64") and xp.argmax(x).dtype == xp.int64
+    assert np.asarray(xp.cumulative_sum(x, include_initial=True)).tolist() == [0, 2, 3, 5, 5, 6]
+    assert np.asarray(xp.signbit(xp.asarray([0.0, -0.0, -1.0, float("inf")]))).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("name", ["mlx", "dpnp"])
+def test_a_network_trains_by_the_command_line(name: str, tmp_path: Any) -> None:
+    """By a process of its own: the variable is read once."""
+    pytest.importorskip(name)
+    try:
+        agrad.zeros(1, backend=name)
+    except agrad.errors.BackendUnavailableError as error:
+        pytest.skip(str(error))
+    command = [sys.executable, "-m", "agrad", "train", "--epochs", "2", "--save", str(tmp_path / "model")]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "AGRAD_BACKEND": name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert name in done.stdout
