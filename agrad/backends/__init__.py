@@ -27,6 +27,7 @@ _MODULES = {
     "jax": "agrad.backends.jax",
     "dask": "agrad.backends.dask",
     "mlx": "agrad.backends.mlx",
+    "cubed": "agrad.backends.cubed",
     "array_api_strict": "agrad.backends.strict",
 }
 """The module of each backend. Other packages add theirs by the entry point group ``agrad.backends``."""
@@ -34,6 +35,7 @@ _MODULES = {
 _REMEDY = {
     **{name: f"pip install 'agrad[{name}]'" for name in ("torch", "jax", "dask")},
     "cupy": "pip install 'agrad[cuda13]' (or 'agrad[cuda12]'), on a machine with an NVIDIA GPU and its driver",
+    "cubed": "pip install cubed",
     "mlx": "pip install mlx (on Linux: 'mlx[cpu]')",
     "array_api_strict": "pip install 'agrad[test]'",
 }

@@ -16,8 +16,7 @@ import numpy as np
 
 from agrad.backends.base import Backend, iterate
 from agrad.backends.convolution import convolution
-from agrad.backends.generic_matrices import lu, solve_or_nan
-from agrad.backends.generic_words import Words
+from agrad.backends.generic_words import Words, solve_or_nan
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords
 from agrad.dtypes import as_dtype
@@ -194,7 +193,8 @@ def of_namespace(
     read = _checked(to_host) if masked else own.get("to_host", to_host)
     xp = Names(name, **_public(module) | dict(functions))
     for part in ("linalg", "fft"):
-        section = _public(getattr(module, part, None)) | dict(functions.get(part, {}))
+        # a function beyond the standard may mean something else elsewhere
+        section = _public(getattr(module, part, None)) | {"lu": None} | dict(functions.get(part, {}))
         section = {name: value for name, value in section.items() if value is not None}
         setattr(xp, part, Names(f"{name}", f"{part}.", **section))
     host = _Host(xp, read, lazy)
@@ -206,8 +206,7 @@ def of_namespace(
     beyond["__array_namespace_info__"] = module.__array_namespace_info__
     vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
     if hasattr(xp.linalg, "solve"):
-        forms = {"lu": partial(lu, xp), "solve_or_nan": partial(solve_or_nan, xp)}
-        vars(xp.linalg).update(forms | dict(functions.get("linalg", {})))
+        vars(xp.linalg).setdefault("solve_or_nan", partial(solve_or_nan, xp))
     if masked:
         for names in map(vars, (xp, xp.linalg, xp.fft)):
             names.update({n: _checked(f) for n, f in names.items() if callable(f) and not isinstance(f, type)})

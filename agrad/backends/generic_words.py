@@ -247,3 +247,11 @@ class Words:
 
 def _is_boolean(array: Any) -> bool:
     return as_dtype(array.dtype).kind == "bool"
+
+
+def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
+    """Return the solution of ``x1 @ y = x2``, NaN where ``x1`` is singular."""
+    singular = xp.expand_dims(xp.expand_dims(xp.linalg.slogdet(x1)[0] == 0, axis=-1), axis=-1)
+    identity = xp.zeros_like(x1) + xp.eye(x1.shape[-1], dtype=x1.dtype, **beside(x1))
+    y = xp.linalg.solve(xp.where(singular, identity, x1), x2)
+    return xp.where(singular, xp.full_like(y, math.nan), y)

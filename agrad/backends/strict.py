@@ -20,6 +20,10 @@ def _in_double(xp: Any, form: Any, dtype: Any, *arrays: Any, **settings: Any) ->
     return strict.asarray(found, device=arrays[0].device)
 
 
+def _lu(x: Any, /) -> Any:
+    return tuple(strict.asarray(part, device=x.device) for part in host.BACKEND.xp.linalg.lu(x._array))
+
+
 def _find_device(name: str) -> Any:
     try:
         return strict.Device("CPU_DEVICE" if name == "cpu" else name)
@@ -29,7 +33,7 @@ def _find_device(name: str) -> Any:
 
 BACKEND = of_namespace(
     strict,
-    functions={"special": SpecialWords(evaluate=_in_double)},
+    functions={"special": SpecialWords(evaluate=_in_double), "linalg": {"lu": _lu}},
     find_device=_find_device,
     to_host=lambda x: x._array,
     laid_out_like=lambda x, like: strict.asarray(host.laid_out_like(x._array, like._array), device=x.device),

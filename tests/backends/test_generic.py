@@ -185,7 +185,7 @@ def test_integers_out_of_range_raise(tomorrow: ModuleType) -> None:
     for index in (3, -4, np.asarray([0, 3])):
         with pytest.raises(IndexError, match="out of bounds"):
             agrad.asarray(x)[index]
-    with pytest.raises(IndexRangeError, match="too many indices|2"):
+    with pytest.raises(IndexRangeError, match="too many indices"):
         agrad.asarray(x)[1, 1]
 
 
@@ -207,14 +207,8 @@ def test_complex_numbers_of_infinite_parts(tomorrow: ModuleType) -> None:
     np.testing.assert_array_equal(got.imag, im)
 
 
-def test_lu_and_singular_matrices(tomorrow: ModuleType) -> None:
+def test_solutions_of_singular_matrices_are_nan(tomorrow: ModuleType) -> None:
     xp = generic.of_namespace(tomorrow).xp
-    rng = np.random.default_rng(0)
-    for shape in ((3, 3), (2, 4, 3), (2, 3, 5)):
-        a = rng.standard_normal(shape)
-        a[..., 0, 0] = 0
-        for got, want in zip(xp.linalg.lu(tomorrow.asarray(a)), agrad.linalg.lu(a), strict=True):
-            np.testing.assert_allclose(to_host(got), want, atol=1e-14)
     a = np.asarray([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]]])
     y = to_host(xp.linalg.solve_or_nan(tomorrow.asarray(a), tomorrow.asarray(np.ones((2, 2, 1)))))
     assert np.isnan(y[0]).all() and y[1, :, 0].tolist() == [0.5, 0.25]
