@@ -16,7 +16,7 @@ import numpy as np
 
 from agrad.backends.base import Backend, iterate
 from agrad.backends.convolution import convolution
-from agrad.backends.generic_words import Words, solve_or_nan
+from agrad.backends.generic_words import Words, diagonal, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords
 from agrad.dtypes import as_dtype
@@ -205,8 +205,8 @@ def of_namespace(
     beyond |= {"iterate": iterate, "convolution": partial(convolution, xp), "special": SpecialWords()}
     beyond["__array_namespace_info__"] = module.__array_namespace_info__
     vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
-    if hasattr(xp.linalg, "solve"):
-        vars(xp.linalg).setdefault("solve_or_nan", partial(solve_or_nan, xp))
+    for form in (diagonal, vector_norm, solve_or_nan):
+        vars(xp.linalg).setdefault(form.__name__, partial(form, xp))
     if masked:
         for names in map(vars, (xp, xp.linalg, xp.fft)):
             names.update({n: _checked(f) for n, f in names.items() if callable(f) and not isinstance(f, type)})

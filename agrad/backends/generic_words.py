@@ -255,3 +255,17 @@ def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     identity = xp.zeros_like(x1) + xp.eye(x1.shape[-1], dtype=x1.dtype, **beside(x1))
     y = xp.linalg.solve(xp.where(singular, identity, x1), x2)
     return xp.where(singular, xp.full_like(y, math.nan), y)
+
+
+def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
+    rows = np.diagonal(np.arange(size(x.shape[-2:])).reshape(x.shape[-2:]), offset) // x.shape[-1]
+    return xp.getitem(x, rows, rows + offset, index=(Ellipsis, ARRAY, ARRAY))
+
+
+def vector_norm(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+    lengths = xp.abs(x)
+    if abs(ord) == math.inf:
+        return (xp.max if ord > 0 else xp.min)(lengths, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return xp.sum(xp.astype(lengths != 0, lengths.dtype), axis=axis, keepdims=keepdims)
+    return xp.sum(lengths**ord, axis=axis, keepdims=keepdims) ** (1 / ord)

@@ -74,15 +74,6 @@ def _hypot(x1: mx.array, x2: mx.array, /) -> mx.array:
     return mx.where(mx.isinf(a), a, a * mx.sqrt(1 + ratio * ratio))
 
 
-def _vector_norm(x: mx.array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> mx.array:
-    size = mx.abs(x)
-    if abs(ord) == float("inf"):
-        return (mx.max if ord > 0 else mx.min)(size, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return mx.sum(mx.astype(size != 0, size.dtype), axis=axis, keepdims=keepdims)
-    return mx.sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
-
-
 def _svd(x: mx.array, /, *, full_matrices: bool = True) -> tuple[mx.array, ...]:
     u, s, vh = mx.linalg.svd(x)
     k = s.shape[-1]
@@ -150,8 +141,6 @@ _FUNCTIONS = {
         "pinv": _only("pinv", rtol=None),
         "eig": None,
         "eigvals": None,
-        "vector_norm": _vector_norm,
-        "diagonal": lambda x, /, *, offset=0: mx.diagonal(x, offset, -2, -1),
         "trace": lambda x, /, *, offset=0, dtype=None: mx.sum(mx.diagonal(x, offset, -2, -1), axis=-1),
     },
     "fft": {name: _fourier(name) for name in ("fft", "fftn", "ifft", "ifftn", "rfft", "rfftn", "irfft", "irfftn")},
