@@ -18,7 +18,7 @@ from agrad.backends.base import Backend, iterate
 from agrad.backends.convolution import convolution
 from agrad.backends.generic_words import Words, diagonal, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
-from agrad.backends.special import SpecialWords
+from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
 from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
 
@@ -151,6 +151,13 @@ class _Host:
 # ------------------------------------------------------------ the backend of a namespace
 
 
+def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    one = xp.ones((1,), dtype=xp.float64)
+    if not hasattr(one, "compute") and bool((one + 2.0**-60 > one)[0]):
+        raise DtypeError(f"{form.__name__} is computed by a formula for float64, and these arrays have more digits.")
+    return in_double(xp, form, dtype, *arrays, **settings)
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function of a library with masks to refuse masked elements."""
 
@@ -195,14 +202,17 @@ def of_namespace(
     for part in ("linalg", "fft"):
         # a function beyond the standard may mean something else elsewhere
         section = _public(getattr(module, part, None)) | {"lu": None} | dict(functions.get(part, {}))
-        section = {name: value for name, value in section.items() if value is not None}
-        setattr(xp, part, Names(f"{name}", f"{part}.", **section))
+        setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
     writes = not lazy and _writes(module, sample)
     words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
     beyond = {name: getattr(words, name) for name in vars(Words) if not name.startswith("_")}
-    beyond |= {"iterate": iterate, "convolution": partial(convolution, xp), "special": SpecialWords()}
+    beyond |= {
+        "iterate": iterate,
+        "convolution": partial(convolution, xp),
+        "special": SpecialWords(evaluate=_in_double),
+    }
     beyond["__array_namespace_info__"] = module.__array_namespace_info__
     vars(xp).update(beyond | {name: value for name, value in functions.items() if name not in ("linalg", "fft")})
     for form in (diagonal, vector_norm, solve_or_nan):

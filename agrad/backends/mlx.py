@@ -76,8 +76,7 @@ def _hypot(x1: mx.array, x2: mx.array, /) -> mx.array:
 
 def _svd(x: mx.array, /, *, full_matrices: bool = True) -> tuple[mx.array, ...]:
     u, s, vh = mx.linalg.svd(x)
-    k = s.shape[-1]
-    return (u, s, vh) if full_matrices else (u[..., :k], s, vh[..., :k, :])
+    return (u, s, vh) if full_matrices else (u[..., : s.shape[-1]], s, vh[..., : s.shape[-1], :])
 
 
 def _only(name: str, **known: Any) -> Callable[..., Any]:

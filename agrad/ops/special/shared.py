@@ -113,7 +113,7 @@ def evaluate(
     if own is not None:
         out = own(*arrays, **settings)
         return out if out.dtype == dtype else xp.astype(out, dtype)
-    if not wide:
+    if not wide and as_dtype(dtype).name != "float64":
         return form(xp, *arrays, **settings)
     if words is None:  # a backend of a third party
         wide = (xp.astype(a, xp.float64) for a in arrays)
