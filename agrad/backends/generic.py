@@ -56,7 +56,7 @@ def namespace_of_type(kind: type) -> Any:
         return None
     for instance in (lambda: object.__new__(kind), lambda: None):
         try:  # the method of most libraries reads nothing of its array
-            return kind.__array_namespace__(instance())  # type: ignore[attr-defined]
+            return kind.__array_namespace__(instance())
         except Exception:
             continue
     path = kind.__module__
@@ -218,7 +218,7 @@ def of_namespace(
     for form in (diagonal, vector_norm, solve_or_nan):
         vars(xp.linalg).setdefault(form.__name__, partial(form, xp))
     if masked:
-        for names in map(vars, (xp, xp.linalg, xp.fft)):
+        for names in (xp.__dict__, xp.linalg.__dict__, xp.fft.__dict__):
             names.update({n: _checked(f) for n, f in names.items() if callable(f) and not isinstance(f, type)})
     fields = {
         "version": str(getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__version__", "unknown")),
@@ -239,7 +239,7 @@ def of_namespace(
 
 def _device_by_name(module: Any, info: Any, spec: str) -> Any:
     """Return the device of that name, as the library lists it or understands it."""
-    found = [d for d in info.devices() if str(d) == spec]
+    found = [d for d in info.devices() if str(d) == spec or f"('{spec}')" in str(d)]
     try:
         return found[0] if found else module.zeros((1,), device=spec).device
     except Exception:
