@@ -22,6 +22,8 @@ from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
 from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
 
+__all__ = ["of_namespace"]
+
 _made: dict[int, Backend] = {}
 
 

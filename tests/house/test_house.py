@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 935,
-    "backends": 4464,
+    "backends": 4465,
     "control": 1676,
     "cli": 1900,
     "data": 2460,
