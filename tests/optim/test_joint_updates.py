@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def reading(kind: type[optim.Optimizer]) -> type[optim.Optimizer]:
     """An optimizer that reads each parameter as soon as it is updated, as a user's may."""
 
     class Reading(kind):  # type: ignore[misc,valid-type]
-        found: list[np.ndarray] = []  # noqa: RUF012
+        found: ClassVar[list[np.ndarray]] = []
 
         @classmethod
         @functools.wraps(kind.update.__func__)  # type: ignore[attr-defined]
