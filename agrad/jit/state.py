@@ -117,19 +117,22 @@ class CapturedState(Guards):
 
     def _guard_kinds(self) -> None:
         """Guard the classes of objects, how many attributes things have, and which names are not there."""
-        kinds = functools.partial(map, type, self._typed)
-        self.guard_each(kinds, [f"the class of a {type(value).__name__}" for value in self._typed])
+        if self._typed:
+            kinds = functools.partial(map, type, self._typed)
+            self.guard_each(kinds, [f"the class of a {type(value).__name__}" for value in self._typed])
         for base in [base for kind in self._classes for base in kind.__mro__ if not is_library(base)]:
             copyreg._slotnames(base)  # type: ignore[attr-defined]  # Python files it when an instance is first copied
             self.sized.append((vars(base), f"an attribute of {base.__name__}"))
         spaces, titles = [space for space, _ in self.sized], [f"{title} (which it has)" for _, title in self.sized]
-        self.guard_values(lambda: (*map(len, spaces),), titles, numbers=True)
+        if spaces:
+            self.guard_values(lambda: (*map(len, spaces),), titles, numbers=True)
         for found in self._objects:
             if isinstance(found.value, types.ModuleType):
                 self._is_absent(found.space, self._names)
         for space, names in self._absent.values():
-            absent = functools.partial(map, space.__contains__, [*names])
-            self.guard_each(absent, [f"the global {name}" for name in names])
+            if names:
+                absent = functools.partial(map, space.__contains__, [*names])
+                self.guard_each(absent, [f"the global {name}" for name in names])
 
     def _is_absent(self, space: dict[str, Any], names: Iterable[str]) -> None:
         known = self._absent.setdefault(id(space), (space, {}))[1]
