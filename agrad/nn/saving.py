@@ -9,7 +9,7 @@ import numpy as np
 
 import agrad
 from agrad.data.files import StrPath
-from agrad.errors import AgradError, DataError, OperandError, described, listed
+from agrad.errors import DataError, OperandError, described, listed
 from agrad.nn import checkpoint
 
 FORMAT = "agrad.save 1"
@@ -148,7 +148,8 @@ def _structure(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
             f"save: {_named(place)} must be an array, a number, a string, None, a dict, list or tuple, or an object "
             f"with state_dict, got {described(value)}."
         )
-    array = np.asarray(value if isinstance(value, np.ndarray | complex) else agrad.asarray(value).detach().numpy())
+    plain = type(value) is np.ndarray or isinstance(value, np.generic | complex)
+    array = np.asarray(value if plain else agrad.asarray(value).detach().numpy())
     name, kind = place or "array", "array"
     while name in arrays or name == "__metadata__":
         name += "_"
@@ -211,6 +212,8 @@ def _filled(like: Any, saved: Any, place: str, file: str, found: list[tuple[Any,
         if not isinstance(saved, np.ndarray) or (saved.shape, saved.dtype) != (old.shape, old.dtype):
             refuse(f"an array of shape {old.shape} and dtype {old.dtype}")
         return _placed(saved, like)
+    if isinstance(like, complex) and isinstance(saved, np.ndarray) and (saved.shape, saved.dtype) == ((), complex):
+        return complex(saved)
     if isinstance(saved, Mapping | list | tuple | np.ndarray):
         refuse(f"a value like {described(like)}")
     return saved
@@ -235,7 +238,7 @@ def load_all(states: list[tuple[Any, Any]], what: str) -> None:
     try:
         for thing, state in states:
             thing.load_state_dict(state)
-    except (AgradError, LookupError, TypeError, ValueError) as error:  # the last ones from a user's own classes
+    except Exception as error:  # of any kind, from a user's own classes
         for thing, state in before:
             thing.load_state_dict(state)
         raise DataError(f"{what}: {error}") from error

@@ -62,7 +62,7 @@ def test_every_leaf_keeps_its_kind(backend: str, tmp_path: Path) -> None:
     with agrad.use_backend(backend):
         leaf = agrad.asarray(np.arange(3.0), requires_grad=True)
         raw = agrad.asarray(np.asarray([1, 2])).data
-    tree = {"a": [leaf, 1, 2.5, "text", None, True], "b": (raw, np.asarray(1 + 2j), float("inf"))}
+    tree = {"a": [leaf, 1, 2.5, "text", None, True], "b": (raw, np.asarray(1 + 2j), float("inf"), 3j)}
     agrad.save(tmp_path / "tree.safetensors", tree)
     plain = agrad.load(tmp_path / "tree.safetensors")
     assert plain["a"][1:] == [1, 2.5, "text", None, True]
@@ -76,6 +76,8 @@ def test_every_leaf_keeps_its_kind(backend: str, tmp_path: Path) -> None:
     assert filled["a"][0].backend == leaf.backend
     assert filled["a"][0].requires_grad
     assert filled["a"][0] is not leaf
+    assert type(filled["b"][3]) is complex
+    assert filled["b"][3] == 3j
 
 
 def test_weights_come_from_files_of_runs_and_of_other_programs(tmp_path: Path) -> None:
@@ -125,6 +127,19 @@ def test_nothing_is_loaded_if_one_object_is_refused(tmp_path: Path) -> None:
         agrad.load(tmp_path / "two.safetensors", [first, nn.Linear(2, 2)])
     same(first.state_dict(), before)
 
+    class Refusing:
+        def state_dict(self) -> dict[str, Any]:
+            return {"x": 1}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
+            if state["x"] == 2:
+                raise RuntimeError("no 2")
+
+    agrad.save(tmp_path / "two.safetensors", [nn.Linear(2, 2), {"x": 2}])
+    with pytest.raises(DataError, match="does not fit: no 2"):
+        agrad.load(tmp_path / "two.safetensors", [first, Refusing()])
+    same(first.state_dict(), before)
+
 
 @pytest.mark.parametrize(
     ("tree", "error", "message"),
@@ -132,6 +147,7 @@ def test_nothing_is_loaded_if_one_object_is_refused(tmp_path: Path) -> None:
         ({"a": [object()]}, OperandError, r"save: the value at 'a\.0' must be an array, .*, got object"),
         ({1: 2}, OperandError, "keys must be strings, got 1"),
         (np.asarray(["a"]), DtypeError, "cast it"),
+        ([np.ma.masked_equal([1.0, 2.0], 1.0)], OperandError, "its mask would be lost"),
     ],
 )
 def test_what_cannot_be_saved_leaves_the_earlier_file(
