@@ -30,7 +30,8 @@ class Declared:
     """Base of classes whose options are annotated attributes.
 
     ``__init__`` is made of them: of attributes with a value, except ``ClassVar``. Options of a base class come first; a
-    subclass may give them another default. Those after ``_: KW_ONLY`` are keyword-only.
+    subclass may give them another default. Those after ``_: KW_ONLY`` are keyword-only. A subclass that declares none
+    inherits an ``__init__`` that a base class defines.
     """
 
     fields: ClassVar[dict[str, Parameter]] = {}
@@ -50,9 +51,11 @@ class Declared:
                 delattr(cls, name)
                 if annotation in CHECKS:
                     setattr(cls, name, shared(name))
+        declares = fields != cls.fields
         cls.fields = fields
         cls.checks = {name: CHECKS[field.annotation] for name, field in fields.items() if field.annotation in CHECKS}
-        if "__init__" not in vars(cls):
+        maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
+        if maker is not cls and (declares or Declared in maker.__bases__):
             cls.__init__ = _initializer(fields)  # type: ignore[method-assign]
 
 

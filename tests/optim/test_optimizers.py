@@ -371,3 +371,18 @@ def test_an_own_optimizer_declares_its_options() -> None:
         Scaled([w], scale=-1)
     with pytest.raises(TypeError, match="Scaled: got an unexpected keyword argument 'unset'"):
         Scaled([w], unset=3)
+
+
+def test_a_subclass_without_options_inherits_the_constructor() -> None:
+    class Fast(optim.SGD):
+        def __init__(self, params: Any, lr: float = 0.5) -> None:
+            super().__init__(params, lr)
+
+    class Faster(Fast):
+        pass
+
+    class Plain(optim.Optimizer):
+        pass
+
+    assert Faster([leaf(np.ones(2))]).lr == 0.5
+    assert Plain([leaf(np.ones(2))], lr=0.5).lr == 0.5
