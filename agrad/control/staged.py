@@ -12,6 +12,7 @@ from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
 from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, lift_all
+from agrad.engine.joining import is_numpys, moved_to
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
 from agrad.engine.tensor import Tensor, wrap
@@ -80,7 +81,10 @@ class _Carry:
         ]
 
     def widened(self) -> bool:
-        """Make arrays of the numbers that the last step changed. Return True if any."""
+        """Make arrays of changed numbers, and move NumPy arrays beside their results.
+
+        Return True if there are any.
+        """
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
             same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
@@ -96,6 +100,8 @@ class _Carry:
                 if shape:
                     raise ShapeError(f"a step turned the number {old!r} of the carry into an array of shape {shape}")
                 self.leaves[i] = _as_array(old, [new, *self.beside])
+            elif is_array(old) and is_array(new):
+                self.leaves[i] = moved_to(old, new)
         return any(a is not b for a, b in zip(before, self.leaves, strict=True))
 
 
@@ -254,7 +260,7 @@ class _Branches:
         self.examples = [example(self.leaves[i]) for i in self.places]
         self.out_spec: Any = None
         self.numbers: dict[int, Any] = {}
-        """Results that are numbers in some branch, and an array of the dtype they become, or None."""
+        """Results that are numbers or NumPy arrays in some branch, and an array like those they become, or None."""
         self.results: list[list[Any]] = []
         """The results of each branch: raw arrays in the place of arrays."""
         self.bodies = [self._traced(function) for function in functions]
@@ -287,6 +293,8 @@ class _Branches:
             for k, like in self.numbers.items():
                 if _is_number(found[k]):
                     found[k] = _as_array(found[k], [like, *found, *given])
+                elif is_array(found[k]) and is_array(like):
+                    found[k] = moved_to(found[k], like)
             outs[:] = found
             return [out for out in found if is_array(out)]
 
@@ -296,10 +304,11 @@ class _Branches:
         return body
 
     def _compare(self, k: int, parts: Sequence[Any]) -> None:
-        like = next((x for x in parts if is_array(x)), None)
+        like = min(filter(is_array, parts), key=is_numpys, default=None)
         if all(is_array(x) or _is_number(x) for x in parts):
             first = parts[0]
-            if not all(is_array(x) or (like is None and type(x) is type(first) and x == first) for x in parts):
+            moved = len({is_numpys(x) for x in parts if is_array(x)}) > 1
+            if moved or not all(is_array(x) or (like is None and type(x) is type(first) and x == first) for x in parts):
                 self.numbers[k] = like
         elif any(x is not parts[0] and x != parts[0] for x in parts[1:]):
             raise ShapeError(

@@ -51,6 +51,11 @@ def beside(array: Any, like: Any) -> Any:
     return CALLS["move_beside"](array, like)
 
 
+def moved_to(array: Any, other: Any) -> Any:
+    """Return a NumPy array beside one of the selected backend, others as they are."""
+    return beside(array, other) if is_numpys(array) and not is_numpys(other) and moves(array, other) else array
+
+
 def is_numpys(value: Any) -> bool:
     """Return True for a NumPy array and for a Tensor of one."""
     return type(value.raw if isinstance(value, Tensor) else value) in NUMPYS

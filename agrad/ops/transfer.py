@@ -130,8 +130,8 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 def _move_beside(x: Any, like: Any) -> Any:
-    """Return ``x`` on the backend and device of the raw array ``like``."""
-    raw = raw_of(x)
+    """Return ``x`` on the backend and device of ``like``."""
+    raw, like = raw_of(x), raw_of(like)
     here, there = backend_of(raw), backend_of(like)
     return transfer(x, target=(there.name, there.device_of(like)), source=(here.name, here.device_of(raw)))
 

@@ -63,6 +63,37 @@ def test_derivatives_with_respect_to_numpy_arrays(mode: str, backend: str) -> No
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+def looped(form: str, w: Any, v: Any) -> Function:
+    """Control flow that begins with a NumPy array and goes on with arrays of the selected backend."""
+    if form == "scan":
+        return lambda x: agrad.sum(agrad.scan(lambda c, row: (c * row + v, c), x, w)[0] ** 2)
+    if form == "cond":
+        return lambda x: agrad.cond(x[0] > 1.5, lambda x: agrad.sum(v * x**2), lambda x: agrad.sum(x**3), x)
+    return lambda x: agrad.sum(agrad.odeint(lambda y, t: -y * v, x, np.asarray([0.0, 1.0]), rtol=1e-9, atol=1e-9) ** 2)
+
+
+@pytest.mark.parametrize("form", ["scan", "cond", "odeint"])
+@pytest.mark.parametrize("mode", MODES)
+def test_control_flow_goes_on_with_arrays_of_the_selected_backend(mode: str, form: str, backend: str) -> None:
+    expected = MODES[mode](looped(form, agrad.asarray(W, backend="numpy"), agrad.asarray(V, backend="numpy")))
+    here = agrad.get_backend()
+    found = MODES[mode](looped(form, agrad.asarray(W, backend=here), agrad.asarray(V, backend=here)))
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_a_traced_loop_moves_its_value_to_the_selected_backend(backend: str) -> None:
+    v = agrad.asarray(V, backend=agrad.get_backend())
+
+    def f(x: Any) -> Any:
+        return agrad.while_loop(lambda c: agrad.sum(c) < 100.0, lambda c: c * 2 + v, x)
+
+    for run in (f, agrad.jit(f)):
+        found = run(agrad.asarray(X, backend="numpy"))
+        assert found.backend == agrad.get_backend()
+        np.testing.assert_allclose(host(found), 16 * X + 15 * V, rtol=1e-12)
+
+
 def test_values_and_tangents_are_of_the_selected_backend(backend: str) -> None:
     value, tangent = agrad.jvp(here(), (X,), (np.ones(3),))
     expected = agrad.jvp(on_numpy(), (X,), (np.ones(3),))
