@@ -98,7 +98,8 @@ def backend_of_type(kind: type) -> Backend | None:
     if kind in _of_type:
         return _of_type[kind]
     libraries = [_root(base.__module__) for base in kind.__mro__]
-    other = hasattr(kind, "__array_namespace__") and not {"agrad", *_MODULES} & {*libraries}
+    known = libraries[0] in _MODULES or "agrad" in libraries or issubclass(kind, np.generic)
+    other = hasattr(kind, "__array_namespace__") and not known  # a base class may be of NumPy, such as its operators
     for name in libraries:
         if name in _MODULES or (other and name in _modules()):
             load(name)

@@ -76,7 +76,7 @@ def load(path: StrPath, like: Any = None, /) -> Any:
     like : object, optional
         The structure to fill: a module, an optimizer, or a pytree, as it was given to ``save``. Objects with
         ``load_state_dict`` are loaded in place. Weights of a module are also loaded from files of ``Trainer.save``,
-        ``Checkpoint``, `agrad train` and other programs, if the names are those of its ``state_dict``.
+        ``Checkpoint`` and `agrad train`.
 
     Returns
     -------
@@ -88,8 +88,8 @@ def load(path: StrPath, like: Any = None, /) -> Any:
     Raises
     ------
     DataError
-        If the file is missing or damaged, or if its content differs from ``like`` in structure, names, shapes or
-        dtypes. Nothing is changed then.
+        If the file is missing or damaged, if it is of another program and ``like`` is given, or if its content
+        differs from ``like`` in structure, names, shapes or dtypes. Nothing is changed then.
     MissingExtraError
         If the safetensors package is not installed.
 
@@ -116,6 +116,11 @@ def load(path: StrPath, like: Any = None, /) -> Any:
         saved = _value(metadata.get("tree"), arrays, name)
     elif metadata and like is not None:
         saved = _weights(arrays)
+    elif like is not None:
+        raise DataError(
+            f"{name} is of another program. Load weights of PyTorch by agrad.nn.load_torch_state_dict(module, "
+            "agrad.load(path)), and those of module.state_dict() by module.load_state_dict(agrad.load(path))."
+        )
     if like is None:
         return saved
     found: list[tuple[Any, Any]] = []

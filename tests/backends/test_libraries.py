@@ -17,6 +17,16 @@ def raw(value: Any) -> Any:
     return value.raw if isinstance(value, agrad.Tensor) else value
 
 
+@pytest.mark.needs("sparse")
+def test_a_class_with_the_operators_of_numpy_is_no_numpy_array() -> None:
+    import sparse
+
+    x = sparse.COO.from_numpy(np.asarray([0.0, 1.0, 2.0]))
+    found = agrad.grad(lambda x: agrad.sum(x * x))(x)
+    assert isinstance(found, sparse.COO)
+    np.testing.assert_array_equal(found.todense(), [0.0, 2.0, 4.0])
+
+
 # ---------------------------------------------------------------- mparray
 
 

@@ -224,7 +224,8 @@ def quad(
     Kronrod's rule of 21 places with the error estimate of QUADPACK (Piessens et al., 1983) on intervals that are
     halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
     limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions,
-    which are made until it has the same accuracy; second derivatives are not checked. With respect to a limit the
+    which are made until it has the same accuracy; second derivatives are not checked. A jump whose place depends on an
+    argument contributes nothing to it. With respect to a limit the
     derivative of ``func`` is integrated, which must have an integral.
 
     Examples
