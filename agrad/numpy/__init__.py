@@ -23,4 +23,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *vars(numpy)})
+    return sorted({*__all__, *(name for name in vars(numpy) if not name.startswith("__"))})

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 
@@ -16,8 +16,10 @@ def attributes(module: dict[str, Any], part: str, name: str) -> Any:
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
     value = getattr(original, name)
     names = importlib.import_module("agrad.numpy.names")  # loads the handlers of NumPy's functions
-    module[name] = names.counterpart(part, name, value)
-    return module[name]
+    module[name] = made = names.counterpart(part, name, value)
+    if isinstance(made, FunctionType) and made is not value:
+        made.__module__, made.__qualname__ = module["__name__"], name  # pickles name it by these
+    return made
 
 
 def submodule(package: str, part: str) -> ModuleType:
@@ -26,6 +28,6 @@ def submodule(package: str, part: str) -> ModuleType:
     made = ModuleType(name, f"The names of ``numpy.{part}``; see ``agrad.numpy``.")
     names = vars(made)
     names["__getattr__"] = lambda asked: attributes(names, part, asked)
-    names["__dir__"] = lambda: dir(importlib.import_module(f"numpy.{part}"))
+    names["__dir__"] = lambda: [n for n in dir(importlib.import_module(f"numpy.{part}")) if not n.startswith("__")]
     sys.modules[name] = made
     return made
