@@ -30,7 +30,7 @@ _made: dict[int, Backend] = {}
 class Names(SimpleNamespace):
     """The functions of a library.
 
-    A function that it lacks is an error with the names of both.
+    Access to a function that the library lacks raises ``MissingFunctionError``, which names both.
     """
 
     def __init__(self, library: str, section: str = "", **functions: Any) -> None:

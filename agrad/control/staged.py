@@ -81,9 +81,9 @@ class _Carry:
         ]
 
     def widened(self) -> bool:
-        """Make arrays of changed numbers, and move NumPy arrays beside their results.
+        """Give each leaf the kind of its result: an array, on the backend of the result.
 
-        Return True if there are any.
+        Return True if any leaf changed.
         """
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):

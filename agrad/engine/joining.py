@@ -39,9 +39,9 @@ def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
 
 
 def moves(*arrays: Any) -> bool:
-    """Return True for NumPy arrays and arrays of the selected backend.
+    """Return True if the arrays are of NumPy and of the selected backend.
 
-    Those of NumPy then move there.
+    Operations then move the NumPy arrays to the selected backend.
     """
     return _by_backend(arrays).keys() == {"numpy", selected().backend.name}
 
@@ -52,7 +52,7 @@ def beside(array: Any, like: Any) -> Any:
 
 
 def moved_to(array: Any, other: Any) -> Any:
-    """Return a NumPy array beside one of the selected backend, others as they are."""
+    """Move a NumPy array to the backend of ``other`` if operations would move it."""
     return beside(array, other) if is_numpys(array) and not is_numpys(other) and moves(array, other) else array
 
 

@@ -72,7 +72,7 @@ class Operation:
     sketches = False
     """True if ``sketch`` returns other values than ``evaluate``."""
     joins = False
-    """True if its arrays are of one backend. Those of a loop, say, need not be."""
+    """True if all arrays must be on one backend. False for loops, for example."""
     is_update = False
     """True if the results are new values for the operands at ``overwrites``, in this order: the same shapes and dtypes.
 

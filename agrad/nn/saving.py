@@ -235,9 +235,9 @@ def _placed(array: np.ndarray, like: Any) -> Any:
 
 
 def load_all(states: list[tuple[Any, Any]], what: str) -> None:
-    """Load a state into each object, or into none if one is refused.
+    """Load a state into each object, or into none of them.
 
-    Raises ``DataError`` then, whose text begins with ``what``.
+    Raises ``DataError`` if an object refuses its state. The message begins with ``what``.
     """
     before = [(thing, thing.state_dict()) for thing, _ in states]
     try:
