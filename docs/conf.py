@@ -26,6 +26,22 @@ GALLERIES = {folder: pages for folder, pages in GALLERIES.items() if any((ROOT /
 PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
 """Results in bench/results of which docs/benchmarks.md shows a plot."""
 
+MOVED = {
+    "index": "docs/index",
+    "docs/guide": "docs/howto/index",
+    "docs/tables": "docs/reference/index",
+    "docs/project": "docs/development/index",
+    "docs/coming_from/index": "docs/get_started",
+    "docs/howto/test_an_operation": "docs/testing",
+    "docs/transforms/checkpoint": "docs/howto/memory",
+    **{f"docs/transforms/{name}": "docs/transforms/gradients" for name in ("grad", "vjp", "jvp", "linearize")},
+    "docs/transforms/elementwise_grad": "docs/transforms/gradients",
+    **{f"docs/transforms/{name}": "docs/transforms/jacobians" for name in ("jacobian", "hessian", "hvp")},
+}
+"""Pages that redirect to another one: addresses of merged pages."""
+NOT_SEARCHED = ("docs/decisions/", "bench/", "tests/", "docs/ecosystem/", "CHANGELOG")
+"""Beginnings of the pages that the search leaves out, so that it finds the page of a task first."""
+
 project = "agrad"
 version = release = agrad.__version__
 extensions = [
@@ -42,7 +58,7 @@ include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README
 exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
 templates_path = [str(ROOT / "docs/_templates")]
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",  # a table of results may begin with a heading of the second level
@@ -81,15 +97,15 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "agrad"
 html_logo = html_favicon = "_static/agrad.svg"
-html_context = {"default_mode": "auto"}
+html_context = {"default_mode": "auto", "moved": MOVED}
 html_static_path = ["_static"]
 html_css_files = ["agrad.css"]
-html_additional_pages = {"index": "redirect.html"}
+html_additional_pages = dict.fromkeys(MOVED, "redirect.html")
 html_copy_source = False
-html_sidebars = {"docs/index": [], "docs/quickstart": [], "docs/benchmarks": []}
+html_sidebars = {"docs/index": []}
 html_theme_options = {
     "logo": {"text": "agrad"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navigation_depth": 2,
     "collapse_navigation": True,
     "show_prev_next": False,
@@ -111,8 +127,15 @@ def link_to_gallery(app: Sphinx, document: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\(([\w./-]+\.py)\)", page, source[0])
 
 
+def leave_out_of_search(app: Sphinx, document: str, source: list[str]) -> None:
+    """Mark a page that the search leaves out."""
+    if document.startswith(NOT_SEARCHED):
+        app.env.metadata[document]["nosearch"] = "true"
+
+
 def setup(app: Sphinx) -> None:
     """Draw the plots, and take part in reading."""
     for suite in PLOTS:
         plot.main([str(ROOT / f"bench/results/{suite}.json"), str(ROOT / f"docs/plots/{suite}.svg")])
     app.connect("source-read", link_to_gallery)
+    app.connect("source-read", leave_out_of_search)

@@ -24,6 +24,8 @@ OTHERS = [
         "data",
         "optim",
         "train",
+        "installation",
+        "explanation/how_it_works",
     )
 ]
 GUIDES = [
@@ -56,20 +58,27 @@ def test_programs_print_what_the_page_says(page: Path) -> None:
     assert checked
 
 
-def test_the_list_names_every_page_and_nothing_else() -> None:
-    listed = re.findall(r"^\| \[\w+\]\(([\w.]+)\)", (FOLDER / "README.md").read_text(encoding="utf-8"), flags=re.M)
-    assert set(listed) <= {page.name for page in PAGES}
-    named = {name for line in listed for name in [line.removesuffix(".md")]}
-    assert named >= {page.stem for page in PAGES if page.stem in dir(agrad)}
-
-
-def test_every_transform_listed_exists() -> None:
+def test_the_table_of_transforms_names_functions_of_every_page() -> None:
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[\w+\]\([\w.]+\) \| (.*?) \|", text, flags=re.M)
-    names = re.findall(r"`(\w+)`", " ".join(rows))
-    assert len(names) > 10
+    rows = re.findall(r"^\| \[(.*?)\]\((\w+\.md)?", text, flags=re.M)
+    assert {page for _, page in rows if page} == {page.name for page in PAGES}
+    names = re.findall(r"`(\w+)`", " ".join(names for names, _ in rows))
+    assert len(names) > 20
     for name in names:
         assert callable(getattr(agrad, name)), name
+
+
+def test_every_page_of_the_site_is_in_its_navigation() -> None:
+    pages = {page for page in FOLDER.parent.rglob("*.md") if "_" not in page.relative_to(FOLDER.parent).parts[0][:1]}
+    listed = {FOLDER.parent / "index.md"}
+    for page in pages:
+        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
+            for line in [line for line in tree.splitlines() if line and not line.startswith(":")]:
+                target = re.sub(r".*<(.*)>", r"\1", line)
+                listed |= {path.resolve() for path in page.parent.glob(f"{target}.md")} if "*" in target else {
+                    (page.parent / f"{target}.md").resolve()
+                }
+    assert not pages - listed
 
 
 ROOT = FOLDER.parent.parent
