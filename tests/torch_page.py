@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/nn.md``: PyTorch's names, and what agrad has of them.
+"""Write ``docs/reference/pytorch_names.md``: the names of PyTorch, and which of them agrad has.
 
     python tests/torch_page.py
 
@@ -14,14 +14,15 @@ from typing import Any
 
 import agrad
 
-PAGE = Path(__file__).parent.parent / "docs" / "nn.md"
-START = "## PyTorch's names\n"
-TEXT = """
-The public names of PyTorch {version}, by section. "Differs" names the arguments that agrad lacks, and what else is
-another. Left out are `inplace` and `out`, as agrad writes into no array, `foreach`, `fused`, `capturable` and
-`differentiable`, as `agrad.jit` makes one program of a step, and arguments that PyTorch has deprecated.
-Random numbers come from agrad's generators (`rng=`), so they are not PyTorch's. `python tests/torch_page.py` writes the
-tables.
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "pytorch_names.md"
+TEXT = """\
+# PyTorch name tables
+
+This page lists the public names of PyTorch {version} that agrad has, by module. "Differs" lists the arguments that agrad
+lacks and other differences. The tables ignore `inplace` and `out`, because agrad never writes into arrays; `foreach`,
+`fused`, `capturable` and `differentiable`, because `agrad.jit` compiles the step; and deprecated arguments. Random
+numbers come from agrad's generators (`rng=`) and differ from those of PyTorch. To build networks, see
+[build networks](../nn.md).
 """
 SPACES = {
     "torch.nn": "agrad.nn",
@@ -43,64 +44,64 @@ HELPERS = {"boolean_dispatch", "handle_torch_function", "has_torch_function", "h
 
 DIFFERS = {
     "torch.nn": {
-        "Buffer": "makes a plain Tensor",
-        "Dropout": "each mask is a function of a seed and the number of the call, which `state_dict` has",
-        "GRU LSTM RNN": "`lengths=` in place of packed sequences",
-        "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` turns it",
-        "Module": "parts are also found in lists, tuples and dicts; `state_dict` gives NumPy arrays; `to` takes a "
-        'backend, `to("cupy")` in place of `cuda()`',
-        "MultiheadAttention": "a query without a key gives zeros, with `need_weights` too",
-        "Parameter": "makes a plain Tensor, so that operations are as fast as on any",
+        "Buffer": "creates a Tensor, not a subclass",
+        "Dropout": "each mask is a function of a seed and the call count, which `state_dict` contains",
+        "GRU LSTM RNN": "`lengths=` instead of packed sequences",
+        "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` transposes it",
+        "Module": "modules and parameters are also found in lists, tuples and dicts; `state_dict` returns NumPy arrays; "
+        '`to` accepts a backend: `to("cupy")` instead of `cuda()`',
+        "MultiheadAttention": "a query without a key returns zeros, also with `need_weights`",
+        "Parameter": "creates a Tensor, not a subclass",
     },
     "torch.nn.functional": {
-        "ctc_loss": "the derivative is that by `log_probs`; PyTorch's is right only through a `log_softmax` before",
+        "ctc_loss": "the derivative with respect to `log_probs` is correct without a `log_softmax` before it",
         "grid_sample": "the result at a point that is NaN is NaN",
     },
     "torch.nn.init": {
-        "kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_": "a weight of two axes is (inputs, outputs), "
+        "kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_": "a 2-D weight has shape (inputs, outputs), "
         "as in `Linear`",
-        "kaiming_normal kaiming_uniform normal uniform xavier_normal xavier_uniform": "gives an array for a shape; "
-        "PyTorch's is deprecated",
+        "kaiming_normal kaiming_uniform normal uniform xavier_normal xavier_uniform": "returns an array for a shape; "
+        "deprecated in PyTorch",
     },
     "torch.nn.utils": {
         "clip_grad_norm_": "gradients are replaced, not written into",
         "clip_grad_value_": "gradients are replaced, not written into",
     },
     "torch.utils.data": {
-        "DataLoader": "threads in place of processes, `seed=` in place of `generator`",
+        "DataLoader": "threads instead of processes, `seed=` instead of `generator`",
     },
 }
 """What signatures do not show, by section and names."""
 MISSING = {
     "torch.nn": {
-        "DataParallel": "a program runs on one device",
-        "UninitializedBuffer UninitializedParameter": "shapes are given when a module is made",
-        "AdaptiveLogSoftmaxWithLoss FractionalMaxPool2d FractionalMaxPool3d": "seldom used",
+        "DataParallel": "agrad runs on one device",
+        "UninitializedBuffer UninitializedParameter": "you specify shapes when you create a module",
+        "AdaptiveLogSoftmaxWithLoss FractionalMaxPool2d FractionalMaxPool3d": "rarely used",
         "Container": "deprecated in PyTorch",
     },
     "torch.nn.functional": {
         "conv_tbc": "write `conv1d` with permuted axes",
-        "assert_int_or_pair": "a helper of PyTorch's",
+        "assert_int_or_pair": "internal to PyTorch",
     },
     "torch.nn.init": {},
     "torch.nn.utils": {
         "spectral_norm remove_spectral_norm weight_norm remove_weight_norm": "no "
         "parametrizations; compute the weight in `forward`",
-        "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format": "the order of axes in memory is the "
-        "array library's",
+        "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format": "the array library determines the "
+        "memory order",
         "skip_init": "initial values are cheap",
         "clip_grad_norm": "deprecated in PyTorch",
     },
     "torch.optim": {
-        "SparseAdam": "there are no sparse gradients",
-        "swap_in_optimizer_params_and_state": "for compilers of PyTorch's",
+        "SparseAdam": "agrad has no sparse gradients",
+        "swap_in_optimizer_params_and_state": "internal to PyTorch",
     },
     "torch.optim.lr_scheduler": {},
     "torch.utils.data": {
         "DFIterDataPipe DataChunk IterDataPipe MapDataPipe functional_datapipe guaranteed_datapipes_determinism "
         "non_deterministic argument_validation runtime_validation runtime_validation_disabled": "data pipes, which "
         "PyTorch no longer develops",
-        "DistributedSampler": "a program runs on one device",
+        "DistributedSampler": "agrad runs on one device",
     },
 }
 """Why names are missing, by section and names."""
@@ -114,9 +115,9 @@ def why_missing(section: str, name: str) -> str:
     """Return the reason for a missing name, "" where there is none but that it is not written."""
     given = reason(MISSING[section], name)
     if not given and section == "torch.nn" and name.startswith("Lazy"):
-        return "shapes are given when a module is made"
+        return "you specify shapes when you create a module"
     if not given and section == "torch.nn.functional" and name.endswith("_"):
-        return "agrad writes into no array: write `x = relu(x)`"
+        return "agrad never writes into arrays: write `x = relu(x)`"
     if not given and section == "torch.nn.init" and not name.endswith("_") and name != "calculate_gain":
         return "deprecated in PyTorch"
     if not given and section == "torch.nn.utils" and name.startswith("fuse_"):
@@ -190,7 +191,7 @@ def section_of(section: str) -> Iterator[str]:
             has.append(f"`{name}`")
     count = sum(map(len, missing.values()))
     total = len(has) + len(differs) + count
-    yield f"\n### `{section}`\n\n"
+    yield f"\n## `{section}`\n\n"
     yield f"{total} names: {len(has)} as in PyTorch, {len(differs)} differ, {count} missing.\n"
     yield from table("as in PyTorch", {", ".join(has): ""} if has else {})
     yield from table("differs", differs)
@@ -200,15 +201,14 @@ def section_of(section: str) -> Iterator[str]:
 def tables() -> Iterator[str]:
     import torch
 
-    yield START
     yield TEXT.format(version=torch.__version__.partition("+")[0])
     for section in SPACES:
         yield from section_of(section)
 
 
 def page() -> str:
-    """Return the whole page: its text up to the tables, as it stands, and the tables anew."""
-    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join(tables())
+    """Return the text of the page."""
+    return "".join(tables())
 
 
 if __name__ == "__main__":

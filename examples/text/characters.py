@@ -12,7 +12,7 @@ import numpy as np
 import agrad
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES = ("derivatives.md", "nn.md", "numpy.md", "scipy.md", "special.md")
+TABLES = ("derivatives.md", "numpy.md", "scipy.md", "special.md")
 BLOCK = 2000
 """Characters of a block; every tenth block of the text is held out."""
 
