@@ -48,32 +48,36 @@ OPERATORS = ("x[i]", "x[i] = v")
 
 HEAD = """# Derivatives
 
-Every function of the array API standard 2025.12 and agrad's own, with the number of examples whose derivative the
-tests take in reverse / forward / second order on each backend. On NumPy all three are compared with finite differences,
-second order by reverse over reverse, forward over reverse, reverse over forward, forward over forward and
-`create_graph`; on the other backends with NumPy's, second order in four of these ways. Second order leaves out the
-examples that lie on a kink, where only the convention is tested. `python tests/derivative_table.py` writes this page
-from the tests, and a test holds the two equal. A gamma draw's implicit derivative has no finite difference to meet.
+This page lists every function of the array API standard 2025.12 and of agrad, with the number of examples that test its
+derivative in reverse mode / forward mode / second order on each backend.
 
-In brackets: CuPy, which is tested on an emulated CUDA ([backends](backends.md)) and not yet on a GPU.
+- On NumPy, derivatives are compared with finite differences. Second derivatives are tested as reverse over reverse,
+  forward over reverse, reverse over forward, forward over forward, and with `create_graph`.
+- On other backends, derivatives are compared with those on NumPy, second derivatives in four of these combinations.
+- Second derivatives omit examples at a kink, at which only the convention is tested. The derivative of a gamma sample
+  cannot be compared with finite differences.
+- The counts for CuPy are in parentheses, because it is tested on [an emulated CUDA](development/cupy.md) and not yet on
+  a GPU.
 
 ## At edges
 
-- **Kinks.** Equal elements share the derivative of `max`, `min`, `maximum` and `minimum`; `abs` and `relu` have 0 at 0;
-  of `maximum` and `minimum` beside a NaN, and of `relu` at one, it is 0.
-- **Lengths.** `hypot`, norms and `std` have the derivative 0 where they are 0, and a second one of NaN there, also that
-  of their squares, which cannot be told from them: write `sum(x * x)` or `var`. Behind `where` the second derivative of
-  the squares of `hypot` and `std` is 0 there instead. NumPy's norms of elements beyond the root of the range are 0 or
-  infinite, and so is what is divided by them; `hypot` is right.
-- **Equal values.** Where eigenvalues or singular values are equal, first derivatives by way of the values are right
-  (`eigvalsh`, `svdvals`, norms, `pinv`, the first output of `eigh`), and the derivative through the vectors is NaN:
-  they are any basis of one space. Second derivatives of the values go through the vectors, and are NaN too. Where
-  values are nearly equal, derivatives are large, and lose digits as their distance does.
-- **Infinities.** Of `logsumexp` whose result is infinite the derivative is NaN by infinite elements and 0 by finite
-  ones; of `hypot` of one infinite number 1 and 0. A tangent or cotangent of 0 beside an infinite slope gives NaN.
-- **Outside a domain** the value is NaN; the derivative is that of the formula, `1 / x` of `log(x)`, where it is one.
+- **Kinks.** Equal elements share the derivative of `max`, `min`, `maximum` and `minimum`. The derivative of `abs` and
+  `relu` at 0 is 0. With a NaN, the derivative of `maximum`, `minimum` and `relu` is 0.
+- **Lengths.** If `hypot`, a norm or `std` is 0, its first derivative is 0 and its second derivative is NaN. The second
+  derivative of its square is NaN too, because agrad cannot distinguish the two: write `sum(x * x)` or `var`. Behind
+  `where`, the second derivative of the squares of `hypot` and `std` is 0 instead. NumPy norms overflow or underflow if
+  the square of an element does; `hypot` does not.
+- **Equal values.** If eigenvalues or singular values are equal, first derivatives through the values are correct
+  (`eigvalsh`, `svdvals`, norms, `pinv`, the first output of `eigh`). The derivative through the vectors is NaN, because
+  the vectors are not unique. Second derivatives of the values depend on the vectors and are NaN too. If values are
+  nearly equal, derivatives are large and lose digits.
+- **Infinities.** If the result of `logsumexp` is infinite, its derivative is NaN with respect to infinite elements and 0
+  with respect to finite ones. The derivatives of `hypot` are 1 for a single infinite argument and 0 for the other. A
+  tangent or cotangent of 0 times an infinite derivative is NaN.
+- **Outside of the domain**, the value is NaN and the derivative is the one of the formula, for example `1 / x` for
+  `log(x)`.
 
-`tests/ops/test_extreme_values.py` has the table.
+`tests/ops/test_extreme_values.py` contains the tests.
 """
 
 

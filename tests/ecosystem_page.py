@@ -29,7 +29,7 @@ LIBRARIES = {
 """The libraries by the name they are imported by, and that of their distribution."""
 
 FOLDER = Path(__file__).parent.parent / "docs" / "ecosystem"
-KINDS = ("works", "constant", "refuses", "WRONG")
+KINDS = ("works", "constant", "raises", "wrong")
 
 
 def samples_of(library: str) -> Any:
@@ -48,10 +48,10 @@ def head(library: str) -> str:
     """Return the text above the table of a page, which is written by hand and kept."""
     file = FOLDER / f"{library}.md"
     written = file.read_text(encoding="utf-8") if file.exists() else ""
-    return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} on Tensors"
+    return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} with Tensors"
 
 
-MIXED = "## One Tensor beside raw arrays"
+MIXED = "## One Tensor together with plain arrays"
 """The heading of the part of a page that has the samples again, with raw arrays."""
 MIXED_WAYS = ("beside raw arrays", "in grad")
 
@@ -64,7 +64,7 @@ def mixed_verdicts(module: Any, trial: Any, found: dict[str, Any], backend: str 
     return {
         sample.title: [trial.trial(sample, backend, way) for way in MIXED_WAYS]
         for sample in module.SAMPLES
-        if trial.is_mixed(sample) and found[sample.title].kind != "refuses"
+        if trial.is_mixed(sample) and found[sample.title].kind != "raises"
     }
 
 
@@ -77,13 +77,13 @@ def mixed_lines(found: dict[str, list[Any]]) -> list[str]:
         "",
         MIXED,
         "",
-        f"{len(found)} calls that take Tensors have several arrays. With the first a Tensor and the others raw, "
-        f"{counts[0]} go through;",
-        f"with all raw, inside `agrad.grad`, {counts[1]}.",
+        f"{len(found)} calls that accept Tensors have several arrays. With a Tensor as the first and plain arrays as the "
+        f"others, {counts[0]} work.",
+        f"With plain arrays only, inside `agrad.grad`, {counts[1]} work.",
     ]
     alike: dict[tuple[str, ...], list[str]] = {}
     for title, pair in found.items():
-        if any(verdict.kind in ("refuses", "WRONG") for verdict in pair):
+        if any(verdict.kind in ("raises", "wrong") for verdict in pair):
             alike.setdefault(tuple(words(verdict) for verdict in pair), []).append(f"`{title}`")
     if alike:
         lines += ["", "| calls | with a Tensor | inside `agrad.grad` |", "|---|---|---|"]
@@ -104,8 +104,8 @@ def page(library: str, module: Any, found: dict[str, Any], mixed: dict[str, list
         "",
         f"## {LIBRARIES[library]} {version}",
         "",
-        f"{len(found)} calls: {counts['works']} work, {counts['constant']} are constant, {counts['refuses']} refuse, "
-        f"{counts['WRONG']} are wrong.",
+        f"{len(found)} calls: {counts['works']} work, {counts['constant']} are constant, {counts['raises']} raise an "
+        f"error, {counts['wrong']} are wrong.",
         "",
         "| call | verdict |",
         "|---|---|",
@@ -149,12 +149,12 @@ def main() -> int:
                 continue
             if asked.verdicts:
                 print(row(sample.title, verdict))
-            elif verdict.kind in ("refuses", "WRONG"):
+            elif verdict.kind in ("raises", "wrong"):
                 print(f"{sample.title}: {verdict.kind}: {verdict.remark}", flush=True)
     mixed = {} if asked.only or failed else mixed_verdicts(module, trial, found, asked.backend)
     for title, pair in mixed.items():
         for way, verdict in zip(MIXED_WAYS, pair, strict=True):
-            if verdict.kind in ("refuses", "WRONG") and not asked.verdicts:
+            if verdict.kind in ("raises", "wrong") and not asked.verdicts:
                 print(f"{title}, {way}: {words(verdict)}", flush=True)
     if asked.table and not (asked.only or failed or asked.backend != "numpy"):
         (FOLDER / f"{asked.library}.md").write_text(page(asked.library, module, found, mixed), encoding="utf-8")
@@ -166,7 +166,7 @@ def main() -> int:
     return int(
         bool(missing)
         or bool(failed)
-        or any(v.kind == "WRONG" for v in (*found.values(), *(v for pair in mixed.values() for v in pair)))
+        or any(v.kind == "wrong" for v in (*found.values(), *(v for pair in mixed.values() for v in pair)))
     )
 
 

@@ -7,12 +7,12 @@ from ecosystem.trial import Samples
 
 SAMPLES = Samples()
 NOT_TRIED = {
-    "broadcast_shapes": "is about shapes alone",
+    "broadcast_shapes": "concerns only shapes",
     "testing": "is a module for tests",
-    "default_dtype": "is about dtypes alone",
-    "diag_indices": "makes whole numbers and takes no array",
-    "tril_indices": "makes whole numbers and takes no array",
-    "triu_indices": "makes whole numbers and takes no array",
+    "default_dtype": "concerns only dtypes",
+    "diag_indices": "returns integers and has no array argument",
+    "tril_indices": "returns integers and has no array argument",
+    "triu_indices": "returns integers and has no array argument",
 }
 
 

@@ -61,7 +61,7 @@ add(
 add("ncon", lambda a, b, c: cotengra.ncon([a, b, c], [(-1, 1), (1, 2), (2, -2)]), A, B, C)
 
 NOT_TRIED = {
-    "optimizers, paths and plots": "search an order, by shapes alone, and draw it",
+    "optimizers, paths and plots": "search for an order, from shapes only, and plot it",
 }
 
 

@@ -10,7 +10,7 @@ SAMPLES = Samples()
 NOT_TRIED = {
     "EinopsError": "is an error",
     "array_api": "is a module of the same functions; see its rows",
-    "asnumpy": "leaves the graph: an error that names `.detach()` for a Tensor that requires a gradient",
+    "asnumpy": "converts to NumPy: `DetachError` for a Tensor that requires a gradient",
 }
 
 

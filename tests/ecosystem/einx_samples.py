@@ -57,10 +57,10 @@ add("get_at", lambda t, n: op("get_at")("x [a] b, x -> x b", t, n[:2]), T, N, la
 add("solve_axes", lambda a: [int(n) for n in einx.solve_axes("a b", a).values()], A)
 
 NOT_TRIED = {
-    "check, matches, solve, solve_shapes": "are about shapes alone",
-    "set_at, add_at, subtract_at": "are not offered by einx for arrays of the standard",
-    "arange": "makes whole numbers",
-    "elementwise, reduce, vmap, vmap_with_axis": "were taken out of einx, and raise an error that says so",
+    "check, matches, solve, solve_shapes": "concern only shapes",
+    "set_at, add_at, subtract_at": "einx does not support them for arrays of the standard",
+    "arange": "returns integers",
+    "elementwise, reduce, vmap, vmap_with_axis": "were removed from einx",
     "arrayapi, backend, errors, experimental, jax, mlx, numpy, tensorflow, tinygrad, torch": "are modules",
     "Tensor": "is a type",
 }

@@ -7,14 +7,14 @@ from ecosystem.trial import Samples
 
 SAMPLES = Samples()
 NOT_TRIED = {
-    "RandomGreedy": "searches an order, by shapes alone",
-    "BranchBound": "searches an order, by shapes alone",
-    "DynamicProgramming": "searches an order, by shapes alone",
+    "RandomGreedy": "searches for an order, from shapes only",
+    "BranchBound": "searches for an order, from shapes only",
+    "DynamicProgramming": "searches for an order, from shapes only",
     "blas": "is a module that reads indices, not arrays",
     "helpers": "is a module that reads indices, not arrays",
-    "path_random": "is a module that searches an order",
-    "paths": "is a module that searches an order",
-    "get_symbol": "makes a letter",
+    "path_random": "is a module that searches for an order",
+    "paths": "is a module that searches for an order",
+    "get_symbol": "returns a letter",
 }
 
 

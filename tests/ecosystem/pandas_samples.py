@@ -48,7 +48,7 @@ add("DataFrame.assign", lambda u: FRAME.assign(u=u)["u"].to_numpy(), U)
 add("Series.where", lambda u: SERIES.where(SERIES > 0, u).to_numpy(), U)
 
 NOT_TRIED = {
-    "all else": "works on pandas' own data",
+    "all else": "works on data of pandas",
 }
 
 

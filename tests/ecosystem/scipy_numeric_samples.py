@@ -14,15 +14,15 @@ from scipy.optimize import elementwise
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-_STRUCTURE = "makes or reads a structuring element or labels: truth values and whole numbers"
+_STRUCTURE = "creates or reads a structuring element or labels: Booleans and integers"
 NOT_TRIED = {
     **{f"ndimage.{name}": _STRUCTURE for name in ("iterate_structure", "find_objects", "value_indices")},
-    "ndimage.generic_filter": "calls a function of NumPy's buffers",
-    "ndimage.generic_filter1d": "calls a function of NumPy's buffers",
-    "ndimage.generic_gradient_magnitude": "calls functions that write into NumPy's arrays",
-    "ndimage.generic_laplace": "calls functions that write into NumPy's arrays",
-    "ndimage.geometric_transform": "calls a function for each place",
-    "ndimage.watershed_ift": "takes whole numbers",
+    "ndimage.generic_filter": "calls a function of NumPy buffers",
+    "ndimage.generic_filter1d": "calls a function of NumPy buffers",
+    "ndimage.generic_gradient_magnitude": "calls functions that write into NumPy arrays",
+    "ndimage.generic_laplace": "calls functions that write into NumPy arrays",
+    "ndimage.geometric_transform": "calls a function for each position",
+    "ndimage.watershed_ift": "accepts integers",
     "cluster.hierarchy.dendrogram": "draws a tree",
     "cluster.hierarchy.from_mlab_linkage": "changes a table's numbering",
     "cluster.hierarchy.to_mlab_linkage": "changes a table's numbering",

@@ -19,8 +19,8 @@ NOT_TRIED = {
             "iirdesign", "iirfilter", "iirnotch", "iirpeak", "remez", "savgol_coeffs", "place_poles", "dlti", "impulse",
         )
     },
-    "fft.fftfreq": "depends on a number of samples and their distance alone",
-    "fft.rfftfreq": "depends on a number of samples and their distance alone",
+    "fft.fftfreq": "depends only on the number of samples and their distance",
+    "fft.rfftfreq": "depends only on the number of samples and their distance",
 }  # fmt: skip
 
 rng = np.random.default_rng(0)

@@ -144,4 +144,4 @@ SAMPLES.add(
     X,
     Y,
 )
-NOT_TRIED["stats.power"] = "draws random samples of its own accord, and counts"
+NOT_TRIED["stats.power"] = "draws random samples, and counts"

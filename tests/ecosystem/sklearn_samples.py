@@ -25,7 +25,7 @@ sklearn.set_config(array_api_dispatch=True)
 
 SAMPLES = Samples()
 NOT_TRIED = {
-    "the other estimators": "take no array API input: they convert, which is an error that names `.detach()`",
+    "the other estimators": "do not support array API input: they convert, which raises `DetachError`",
 }
 
 rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The result of a trial: "works", "constant", "refuses" or "WRONG"."""
+    """The result of a trial: "works", "constant", "raises" or "wrong"."""
 
     kind: str
     remark: str = ""
@@ -122,16 +122,16 @@ def trial(sample: Sample, backend: str = "numpy", way: str = "Tensors") -> Verdi
         found, recorded, gradients = WAYS[way](sample, given, asked, weights)
         got = [values(leaf) for leaf in found]
     except BackwardRefused as error:
-        return Verdict("refuses", f"in the backward pass: {error}")
+        return Verdict("raises", f"in the backward pass: {error}")
     except Exception as error:  # whatever a library raises is what the page tells of
-        return Verdict("refuses", told(error))
+        return Verdict("raises", told(error))
     if len(got) != len(reference):
-        return Verdict("WRONG", f"{len(got)} results instead of {len(reference)}")
+        return Verdict("wrong", f"{len(got)} results instead of {len(reference)}")
     for mine, theirs in zip(got, reference, strict=True):
         if mine.shape != theirs.shape:
-            return Verdict("WRONG", f"a result of shape {mine.shape} instead of {theirs.shape}")
+            return Verdict("wrong", f"a result of shape {mine.shape} instead of {theirs.shape}")
         if not np.allclose(mine, theirs, rtol=1e-7, atol=1e-9):
-            return Verdict("WRONG", f"a value off by {np.max(np.abs(mine - theirs)):.1e}")
+            return Verdict("wrong", f"a value off by {np.max(np.abs(mine - theirs)):.1e}")
     return compared(sample, rng, weights, recorded, gradients) if asked else Verdict("constant")
 
 
@@ -205,7 +205,7 @@ def compared(
             still = np.allclose(fine[i], 0, atol=1e-6) and np.allclose(coarse[i], 0, atol=1e-6)
             moving |= not still
             if i not in recorded and not still:
-                return Verdict("WRONG", "detached")
+                return Verdict("wrong", "detached")
         expected = [sum(np.real(np.sum(np.conj(weights[i]) * part[i])) for i in recorded) for part in (fine, coarse)]
         mine = sum(
             np.real(np.sum(values(gradient) * direction[i]))  # the gradient of complex numbers is conjugate
@@ -215,9 +215,9 @@ def compared(
         doubt = abs(expected[0] - expected[1])
         scale = max(1.0, abs(expected[0]))
         if not np.isfinite(mine) or not abs(mine - expected[0]) <= RELATIVE * scale + 3 * doubt:
-            return Verdict("WRONG", f"a derivative of {mine:.6g} where finite differences give {expected[0]:.6g}")
+            return Verdict("wrong", f"a derivative of {mine:.6g} where finite differences give {expected[0]:.6g}")
         if not doubt <= 1e-2 * scale:
-            return Verdict("WRONG", "finite differences that say nothing: the sample is no test")
+            return Verdict("wrong", "finite differences that say nothing: the sample is no test")
     return Verdict("works" if moving else "constant")
 
 
