@@ -31,10 +31,17 @@ class Row(NamedTuple):
     """The other library's name in the table."""
 
 
-_TRAINING = "a training step of a perceptron, batch 128"
+_TRAINING = "training step of a perceptron, batch 128"
 ROWS = (
     *[
-        Row("1,000 operations on 8 numbers, and back", "overhead", (), "agrad: forward + backward", theirs, name)
+        Row(
+            "1,000 operations on 8 numbers, forward and backward",
+            "overhead",
+            (),
+            "agrad: forward + backward",
+            theirs,
+            name,
+        )
         for theirs, name in (
             ("PyTorch eager: forward + backward", "PyTorch"),
             ("autograd: forward + backward", "autograd"),
@@ -60,14 +67,16 @@ ROWS = (
         "torch.func",
     ),
     Row(_TRAINING, "mlp", ("128",), "agrad, numpy", "PyTorch eager", "PyTorch"),
-    Row(f"{_TRAINING}, jitted", "mlp", ("128",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
-    Row("the same, batch 2,048", "mlp", ("2048",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
-    Row("20 operations on 10,000,000 numbers, jitted", "jit", ("10000000",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
+    Row(f"{_TRAINING}, compiled", "mlp", ("128",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
+    Row("the same, compiled, batch 2,048", "mlp", ("2048",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
     Row(
-        "an LSTM over 256 characters, jitted", "loops", ("LSTM, value and gradient",), "agrad.jit", "jax.jit", "jax.jit"
+        "20 operations on 10,000,000 numbers, compiled", "jit", ("10000000",), "agrad.jit, numpy", "JAX, jit", "jax.jit"
     ),
     Row(
-        "the same, compiled by XLA",
+        "LSTM over 256 characters, compiled", "loops", ("LSTM, value and gradient",), "agrad.jit", "jax.jit", "jax.jit"
+    ),
+    Row(
+        "the same, compiled with XLA",
         "loops",
         ("LSTM, value and gradient",),
         "agrad.jit, compiler='jax'",
@@ -75,7 +84,7 @@ ROWS = (
         "jax.jit",
     ),
     Row(
-        "an image of MNIST in `agrad train`, batch 128",
+        "MNIST image in `agrad train`, batch 128",
         "train",
         ("mnist, 128",),
         "agrad train --jit, numpy",
@@ -108,7 +117,7 @@ def compared() -> list[tuple[Row, float, float]]:
 def table(rows: list[tuple[Row, float, float]]) -> str:
     """Return the table in Markdown."""
     cells = [(row.work, _time(ours), row.name, _time(theirs), f"{ours / theirs:.2g}") for row, ours, theirs in rows]
-    return common.table(("work", "agrad on NumPy", "beside", "its time", "ratio"), cells)
+    return common.table(("work", "agrad on NumPy", "compared with", "time", "ratio"), cells)
 
 
 def draw(rows: list[tuple[Row, float, float]], file: Path) -> None:
@@ -127,12 +136,12 @@ def draw(rows: list[tuple[Row, float, float]], file: Path) -> None:
     axes.bar_label(bars, [f" {r:.2g} " for r in ratios], fontsize="small")
     axes.axvline(1, color="0.3", linewidth=1)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(rows)), [f"{row.work.replace('`', '')}  |  {row.name}" for row, _, _ in rows])
+    axes.set_yticks(range(len(rows)), [f"{row.work.replace('`', '')} vs. {row.name}" for row, _, _ in rows])
     axes.invert_yaxis()
     axes.margins(x=0.12)
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("agrad's time / the other's")
-    axes.set_title("left of 1 agrad is faster", fontsize="medium")
+    axes.set_xlabel("time of agrad / time of the other library")
+    page.suptitle("Time of agrad on NumPy compared with other libraries (below 1: agrad is faster)", fontsize="medium")
     # no date and fixed names of parts: the same results give the same file
     with matplotlib.rc_context({"svg.hashsalt": "agrad"}):
         page.savefig(file, metadata={"Date": None}, facecolor="white")

@@ -23,8 +23,17 @@ threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, 
 
 GALLERIES = {"docs/tutorials": "docs/gallery/tutorials", "examples": "docs/gallery/examples"}
 GALLERIES = {folder: pages for folder, pages in GALLERIES.items() if any((ROOT / folder).glob("*.py"))}
-PLOTS = ("overhead", "mlp", "transforms", "jit", "loops", "adbench", "conv", "train")
-"""Results in bench/results of which docs/benchmarks.md shows a plot."""
+PLOTS = {
+    "overhead": ("Time of a chain of 1,000 operations on 8 numbers", False),
+    "mlp": ("Time of a training step of a perceptron (784-256-128-10, float32)", False),
+    "transforms": ("Derivatives of standard objectives", True),
+    "jit": ("Value and gradient of 20 operations on each element of an array", True),
+    "loops": ("Loops of small operations", True),
+    "adbench": ("Objectives of ADBench", True),
+    "conv": ("Layers of convolutional networks", True),
+    "train": ("Time of one example in a training epoch", False),
+}
+"""Results in bench/results of which docs/benchmarks.md shows a plot: the title, and whether it shows ratios."""
 
 MOVED = {
     "index": "docs/index",
@@ -135,7 +144,8 @@ def leave_out_of_search(app: Sphinx, document: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Draw the plots, and take part in reading."""
-    for suite in PLOTS:
-        plot.main([str(ROOT / f"bench/results/{suite}.json"), str(ROOT / f"docs/plots/{suite}.svg")])
+    for suite, (title, ratios) in PLOTS.items():
+        files = [str(ROOT / f"bench/results/{suite}.json"), str(ROOT / f"docs/plots/{suite}.svg")]
+        plot.main([*files, "--title", title, *(["--ratios"] if ratios else [])])
     app.connect("source-read", link_to_gallery)
     app.connect("source-read", leave_out_of_search)

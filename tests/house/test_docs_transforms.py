@@ -75,9 +75,11 @@ def test_every_page_of_the_site_is_in_its_navigation() -> None:
         for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
             for line in [line for line in tree.splitlines() if line and not line.startswith(":")]:
                 target = re.sub(r".*<(.*)>", r"\1", line)
-                listed |= {path.resolve() for path in page.parent.glob(f"{target}.md")} if "*" in target else {
-                    (page.parent / f"{target}.md").resolve()
-                }
+                listed |= (
+                    {path.resolve() for path in page.parent.glob(f"{target}.md")}
+                    if "*" in target
+                    else {(page.parent / f"{target}.md").resolve()}
+                )
     assert not pages - listed
 
 
