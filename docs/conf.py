@@ -48,7 +48,16 @@ MOVED = {
     **{f"docs/transforms/{name}": "docs/transforms/jacobians" for name in ("jacobian", "hessian", "hvp")},
 }
 """Pages that redirect to another one: addresses of merged pages."""
-NOT_SEARCHED = ("docs/decisions/", "docs/development/", "docs/architecture", "docs/benchmarks", "bench/", "tests/", "docs/ecosystem/", "CHANGELOG")
+NOT_SEARCHED = (
+    "docs/decisions/",
+    "docs/development/",
+    "docs/architecture",
+    "docs/benchmarks",
+    "bench/",
+    "tests/",
+    "docs/ecosystem/",
+    "CHANGELOG",
+)
 """Beginnings of the pages that the search leaves out, so that it finds the page of a task first."""
 
 project = "agrad"

@@ -71,8 +71,8 @@ derivative in reverse mode / forward mode / second order on each backend.
   (`eigvalsh`, `svdvals`, norms, `pinv`, the first output of `eigh`). The derivative through the vectors is NaN, because
   the vectors are not unique. Second derivatives of the values depend on the vectors and are NaN too. If values are
   nearly equal, derivatives are large and lose digits.
-- **Infinities.** If the result of `logsumexp` is infinite, its derivative is NaN with respect to infinite elements and 0
-  with respect to finite ones. The derivatives of `hypot` are 1 for a single infinite argument and 0 for the other. A
+- **Infinities.** If the result of `logsumexp` is infinite, its derivative is NaN with respect to infinite elements and
+  0 with respect to finite ones. The derivatives of `hypot` are 1 for a single infinite argument and 0 for the other. A
   tangent or cotangent of 0 times an infinite derivative is NaN.
 - **Outside of the domain**, the value is NaN and the derivative is the one of the formula, for example `1 / x` for
   `log(x)`.

@@ -77,8 +77,8 @@ def mixed_lines(found: dict[str, list[Any]]) -> list[str]:
         "",
         MIXED,
         "",
-        f"{len(found)} calls that accept Tensors have several arrays. With a Tensor as the first and plain arrays as the "
-        f"others, {counts[0]} work.",
+        f"{len(found)} calls that accept Tensors have several arrays. With a Tensor as the first and plain arrays as "
+        f"the others, {counts[0]} work.",
         f"With plain arrays only, inside `agrad.grad`, {counts[1]} work.",
     ]
     alike: dict[tuple[str, ...], list[str]] = {}

@@ -18,10 +18,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "pytorch_names.md"
 TEXT = """\
 # PyTorch name tables
 
-This page lists the public names of PyTorch {version} that agrad has, by module. "Differs" lists the arguments that agrad
-lacks and other differences. The tables ignore `inplace` and `out`, because agrad never writes into arrays; `foreach`,
-`fused`, `capturable` and `differentiable`, because `agrad.jit` compiles the step; and deprecated arguments. Random
-numbers come from agrad's generators (`rng=`) and differ from those of PyTorch. To build networks, see
+This page lists the public names of PyTorch {version} that agrad has, by module. "Differs" lists the arguments that
+agrad lacks and other differences. The tables ignore `inplace` and `out`, because agrad never writes into arrays;
+`foreach`, `fused`, `capturable` and `differentiable`, because `agrad.jit` compiles the step; and deprecated arguments.
+Random numbers come from agrad's generators (`rng=`) and differ from those of PyTorch. To build networks, see
 [build networks](../nn.md).
 """
 SPACES = {
@@ -48,8 +48,8 @@ DIFFERS = {
         "Dropout": "each mask is a function of a seed and the call count, which `state_dict` contains",
         "GRU LSTM RNN": "`lengths=` instead of packed sequences",
         "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` transposes it",
-        "Module": "modules and parameters are also found in lists, tuples and dicts; `state_dict` returns NumPy arrays; "
-        '`to` accepts a backend: `to("cupy")` instead of `cuda()`',
+        "Module": "modules and parameters are also found in lists, tuples and dicts; `state_dict` returns NumPy "
+        'arrays; `to` accepts a backend: `to("cupy")` instead of `cuda()`',
         "MultiheadAttention": "a query without a key returns zeros, also with `need_weights`",
         "Parameter": "creates a Tensor, not a subclass",
     },
