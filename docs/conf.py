@@ -110,6 +110,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
+    "capture_repr": ("_repr_html_",),  # no [Text(...)] of Matplotlib
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -1,17 +1,18 @@
 """
-Gradients of array API code
-===========================
+Differentiate array API code
+============================
 
-A function that asks its arrays for their namespace runs on any array library. Here such a function, a chain of springs,
-gets its gradient, its minimum and its Hessian, without a change to it.
+Write a function with array operations, and let agrad compute its gradient and its
+Hessian. The example is a chain of masses and springs. The function does not import
+agrad.
 """
 
 # %%
-# The energy of a chain
-# ---------------------
+# Define the energy of a chain
+# ----------------------------
 #
-# Masses hang on a string between two fixed points. ``array_namespace`` gives NumPy for NumPy's arrays, CuPy for
-# CuPy's, and agrad where agrad differentiates.
+# Masses hang on a string between two fixed points. ``array_namespace`` returns NumPy
+# for NumPy arrays, CuPy for CuPy arrays, and agrad for the Tensors inside a transform.
 
 from typing import Any
 
@@ -35,26 +36,28 @@ start = np.zeros(30)
 print(energy(start))
 
 # %%
-# Its gradient
-# ------------
+# Compute the gradient
+# --------------------
 #
-# ``agrad.grad`` returns a function with the same arguments. The result is a NumPy array, as the argument is one.
+# ``agrad.grad`` returns a function with the same arguments. For a NumPy array, the
+# result is a NumPy array.
 
 slope = agrad.grad(energy)(start)
 print(type(slope), slope[:3])
 
 # %%
-# A check by finite differences: move one mass a little to each side.
+# Check it with finite differences: move one mass slightly in both directions.
 
 step = np.zeros(30)
 step[4] = 1e-6
 print((energy(start + step) - energy(start - step)) / 2e-6, slope[4])
 
 # %%
-# Downhill
-# --------
+# Minimize the energy
+# -------------------
 #
-# ``agrad.value_and_grad`` computes both in one pass. Gradient descent lets the chain sag.
+# ``agrad.value_and_grad`` computes the value and the gradient in one pass. Gradient
+# descent finds the shape of the chain.
 
 descent = agrad.jit(agrad.value_and_grad(energy))
 heights, values, shapes = start, [], [start]
@@ -66,7 +69,9 @@ for n in range(1500):
         shapes.append(heights)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-for shape, label in zip(shapes, ("start", "20 steps", "100 steps", "1,500 steps"), strict=True):
+for shape, label in zip(
+    shapes, ("start", "20 steps", "100 steps", "1,500 steps"), strict=True
+):
     left.plot(np.concatenate([[0.0], shape, [0.0]]), ".-", label=label)
 left.set(title="the chain", xlabel="mass", ylabel="height")
 left.legend()
@@ -75,18 +80,22 @@ right.set(title="its energy", xlabel="step", xscale="log")
 plt.show()
 
 # %%
-# The energy is quadratic, so Newton's method needs a single step: the Hessian is a derivative of a derivative.
+# The energy is quadratic, so Newton's method needs a single step. It uses the Hessian.
 
 hessian = agrad.hessian(energy)(start)
 newton = start - np.linalg.solve(hessian, agrad.grad(energy)(start))
-print(np.abs(agrad.grad(energy)(newton)).max() < 1e-12, np.abs(newton - heights).max() < 0.1)
+print(
+    np.abs(agrad.grad(energy)(newton)).max() < 1e-12,
+    np.abs(newton - heights).max() < 0.1,
+)
 
 # %%
-# Derivatives by other arguments
-# ------------------------------
+# Differentiate with respect to other arguments
+# ---------------------------------------------
 #
-# How does the sag of the middle depend on the stiffness? ``argnums`` takes positions or names; the solution of the
-# minimum is differentiated like all other code.
+# How does the position of the middle depend on the stiffness? ``argnums`` accepts
+# positions or names. agrad also differentiates through the solution of the
+# minimization.
 
 
 def sag(stiffness: Any) -> Any:
@@ -100,13 +109,15 @@ stiffness = np.asarray(60.0)
 print(sag(stiffness), agrad.grad(sag)(stiffness), -sag(stiffness) / stiffness)
 
 # %%
-# The last two agree: the sag is inversely proportional to the stiffness.
+# The last two numbers agree: the displacement is inversely proportional to the
+# stiffness.
 #
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * Functions stay as they are; ``agrad.grad``, ``agrad.value_and_grad`` and ``agrad.hessian`` take them.
-# * Raw arrays in, raw arrays out.
+# * ``agrad.grad``, ``agrad.value_and_grad`` and ``agrad.hessian`` accept functions that
+#   do not know agrad.
+# * For plain arrays, they return plain arrays.
 # * Transforms nest, and differentiate through solutions.
 #
-# Read on: :doc:`all transforms </docs/transforms/README>`.
+# Next: :doc:`gradients, JVPs and VJPs </docs/transforms/gradients>`.

@@ -1,17 +1,18 @@
 """
-From NumPy to CuPy
-==================
+Move from NumPy to CuPy
+=======================
 
-Change one import of a NumPy program, and it runs on a GPU and has derivatives. This page was built on NumPy. Set
-``AGRAD_BACKEND=cupy`` to run the same program on CuPy. agrad's tests run CuPy on an emulated CUDA; agrad has not run on
-a GPU yet.
+Change one import of a NumPy program, and it runs on a GPU and has derivatives. This
+page was built on NumPy. Set ``AGRAD_BACKEND=cupy`` to run the same program on CuPy.
+agrad's tests run CuPy on an emulated CUDA; agrad has not run on a GPU yet.
 """
 
 # %%
 # Change the import
 # -----------------
 #
-# ``agrad.numpy`` has NumPy's names. ``heat`` below is a NumPy program: it creates an array and writes into it.
+# ``agrad.numpy`` has NumPy's names. ``heat`` below is a NumPy program: it creates an
+# array and writes into it.
 
 import importlib.util
 from typing import Any
@@ -37,7 +38,8 @@ def heat(start: Any, conductivity: Any, steps: int = 60) -> Any:
 # Where arrays are created
 # ------------------------
 #
-# Outside of a transform, ``np.linspace`` creates an array on the selected backend. On NumPy that is a NumPy array.
+# Outside of a transform, ``np.linspace`` creates an array on the selected backend. On
+# NumPy that is a NumPy array.
 
 x = np.linspace(0.0, 1.0, 41)
 start = np.exp(-(((x - 0.3) / 0.1) ** 2))
@@ -46,17 +48,17 @@ measured = heat(start, truth)
 print(type(measured).__name__, measured.dtype)
 
 # %%
-# Inside a transform, ``np.zeros`` in ``heat`` creates an array where the arguments of the differentiated function are,
-# and accepts traced values.
+# Inside a transform, ``np.zeros`` in ``heat`` creates an array where the arguments of
+# the differentiated function are, and accepts traced values.
 #
-# Convert data from other libraries once, with ``np.asarray(data)``. An operator on arrays of two libraries raises
-# ``MixedBackendsError``.
+# Convert data from other libraries once, with ``np.asarray(data)``. An operator on
+# arrays of two libraries raises ``MixedBackendsError``.
 #
 # Fit the conductivity
 # --------------------
 #
-# The gradient of the misfit is computed where the arrays are. ``agrad.jit`` compiles the step to CUDA graphs on CuPy
-# and to fused loops on NumPy.
+# The gradient of the misfit is computed where the arrays are. ``agrad.jit`` compiles
+# the step to CUDA graphs on CuPy and to fused loops on NumPy.
 
 
 def misfit(conductivity: Any) -> Any:
@@ -89,14 +91,14 @@ right.set(title="misfit", xlabel="step")
 plt.show()
 
 # %%
-# At the first peak and far from it no heat flows. There the measurement does not determine the conductivity, and the
-# fit keeps the initial value.
+# At the first peak and far from it no heat flows. There the measurement does not
+# determine the conductivity, and the fit keeps the initial value.
 #
 # Run on another library
 # ----------------------
 #
-# ``agrad.use_backend(name)`` selects a backend for a block. Here it is array-api-strict, the reference
-# implementation of the standard.
+# ``agrad.use_backend(name)`` selects a backend for a block. Here it is
+# array-api-strict, the reference implementation of the standard.
 
 
 def sensitivity() -> Any:
@@ -118,6 +120,8 @@ if importlib.util.find_spec("array_api_strict"):
 # * Create the arrays that you write into inside the function that is differentiated.
 # * Select the backend once: ``AGRAD_BACKEND=cupy python program.py``.
 #
-# Libraries that accept arrays of any kind can ask the arrays for their namespace instead: ``xp = array_namespace(x)``.
+# Libraries that accept arrays of any kind can ask the arrays for their namespace
+# instead: ``xp = array_namespace(x)``.
 #
-# Read on: :doc:`/docs/agrad_numpy` and :doc:`choosing a backend </docs/howto/choose_a_backend>`.
+# Read on: :doc:`/docs/agrad_numpy` and :doc:`choosing a backend
+# </docs/howto/choose_a_backend>`.

@@ -1,16 +1,16 @@
 """
-Training a network
-==================
+Train a neural network
+======================
 
-A network that reads handwritten digits, trained twice: by a loop that one sees whole, and by ``Trainer``, which adds
-validation, early stopping and a history.
+Train a network that recognizes handwritten digits. First write the training loop
+yourself, then use ``Trainer``, which adds validation, early stopping and a history.
 """
 
 # %%
-# The data
-# --------
+# Load the data
+# -------------
 #
-# 1,797 images of eight by eight pixels come with the package.
+# The package contains 1,797 images of eight by eight pixels.
 
 from typing import Any
 
@@ -27,19 +27,24 @@ print(digits.X_train.shape, digits.X_train.dtype, digits.X_test.shape)
 def network() -> nn.Module:
     """Return a new network, with the same weights each time."""
     nn.manual_seed(0)
-    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
+    return nn.Sequential(
+        nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10)
+    )
 
 
 # %%
-# A loop of one's own
-# -------------------
+# Write a training loop
+# ---------------------
 #
-# Forward pass, ``backward``, a step, ``zero_grad``: the order is PyTorch's. ``agrad.jit`` traces the step once;
-# weights, gradients and the optimizer's state are found and updated.
+# The loop calls ``backward``, ``step`` and ``zero_grad``, as in PyTorch. ``agrad.jit``
+# compiles the step once. It finds the weights, the gradients and the state of the
+# optimizer, and updates them.
 
 model = network()
 optimizer = optim.Adam(model.parameters(), lr=3e-3)
-loader = data.DataLoader(data.TensorDataset(digits.X_train, digits.y_train), batch_size=64, shuffle=True)
+loader = data.DataLoader(
+    data.TensorDataset(digits.X_train, digits.y_train), batch_size=64, shuffle=True
+)
 
 
 @agrad.jit
@@ -63,10 +68,11 @@ with agrad.no_grad():
 print(f"accuracy {np.mean(guesses == digits.y_test):.3f}")
 
 # %%
-# The same by ``Trainer``
-# -----------------------
+# Use ``Trainer``
+# ---------------
 #
-# A part of the examples is held out, and training stops when it gets no better; the best weights are kept.
+# ``Trainer`` uses a part of the examples for validation. It stops when the validation
+# loss no longer decreases, and keeps the best weights.
 
 model = network()
 trainer = train.Trainer(
@@ -76,8 +82,19 @@ trainer = train.Trainer(
     metrics=["accuracy"],
     callbacks=[train.EarlyStopping(patience=4)],
 )
-history = trainer.fit(digits.X_train, digits.y_train, epochs=40, batch_size=64, validation=0.15, progress=False)
-print(len(history), "epochs; accuracy", round(trainer.evaluate(digits.X_test, digits.y_test)["accuracy"], 3))
+history = trainer.fit(
+    digits.X_train,
+    digits.y_train,
+    epochs=40,
+    batch_size=64,
+    validation=0.15,
+    progress=False,
+)
+print(
+    len(history),
+    "epochs; accuracy",
+    round(trainer.evaluate(digits.X_test, digits.y_test)["accuracy"], 3),
+)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 left.semilogy(losses)
@@ -87,10 +104,10 @@ right.set(title="the trainer")
 plt.show()
 
 # %%
-# What it gets wrong
+# Look at the errors
 # ------------------
 #
-# ``predict`` returns the outputs of the network, here ten scores an image.
+# ``predict`` returns the outputs of the network, here ten scores per image.
 
 scores = np.asarray(trainer.predict(digits.X_test))
 wrong = np.flatnonzero(scores.argmax(axis=1) != digits.y_test)[:6]
@@ -103,11 +120,11 @@ for panel, k in zip(panels, wrong, strict=False):
 plt.show()
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * ``agrad.jit`` takes the whole step, state and all.
-# * ``Trainer`` is for the usual course, a loop of one's own for all others; both use the same parts.
-# * On a GPU: ``AGRAD_BACKEND=cupy``.
+# * ``agrad.jit`` compiles a whole step, including its state.
+# * Use ``Trainer`` for standard training, and a loop for everything else.
+# * Set ``AGRAD_BACKEND=cupy`` to train on a GPU.
 #
-# Read on: :doc:`the trainer </docs/train>`.
+# Next: :doc:`train a model with Trainer </docs/train>`.

@@ -1,14 +1,15 @@
 """
-Traced once, replayed
-=====================
+Compile a function with ``jit``
+===============================
 
-``agrad.jit`` records what a function does at its first call, improves the program, and runs it at each call after that.
-What does it do, when does it trace again, and what is gained?
+``agrad.jit`` records the operations of a function at its first call, optimizes them,
+and runs the compiled program in all later calls. This tutorial shows the program, the
+gain, and when a function is traced again.
 """
 
 # %%
-# A chain of operations
-# ---------------------
+# Define a chain of operations
+# -----------------------------
 
 import time
 from collections.abc import Callable
@@ -31,20 +32,21 @@ slope, fast = agrad.grad(wave), agrad.jit(agrad.grad(wave))
 print(np.allclose(slope(x, 3.0), fast(x, 3.0)))
 
 # %%
-# The program
-# -----------
+# Look at the program
+# -------------------
 #
-# ``lower`` shows it after each pass. The gradient's operations are in it too; the last passes join them to one block,
-# which is computed piece by piece in the processor's cache.
+# ``lower`` shows the program after each compiler pass. It contains the operations of
+# the gradient. The last passes combine them into one block, which is computed in pieces
+# that fit in the cache of the processor.
 
 text = str(fast.lower(x, 3.0))
 print("\n".join(text.splitlines()[:18]))
 
 # %%
-# What is gained
-# --------------
+# Measure the gain
+# ----------------
 #
-# The times of this machine, when this page was built: the best of some calls each.
+# The times are from the machine that built this page: the best of several calls.
 
 
 def best(f: Callable[..., Any], *args: Any) -> float:
@@ -72,11 +74,12 @@ axes.legend()
 plt.show()
 
 # %%
-# When is it traced again?
-# ------------------------
+# Know when a function is traced again
+# ------------------------------------
 #
-# For a new shape, dtype or backend, a new integer, and where a value changes that the function reads from outside. A
-# new float is only another input. ``explain`` tells what differed.
+# A new shape, dtype or backend, a new integer, or a change of a value that the function
+# reads from outside causes a new trace. A new float does not. ``explain`` returns the
+# reasons.
 
 counted = agrad.jit(wave)
 for rate in (1.0, 2.0, 3.0):
@@ -86,8 +89,9 @@ counted(x[:20], 1.0)
 print(counted.explain())
 
 # %%
-# Python in the function runs while it is traced. A branch on a value cannot be recorded: it is an error that says so.
-# ``agrad.where`` chooses by element, ``agrad.cond`` between programs.
+# Python code in the function runs during the trace. A branch on a value cannot be
+# recorded, so it raises an error. ``agrad.where`` selects elements, and ``agrad.cond``
+# selects one of two functions.
 
 
 def branching(x: Any) -> Any:
@@ -101,15 +105,17 @@ try:
 except agrad.errors.TracedValueError as error:
     print(str(error).partition(";")[0])
 
-chosen = agrad.jit(lambda x: agrad.cond(agrad.sum(x) > 0, agrad.sqrt, lambda s: s, agrad.sum(x)))
+chosen = agrad.jit(
+    lambda x: agrad.cond(agrad.sum(x) > 0, agrad.sqrt, lambda s: s, agrad.sum(x))
+)
 print(chosen(x), branching(x))
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * Give ``agrad.jit`` the largest function there is: a gradient, a whole training step.
-# * Pass what changes as an argument.
-# * ``lower`` shows the program, ``cache_info`` and ``explain`` the traces.
+# * Compile the largest function that you have: a gradient, or a whole training step.
+# * Pass everything that changes as an argument.
+# * ``lower`` shows the program, ``cache_info`` and ``explain`` show the traces.
 #
-# Read on: :doc:`jit </docs/jit>`.
+# Next: :doc:`compile with agrad.jit </docs/jit>`.

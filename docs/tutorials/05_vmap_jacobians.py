@@ -1,16 +1,18 @@
 """
-Maps over members, and Jacobians
-================================
+Batch with ``vmap`` and compute Jacobians
+=========================================
 
-``agrad.vmap`` calls a function for every member of a batch at once. With derivatives inside and outside of it there are
-gradients of each sample, Jacobians, and Hessians of many points.
+``agrad.vmap`` evaluates a function for all elements of a batch at once. Combined with
+derivatives, it computes one gradient per sample, Jacobians, and Hessians at many
+points.
 """
 
 # %%
-# A function of one point
-# -----------------------
+# Write a function of one point
+# -----------------------------
 #
-# The gravity of two bodies acts on a point of the plane. The function knows one point only.
+# Two bodies attract a point in the plane by gravity. The function accepts a single
+# point.
 
 from typing import Any
 
@@ -32,11 +34,11 @@ def potential(point: Any) -> Any:
 print(potential(np.asarray([0.0, 1.0])), agrad.grad(potential)(np.asarray([0.0, 1.0])))
 
 # %%
-# Many points
-# -----------
+# Evaluate it at many points
+# --------------------------
 #
-# ``agrad.vmap`` makes a function of many points of it, and of its gradient. There is no loop over the points: each
-# operation runs once for all of them.
+# ``agrad.vmap`` makes it a function of many points, and does the same for its gradient.
+# Each operation runs once for all points.
 
 axis = np.linspace(-2.0, 2.0, 41)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -50,15 +52,18 @@ left.contourf(axis, axis, values.reshape(shape), levels=24)
 some = (slice(None, None, 3), slice(None, None, 3))
 x, y = (grid[:, k].reshape(shape)[some] for k in range(2))
 length = np.hypot(*force.T).reshape(shape)[some]
-left.quiver(x, y, *(force[:, k].reshape(shape)[some] / length for k in range(2)), color="white")
+left.quiver(
+    x, y, *(force[:, k].reshape(shape)[some] / length for k in range(2)), color="white"
+)
 left.set(title="potential and force", aspect="equal")
 
 # %%
-# Jacobians
-# ---------
+# Compute Jacobians
+# -----------------
 #
-# The Jacobian of the gradient is the Hessian. ``agrad.hessian`` nests a forward mode in a reverse mode, and a map takes
-# it to all points: its trace is the Laplacian, large where matter is.
+# The Jacobian of the gradient is the Hessian. ``agrad.hessian`` uses forward mode over
+# reverse mode, and ``vmap`` computes it at all points. Its trace is the Laplacian,
+# which is large where mass is.
 
 hessians = agrad.vmap(agrad.hessian(potential))(grid)
 laplacian = np.trace(hessians, axis1=1, axis2=2)
@@ -68,16 +73,19 @@ right.set(title="trace of the Hessian", aspect="equal")
 plt.show()
 
 # %%
-# Which way is cheaper?
-# ---------------------
+# Choose the cheaper mode
+# -----------------------
 #
-# ``agrad.jacrev`` takes a reverse pass an output, ``agrad.jacfwd`` a forward pass an input, and ``agrad.jacobian`` the
-# cheaper way. All give the same numbers.
+# ``agrad.jacrev`` needs one reverse pass per output, and ``agrad.jacfwd`` one forward
+# pass per input. ``agrad.jacobian`` chooses the cheaper mode. All return the same
+# numbers.
 
 
 def polar(point: Any) -> Any:
     """Return radius and angle."""
-    return agrad.stack([agrad.sqrt(agrad.sum(point**2)), agrad.atan2(point[1], point[0])])
+    return agrad.stack(
+        [agrad.sqrt(agrad.sum(point**2)), agrad.atan2(point[1], point[0])]
+    )
 
 
 at = np.asarray([3.0, 4.0])
@@ -85,11 +93,11 @@ print(agrad.jacobian(polar)(at))
 print(np.allclose(agrad.jacrev(polar)(at), agrad.jacfwd(polar)(at)))
 
 # %%
-# Products without the matrix
-# ---------------------------
+# Compute products without the matrix
+# -----------------------------------
 #
-# Often a Jacobian is needed only times a vector. ``agrad.jvp``, ``agrad.vjp`` and ``agrad.hvp`` compute the product
-# alone, at the cost of a few calls of the function, whatever its size.
+# Often you need only the product of a Jacobian with a vector. ``agrad.jvp``,
+# ``agrad.vjp`` and ``agrad.hvp`` compute it at the cost of a few calls of the function.
 
 direction = np.asarray([1.0, 0.0])
 _, along = agrad.jvp(polar, (at,), (direction,))
@@ -98,11 +106,11 @@ print(along, pullback(np.asarray([0.0, 1.0])))
 print(agrad.hvp(potential, (at,), (direction,)))
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * Write for one member, then map: ``agrad.vmap(agrad.grad(f))``.
-# * ``in_axes=(None, 0)`` keeps an argument for all members.
-# * ``chunk_size=`` bounds the memory of maps and Jacobians.
+# * Write a function for one example, then batch it: ``agrad.vmap(agrad.grad(f))``.
+# * ``in_axes=(None, 0)`` shares the first argument between all batch elements.
+# * ``chunk_size=`` limits the memory of ``vmap`` and Jacobians.
 #
-# Read on: :doc:`maps </docs/transforms/vmap>`.
+# Next: :doc:`batch with vmap </docs/transforms/vmap>`.

@@ -1,16 +1,18 @@
 """
-Operations and rules of one's own
-=================================
+Define custom operations and derivatives
+========================================
 
-Three ways to give a derivative by hand: one row for an operation on each element, an operation with rules by the names
-of its values, and a rule for a function of containers. Each is tested before it is used.
+You can define a derivative in three ways: one row for an elementwise operation, an
+operation with a rule for each argument, and a rule for a whole function. Test each rule
+before you use it.
 """
 
 # %%
-# One row
-# -------
+# Define an elementwise operation
+# -------------------------------
 #
-# ``agrad.elementwise`` takes the cotangent ``g`` times the partial derivative. It is the rule of both modes.
+# The rule of ``agrad.elementwise`` is the cotangent ``g`` times the partial derivative.
+# It serves both modes.
 
 from typing import Any
 
@@ -29,32 +31,40 @@ x = np.linspace(-6.0, 6.0, 101)
 first = agrad.elementwise_grad(softplus)
 second = agrad.elementwise_grad(first)
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
-for f, label in ((softplus, "softplus"), (first, "first derivative"), (second, "second derivative")):
+for f, label in (
+    (softplus, "softplus"),
+    (first, "first derivative"),
+    (second, "second derivative"),
+):
     axes.plot(x, f(x), label=label)
 axes.legend()
 plt.show()
 
 # %%
-# Is the rule right?
-# ------------------
+# Test the rule
+# -------------
 #
-# ``testing.check_grads`` compares with finite differences, in both modes and to any order. A wrong rule is an error
-# that names the argument and both values.
+# ``testing.check_grads`` compares the rule with finite differences, in both modes and
+# to any order. For a wrong rule, the error contains the argument and both values.
 
 testing.check_grads(softplus, (np.asarray([-1.0, 0.5]),), order=2)
 
-wrong = agrad.elementwise("wrong", lambda g, y: g * y * 1.01, forward=lambda xp, x, /: xp.exp(x))
+wrong = agrad.elementwise(
+    "wrong", lambda g, y: g * y * 1.01, forward=lambda xp, x, /: xp.exp(x)
+)
 try:
     testing.check_grads(wrong, (np.asarray([0.5]),))
 except AssertionError as error:
     print(str(error).splitlines()[0])
 
 # %%
-# An operation with rules
-# -----------------------
+# Define any other operation
+# --------------------------
 #
-# ``agrad.primitive`` is for all other operations. A rule names what it needs, ``g``, the output ``y``, arguments,
-# settings, and the tape keeps these values alone. ``batch="axis"`` lets ``vmap`` call it once for all members.
+# ``agrad.primitive`` defines all other operations. The parameters of a rule say what it
+# needs: ``g``, the output ``y``, arguments and keyword arguments. agrad stores only
+# these values. With ``batch="axis"``, ``vmap`` calls the operation once for the whole
+# batch.
 
 
 @agrad.primitive(linear="x", batch="axis")
@@ -68,15 +78,17 @@ def smooth_vjp(g: Any, *, axis: int) -> Any:
     return smooth(g, axis=axis)  # the matrix is symmetric
 
 
-testing.check_grads(lambda x: smooth(x, axis=0), (np.asarray([1.0, 2.0, 4.0, 8.0]),), order=2)
+testing.check_grads(
+    lambda x: smooth(x, axis=0), (np.asarray([1.0, 2.0, 4.0, 8.0]),), order=2
+)
 print(agrad.jacobian(lambda x: smooth(x, axis=0))(np.ones(4)).round(2))
 
 # %%
-# A rule for a function
-# ---------------------
+# Define the derivative of a function
+# -----------------------------------
 #
-# ``agrad.custom_vjp`` replaces the derivative of a whole function of containers. Here the gradient is clipped on its
-# way back, which keeps a recurrence from blowing up.
+# ``agrad.custom_vjp`` replaces the derivative of a whole function. Here the rule clips
+# the gradient on its way back, which prevents exploding gradients in a recurrence.
 
 
 @agrad.custom_vjp
@@ -109,11 +121,12 @@ h = np.asarray([0.1, 0.2])
 print(agrad.grad(recurrence)(h, False), agrad.grad(recurrence)(h, True))
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * The simplest form that fits: a row, an operation, a function.
-# * Rules are written in the namespace ``xp``, or in agrad's functions, and run on every backend.
-# * Check before use: ``testing.check_grads``, and ``testing.PrimitiveTest`` for all modes at once.
+# * Use the simplest form that fits: elementwise, primitive, or function.
+# * Rules are written in the namespace ``xp`` or with agrad functions, and run on every
+#   backend.
+# * Test with ``testing.check_grads``, or with ``testing.PrimitiveTest`` in all modes.
 #
-# Read on: :doc:`operations </docs/operations>`.
+# Next: :doc:`custom operations </docs/operations>`.

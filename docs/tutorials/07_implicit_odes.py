@@ -1,17 +1,17 @@
 """
-Equations and differential equations
-====================================
+Differentiate solvers and ODEs
+==============================
 
-A value may be defined by an equation and not by a formula. Its derivative then follows from the equation: the steps of
-the solver are not differentiated, and not kept.
+The solution of an equation can be differentiated without differentiating the steps of
+the solver. agrad uses the implicit function theorem, so the steps need no memory.
 """
 
 # %%
-# A fixed point
-# -------------
+# Differentiate a fixed point
+# ---------------------------
 #
-# Prices that settle where each reacts to the others. ``agrad.fixed_point`` iterates; the gradient solves one linear
-# equation, by the implicit function theorem.
+# Prices reach an equilibrium in which each price reacts to the others.
+# ``agrad.fixed_point`` iterates. The gradient solves one linear equation.
 
 from typing import Any
 
@@ -41,10 +41,11 @@ figure.colorbar(image)
 plt.show()
 
 # %%
-# A root
-# ------
+# Differentiate a root
+# --------------------
 #
-# ``agrad.root`` finds where a function is zero. How does the solution of Kepler's equation depend on the eccentricity?
+# ``agrad.root`` finds a zero of a function. How does the solution of Kepler's equation
+# depend on the eccentricity?
 
 
 def anomaly(eccentricity: Any) -> Any:
@@ -56,17 +57,23 @@ value, slope = agrad.value_and_grad(anomaly)(np.asarray(0.3))
 print(value, slope, np.sin(value) / (1.0 - 0.3 * np.cos(value)))
 
 # %%
-# A differential equation
-# -----------------------
+# Solve a differential equation
+# -----------------------------
 #
-# Predators and prey. ``agrad.odeint`` takes the right side, a start and times, and chooses its steps. Arguments of the
-# right side are differentiated.
+# ``agrad.odeint`` accepts a right-hand side, an initial state and times, and chooses
+# its steps. The example is a model of predators and prey. You can differentiate with
+# respect to the arguments of the right-hand side.
 
 
 def change(state: Any, t: Any, rates: Any) -> Any:
     """Return the change of prey and predators."""
     prey, predators = state[0], state[1]
-    return agrad.stack([prey * (rates[0] - rates[1] * predators), predators * (rates[2] * prey - rates[3])])
+    return agrad.stack(
+        [
+            prey * (rates[0] - rates[1] * predators),
+            predators * (rates[2] * prey - rates[3]),
+        ]
+    )
 
 
 START, TIMES = np.asarray([1.0, 1.0]), np.linspace(0.0, 12.0, 61)
@@ -82,7 +89,7 @@ seen = numbers(truth)
 print(seen.shape)
 
 # %%
-# A forward pass along one rate tells how everything follows it.
+# A forward pass computes how everything depends on one rate.
 
 _, along = agrad.jvp(numbers, (truth,), (np.asarray([1.0, 0.0, 0.0, 0.0]),))
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
@@ -95,11 +102,11 @@ left.legend()
 plt.show()
 
 # %%
-# A fit
-# -----
+# Fit the model
+# -------------
 #
-# The gradient of a misfit needs one pass back, whatever the number of rates. Gauss and Newton's method uses the
-# Jacobian, of which four forward passes make the columns.
+# The gradient of a misfit needs one backward pass, whatever the number of rates. The
+# Gauss-Newton method uses the Jacobian, which needs four forward passes.
 
 rates = truth * np.asarray([0.97, 1.02, 1.03, 0.98])
 for _ in range(6):
@@ -109,11 +116,12 @@ for _ in range(6):
 print(np.abs(rates / truth - 1.0).max() < 1e-4)
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * ``fixed_point``, ``root``, ``linear_solve``, ``odeint``: one operation on the tape, whatever they iterate.
-# * All modes and orders compose, with ``vmap`` too.
-# * Tolerances of the solution are those of the derivative: ``rtol=``, ``atol=``.
+# * ``fixed_point``, ``root``, ``linear_solve`` and ``odeint`` are one operation in the
+#   graph.
+# * They support all modes and orders, and ``vmap``.
+# * ``rtol=`` and ``atol=`` set the accuracy of the solution and of the derivative.
 #
-# Read on: :doc:`equations </docs/transforms/implicit>`.
+# Next: :doc:`implicit differentiation </docs/transforms/implicit>`.

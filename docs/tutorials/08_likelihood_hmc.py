@@ -1,17 +1,19 @@
 """
-Likelihoods and Hamiltonian Monte Carlo
-=======================================
+Fit likelihoods and sample with HMC
+===================================
 
-A model of data is a density. Its gradient finds the likeliest parameters, its Hessian their uncertainty, and both
-together lead a sampler through all that are plausible.
+The gradient of a log density finds the most likely parameters, and its Hessian
+estimates their uncertainty. Hamiltonian Monte Carlo uses gradients to sample from the
+density.
 """
 
 # %%
-# Data and a model
+# Define the model
 # ----------------
 #
-# Times between failures of two machines, which follow Weibull's distribution. ``agrad.scipy.stats`` has SciPy's
-# densities by SciPy's names, differentiable by their parameters.
+# The data are times between failures of two machines, with a Weibull distribution.
+# ``agrad.scipy.stats`` contains the SciPy densities, which are differentiable with
+# respect to their parameters.
 
 from typing import Any
 
@@ -28,12 +30,14 @@ TIMES = 3.0 * RNG.weibull(1.7, size=60)
 def log_density(q: Any) -> Any:
     """Return the log density of q: the logarithms of Weibull's shape and scale, with wide normal priors."""
     shape, scale = agrad.exp(q[0]), agrad.exp(q[1])
-    return agrad.sum(stats.weibull_min.logpdf(TIMES, shape, scale=scale)) + agrad.sum(stats.norm.logpdf(q, 0.0, 3.0))
+    return agrad.sum(stats.weibull_min.logpdf(TIMES, shape, scale=scale)) + agrad.sum(
+        stats.norm.logpdf(q, 0.0, 3.0)
+    )
 
 
 # %%
-# The likeliest parameters
-# ------------------------
+# Find the most likely parameters
+# -------------------------------
 #
 # Newton's method with exact derivatives needs a few steps.
 
@@ -44,18 +48,18 @@ for _ in range(12):
 print(np.exp(best), np.abs(slope).max() < 1e-8)
 
 # %%
-# The inverse of the negative Hessian says how sure they are.
+# The inverse of the negative Hessian estimates the uncertainty.
 
 covariance = np.linalg.inv(-agrad.hessian(log_density)(best))
 print("standard errors of the logarithms:", np.sqrt(np.diag(covariance)).round(3))
 
 # %%
-# Sampling
-# --------
+# Sample the posterior
+# --------------------
 #
-# Hamiltonian Monte Carlo moves a point like a ball in the landscape of the density: gradients are its forces. A whole
-# chain is one ``agrad.scan`` with a ``fori_loop`` inside, traced once by ``agrad.jit``; all random numbers are drawn
-# before.
+# Hamiltonian Monte Carlo moves a point through the parameter space, with the gradient
+# of the log density as force. A whole chain is one ``agrad.scan`` with a ``fori_loop``
+# inside, compiled by ``agrad.jit``. All random numbers are drawn before.
 
 LENGTH, LEAPS, COUNT = 0.08, 10, 2000
 
@@ -83,9 +87,13 @@ def chain(start: Any, kicks: Any, chances: Any) -> Any:
     return places, agrad.mean(accepted)
 
 
-places, rate = map(np.asarray, chain(best, RNG.normal(size=(COUNT, 2)), RNG.uniform(size=COUNT)))
+places, rate = map(
+    np.asarray, chain(best, RNG.normal(size=(COUNT, 2)), RNG.uniform(size=COUNT))
+)
 print("accepted:", rate.round(2))
-print("means:", places.mean(axis=0).round(3), "deviations:", places.std(axis=0).round(3))
+print(
+    "means:", places.mean(axis=0).round(3), "deviations:", places.std(axis=0).round(3)
+)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 left.plot(np.exp(places[:, 0]), np.exp(places[:, 1]), ".", markersize=2)
@@ -94,16 +102,20 @@ left.set(title="samples, and the likeliest", xlabel="shape", ylabel="scale")
 right.hist(TIMES, bins=20, density=True, alpha=0.4)
 grid = np.linspace(0.01, 9.0, 200)
 for shape, scale in np.exp(places[::100]):
-    right.plot(grid, stats.weibull_min.pdf(grid, shape, scale=scale), color="C1", linewidth=0.5)
+    right.plot(
+        grid, stats.weibull_min.pdf(grid, shape, scale=scale), color="C1", linewidth=0.5
+    )
 right.set(title="the data, and densities of samples", xlabel="time")
 plt.show()
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * A log density is a function like any other: ``grad``, ``hessian``, ``jit``.
-# * Loops of samplers are ``agrad.scan`` and ``agrad.fori_loop``; random numbers are arguments.
-# * ``agrad.scipy.stats`` and ``agrad.scipy.special`` have derivatives by parameters.
+# * A log density is an ordinary function: use ``grad``, ``hessian`` and ``jit``.
+# * Write the loops of samplers with ``agrad.scan`` and ``agrad.fori_loop``, and pass
+#   random numbers as arguments.
+# * ``agrad.scipy.stats`` and ``agrad.scipy.special`` are differentiable with respect to
+#   parameters.
 #
-# Read on: :doc:`loops </docs/transforms/control_flow>`.
+# Next: :doc:`control flow </docs/transforms/control_flow>`.

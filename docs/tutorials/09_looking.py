@@ -1,15 +1,16 @@
 """
-Finding a NaN, profiling, drawing graphs
-========================================
+Debug and profile
+=================
 
-Three questions about a program: where does this NaN come from, where does the time go, and what does the function do?
+Find the operation that computes a NaN, show the operations of a function, and measure
+where the time is spent.
 """
 
 # %%
-# Where does the NaN come from?
-# -----------------------------
+# Find the first NaN
+# ------------------
 #
-# A loss is fine, and its gradient is not.
+# In this example, the loss is finite and its gradient is not.
 
 from typing import Any
 
@@ -30,8 +31,8 @@ with np.errstate(all="ignore"):
     print(distances(points), agrad.grad(distances)(points), sep="\n")
 
 # %%
-# Under ``agrad.detect_anomaly`` the first operation or rule that makes a NaN or an infinity stops the program and says
-# which one it is.
+# Inside ``agrad.detect_anomaly``, the first operation or rule that computes a NaN or an
+# infinity raises an error with its name.
 
 try:
     with agrad.detect_anomaly(), np.errstate(all="ignore"):
@@ -40,37 +41,40 @@ except agrad.errors.AnomalyError as error:
     print(str(error).partition(";")[0])
 
 # %%
-# The distance of a point from itself is 0, where the root has no derivative. The remedy is not to compute it: ``where``
-# before the root, not after it.
+# The distance of a point from itself is 0, at which the square root has no derivative.
+# To fix this, avoid computing the root of 0: apply ``where`` before the root, not only
+# after it.
 
 
 def mended(points: Any) -> Any:
     """Return the sum of the distances of all pairs of different points."""
     squares = agrad.sum((points[:, None, :] - points[None, :, :]) ** 2, axis=-1)
     apart = squares > 0
-    return agrad.sum(agrad.where(apart, agrad.sqrt(agrad.where(apart, squares, 1.0)), 0.0))
+    return agrad.sum(
+        agrad.where(apart, agrad.sqrt(agrad.where(apart, squares, 1.0)), 0.0)
+    )
 
 
 print(agrad.grad(mended)(points))
 
 # %%
-# What does the function do?
-# --------------------------
+# Show the operations
+# -------------------
 #
-# ``agrad.graph(f)`` lists the operations of a call, with shapes and values. Of a transformed function it shows those
-# that the transform made.
+# ``agrad.graph(f)`` lists the operations of a call, with shapes and values. For a
+# transformed function, it includes the operations of the transform.
 
 graph = agrad.graph(mended)(points)
 print(graph)
 
 # %%
-# In a notebook, and here, the graph itself is a picture. The numbers are sizes and times.
+# Notebooks display the graph as a picture, with sizes and times.
 
 graph
 
 # %%
-# Where does the time go?
-# -----------------------
+# Measure the time
+# ----------------
 #
 # ``agrad.profile`` counts and times all operations, forward and backward.
 
@@ -82,15 +86,18 @@ rows = list(p.rows("name"))
 print(p)
 
 # %%
-# As a picture, the times are bars on bars.
+# A flame graph shows the times.
 
 p
 
 # %%
-# The rows are plain values, so that a plot is a few lines: on the left the times, on the right the sizes of results.
+# The rows contain numbers, so you can plot them: on the left the times, on the right
+# the sizes of the results.
 
 labels = [f"{row.operation} ({row.direction})" for row in rows]
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.5), sharey=True, layout="constrained")
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(8.5, 3.5), sharey=True, layout="constrained"
+)
 left.barh(labels, [row.seconds * 1e3 for row in rows])
 left.set(xlabel="ms in five calls")
 right.barh(labels, [row.bytes / 1e6 for row in rows])
@@ -98,11 +105,12 @@ right.set(xlabel="MB of results in five calls")
 plt.show()
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
-# * ``agrad.detect_anomaly()`` names the first NaN.
-# * ``agrad.graph(f)(x)`` shows operations, ``agrad.graph(tensor)`` the tape of a Tensor.
-# * ``agrad.profile()`` shows time and bytes; ``lines=True`` adds the lines of the program.
+# * ``agrad.detect_anomaly()`` finds the first NaN.
+# * ``agrad.graph(f)(x)`` shows operations, and ``agrad.graph(tensor)`` shows the graph
+#   of a Tensor.
+# * ``agrad.profile()`` measures time and memory; ``lines=True`` adds the source lines.
 #
-# Read on: :doc:`inspection </docs/inspecting>`.
+# Next: :doc:`debug and profile </docs/inspecting>`.
