@@ -24,7 +24,7 @@ import agrad.numpy as np  # instead of: import numpy as np
 
 
 def heat(start: Any, conductivity: Any, steps: int = 60) -> Any:
-    """Return the temperatures of a rod after some steps. The ends keep their temperature."""
+    """Return the temperatures of a rod after some steps, with fixed ends."""
     now = start
     for _ in range(steps):
         flow = conductivity * (now[1:] - now[:-1])
@@ -113,8 +113,8 @@ if importlib.util.find_spec("array_api_strict"):
     print(other.backend, np.allclose(host(other), host(sensitivity())))
 
 # %%
-# To remember
-# -----------
+# Summary
+# -------
 #
 # * Replace ``import numpy as np`` by ``import agrad.numpy as np``.
 # * Create the arrays that you write into inside the function that is differentiated.

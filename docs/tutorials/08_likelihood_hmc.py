@@ -28,7 +28,7 @@ TIMES = 3.0 * RNG.weibull(1.7, size=60)
 
 
 def log_density(q: Any) -> Any:
-    """Return the log density of q: the logarithms of Weibull's shape and scale, with wide normal priors."""
+    """Return the log density of q, the logarithms of the Weibull shape and scale."""
     shape, scale = agrad.exp(q[0]), agrad.exp(q[1])
     return agrad.sum(stats.weibull_min.logpdf(TIMES, shape, scale=scale)) + agrad.sum(
         stats.norm.logpdf(q, 0.0, 3.0)

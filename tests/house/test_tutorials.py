@@ -25,6 +25,6 @@ def test_a_tutorial_runs(file: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out
 
 
-def test_tutorials_end_with_what_to_remember() -> None:
+def test_tutorials_end_with_a_summary() -> None:
     assert len(TUTORIALS) == 9
-    assert all("# To remember\n" in file.read_text(encoding="utf-8") for file in TUTORIALS)
+    assert all("# Summary\n" in file.read_text(encoding="utf-8") for file in TUTORIALS)
