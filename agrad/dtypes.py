@@ -36,9 +36,9 @@ class DType:
     __slots__ = ("__weakref__", "itemsize", "kind", "name")
 
     def __init__(self, name: str, kind: str, itemsize: int) -> None:
-        self.name = name
-        self.kind = kind
-        self.itemsize = itemsize
+        self.name: str = name
+        self.kind: str = kind
+        self.itemsize: int = itemsize
 
     def __repr__(self) -> str:
         return f"agrad.{self.name}"

@@ -60,4 +60,4 @@ class Plot(LearningCurves):
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         super().on_fit_begin(trainer, record)
-        self.title = f"{record['dataset']}, {record['backend']} {record['dtype']}"
+        self.title: str = f"{record['dataset']}, {record['backend']} {record['dtype']}"

@@ -59,7 +59,7 @@ class Run:
         check_precision(self.config.precision, self.jit, place, "--precision", "--no-jit")
         # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
-        self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
+        self.where: str = "".join(f" {name} {value}" for name, value in options if value is not None)
         self._load()
 
     def _find_data(self, data_dir: str | None) -> None:
@@ -70,7 +70,7 @@ class Run:
         named = data_dir if self.config.data in sources.NAMED else self.config.data
         self.folder = None
         if named is not None and not os.path.isabs(named):
-            self.folder = os.getcwd() if before is None or os.path.exists(named) else before
+            self.folder: str = os.getcwd() if before is None or os.path.exists(named) else before
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         """Raise unless all output files can be written, and differ."""
@@ -109,9 +109,9 @@ class Run:
         dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
         self.dataset = dataset
         n = int(dataset.y_train.shape[0])
-        self.about = sources.about(dataset, config, n)
+        self.about: list[str] = sources.about(dataset, config, n)
         config = self.config = configs.settled(config, dataset.task, n)
-        self.fingerprint = sources.fingerprint(dataset)
+        self.fingerprint: str = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
                 f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on: {changed}; "

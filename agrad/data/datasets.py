@@ -216,7 +216,7 @@ class ConcatDataset:
         self.datasets = list(datasets)
         if not self.datasets:
             raise ConfigurationError("ConcatDataset: expected one data set or more, found none")
-        self.cumulative_sizes = list(itertools.accumulate(len(part) for part in self.datasets))
+        self.cumulative_sizes: list[int] = list(itertools.accumulate(len(part) for part in self.datasets))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

@@ -72,11 +72,11 @@ class ImageFolder:
             raise DataError(f"{self.root!r} cannot be read: {reason}; expected a folder of images") from error
         if not self.classes:
             raise DataError(f"{self.root!r}: expected a folder of images for each class, found no folder")
-        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
-        self.samples = [
+        self.class_to_idx: dict[str, int] = {name: number for number, name in enumerate(self.classes)}
+        self.samples: list[tuple[str, int]] = [
             (path, number) for name, number in self.class_to_idx.items() for path in self._images(name, ends)
         ]
-        self.targets = [number for _, number in self.samples]
+        self.targets: list[int] = [number for _, number in self.samples]
 
     def _images(self, name: str, ends: tuple[str, ...]) -> list[str]:
         """Return the paths of the images of a class."""

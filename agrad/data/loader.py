@@ -111,8 +111,8 @@ class DataLoader:
     ) -> None:
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.collate_fn, self.backend, self.device = collate_fn, backend, device
-        self.num_workers = whole(num_workers, "num_workers")
-        self.seed = whole(seed, "seed", 2**64)
+        self.num_workers: int = whole(num_workers, "num_workers")
+        self.seed: int = whole(seed, "seed", 2**64)
         self._depth = self.num_workers * _positive(prefetch_factor, "prefetch_factor", 2)
         if batch_size is not None:
             _positive(batch_size, "batch_size", 1)

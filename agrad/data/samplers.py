@@ -59,7 +59,7 @@ class Sampler(ABC):
         >>> list(sampler) == first
         False
         """
-        self.epoch = whole(epoch, "epoch")
+        self.epoch: int = whole(epoch, "epoch")
 
 
 class SequentialSampler(Sampler):
@@ -117,8 +117,8 @@ class RandomSampler(Sampler):
     ) -> None:
         self.data_source = data_source
         self.replacement = replacement
-        self.num_samples = len(data_source) if num_samples is None else whole(num_samples, "num_samples")
-        self.seed = whole(seed, "seed", 2**64)
+        self.num_samples: int = len(data_source) if num_samples is None else whole(num_samples, "num_samples")
+        self.seed: int = whole(seed, "seed", 2**64)
         if self.num_samples and not len(data_source):
             raise ConfigurationError(f"num_samples: expected 0 for a data set of no examples, found {num_samples}")
 
@@ -170,9 +170,9 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, *, seed: int = 0) -> None:
         self.weights = np.asarray(weights, dtype=np.float64)
-        self.num_samples = whole(num_samples, "num_samples")
+        self.num_samples: int = whole(num_samples, "num_samples")
         self.replacement = replacement
-        self.seed = whole(seed, "seed", 2**64)
+        self.seed: int = whole(seed, "seed", 2**64)
         if self.weights.ndim != 1 or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
             raise ConfigurationError(
                 f"weights: expected finite numbers of 0 or more in one axis, found shape {self.weights.shape}"
@@ -226,7 +226,7 @@ class SubsetRandomSampler(Sampler):
 
     def __init__(self, indices: Sequence[int], *, seed: int = 0) -> None:
         self.indices = indices
-        self.seed = whole(seed, "seed", 2**64)
+        self.seed: int = whole(seed, "seed", 2**64)
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -34,7 +34,7 @@ class _Convolution(Module):
             for what, n in (("in_channels", sizes[0]), ("out_channels", sizes[1]), ("groups", groups))
         )
         self.in_channels, self.out_channels = channels, rows
-        self.kernel_size = numbers(name, "kernel_size", sizes[2], self.spatial, 1)
+        self.kernel_size: tuple[int, ...] = numbers(name, "kernel_size", sizes[2], self.spatial, 1)
         if channels % self.groups or rows % self.groups:
             raise ConfigurationError(
                 f"{name}: in_channels={channels} and out_channels={rows} are multiples of groups={self.groups}"

@@ -111,7 +111,7 @@ class _Dropout(RandomModule):
     """A kind of dropout; the output is the input in evaluation."""
 
     def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
-        self.p = float(share(type(self).__name__, "p", p))
+        self.p: float = float(share(type(self).__name__, "p", p))
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:

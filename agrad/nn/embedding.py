@@ -64,7 +64,7 @@ class Embedding(Module):
         (self.embedding_dim,) = numbers("Embedding", "embedding_dim", embedding_dim, 1, 1)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ConfigurationError(f"Embedding: padding_idx is one of {num_embeddings} rows, not {padding_idx}")
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.padding_idx: int | None = None if padding_idx is None else padding_idx % num_embeddings
         values = init.normal((self.num_embeddings, self.embedding_dim), 1.0, rng)
         if self.padding_idx is not None:
             values[self.padding_idx] = 0

@@ -152,7 +152,7 @@ class BCELoss(Loss):
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = buffer(weight)
+        self.weight: Any = buffer(weight)
 
 
 class BCEWithLogitsLoss(Loss):
@@ -246,7 +246,7 @@ class KLDivLoss(Loss):
     """
 
     function = staticmethod(functional.kl_div)
-    reductions = (*REDUCTIONS, "batchmean")
+    reductions: tuple[str, ...] = (*REDUCTIONS, "batchmean")
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)

@@ -133,7 +133,7 @@ class MultiLabelSoftMarginLoss(Loss):
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = buffer(weight)
+        self.weight: Any = buffer(weight)
 
 
 class TripletMarginWithDistanceLoss(Loss):

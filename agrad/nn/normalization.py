@@ -62,7 +62,7 @@ class LayerNorm(ArrayModule):
         device: Any = None,
     ) -> None:
         count = len(normalized_shape) if isinstance(normalized_shape, Sequence) else 1
-        self.normalized_shape = numbers("LayerNorm", "normalized_shape", normalized_shape, count, 1)
+        self.normalized_shape: tuple[int, ...] = numbers("LayerNorm", "normalized_shape", normalized_shape, count, 1)
         self.eps = eps
         place = {"dtype": dtype, "backend": backend, "device": device}
         affine_parameters(self, self.normalized_shape, elementwise_affine, bias, place)
@@ -113,7 +113,7 @@ class RMSNorm(ArrayModule):
         device: Any = None,
     ) -> None:
         count = len(normalized_shape) if isinstance(normalized_shape, Sequence) else 1
-        self.normalized_shape = numbers("RMSNorm", "normalized_shape", normalized_shape, count, 1)
+        self.normalized_shape: tuple[int, ...] = numbers("RMSNorm", "normalized_shape", normalized_shape, count, 1)
         self.eps = eps
         place = {"dtype": dtype, "backend": backend, "device": device}
         self.weight = init.parameter(np.ones(self.normalized_shape), **place) if elementwise_affine else None

@@ -32,7 +32,7 @@ class _Pad(ArrayModule):
             raise ConfigurationError(
                 f"{type(self).__name__}: padding is an integer, or {count} of them, not {padding!r}"
             )
-        self.padding = tuple(map(int, found))
+        self.padding: tuple[int, ...] = tuple(map(int, found))
         self.value: float | None = None
 
     def forward(self, x: Any, /) -> Any:

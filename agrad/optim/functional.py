@@ -52,7 +52,7 @@ class Transform:
                 "update(grads, state, params, lr=schedule(n))"
             )
         self.kind, self.options = kind, options
-        self.slots = kind.slots_of(options)
+        self.slots: tuple[str, ...] = kind.slots_of(options)
 
     def init(self, params: Any) -> dict[str, Any]:
         """Return the state before the first step.

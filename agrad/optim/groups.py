@@ -39,7 +39,7 @@ class Part:
         """The function from the number of steps to the rate, or None."""
         self.options = options
         """All other options."""
-        self.made = dict(options)
+        self.made: dict[str, Any] = dict(options)
         """The options that the group was made with, but for the rate."""
         self.slots: tuple[str, ...] = ()
         self.extra = extra

@@ -71,7 +71,7 @@ class Optimizer(Declared, Stateful):
 
     def _begin(self, params: Params, options: dict[str, Any]) -> None:
         self._name = type(self).__name__
-        self.defaults = self.checked(options)
+        self.defaults: dict[str, Any] = self.checked(options)
         self.parameters: list[agrad.Tensor] = []
         self.steps = 0
         self.parts: list[Part] = []

@@ -82,15 +82,15 @@ class LossScale(Stateful):
         if not optimizers or not all(isinstance(o, Optimizer) for o in optimizers):
             raise OperandError("LossScale takes one or more optimizers: LossScale(optimizer)")
         self.optimizers = optimizers
-        self.growth_factor = number("LossScale", "growth_factor", growth_factor)
-        self.backoff_factor = number("LossScale", "backoff_factor", backoff_factor, 1)
+        self.growth_factor: Any = number("LossScale", "growth_factor", growth_factor)
+        self.backoff_factor: Any = number("LossScale", "backoff_factor", backoff_factor, 1)
         first = number("LossScale", "init_scale", init_scale)
         if self.growth_factor < 1 or not self.backoff_factor or not SMALLEST <= first <= LARGEST:
             raise ConfigurationError(
                 "LossScale: growth_factor is 1 or more, backoff_factor between 0 and 1, init_scale from 2**-126 to "
                 f"2**126, not {growth_factor!r}, {backoff_factor!r}, {init_scale!r}"
             )
-        self.growth_interval = integer("LossScale", "growth_interval", growth_interval)
+        self.growth_interval: int = integer("LossScale", "growth_interval", growth_interval)
         self._finite: Any = None
         """True on the device if all gradients are finite; None before they are divided."""
         self._set(first, 0)

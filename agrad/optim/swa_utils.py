@@ -187,7 +187,7 @@ class AveragedModel(Module):
         if device is not None:
             self.module.to(device)
         self.multi_avg_fn = multi_avg_fn or _of_all(avg_fn or get_swa_avg_fn())
-        self.use_buffers = bool(use_buffers)
+        self.use_buffers: bool = bool(use_buffers)
         first = self.module.parameters()[0]
         self.n_averaged = agrad.asarray(on_device_of(first, np.zeros(1, np.int64)))
 
@@ -332,9 +332,9 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        self.swa_lrs = numbers_for_groups("SWALR", "swa_lr", swa_lr, optimizer)
-        self.anneal_epochs = integer("SWALR", "anneal_epochs", anneal_epochs, 0)
-        self.anneal_strategy = one_of("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self.swa_lrs: list[float] = numbers_for_groups("SWALR", "swa_lr", swa_lr, optimizer)
+        self.anneal_epochs: int = integer("SWALR", "anneal_epochs", anneal_epochs, 0)
+        self.anneal_strategy: Any = one_of("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:

@@ -37,7 +37,7 @@ class Generator(Stateful):
     {'seed': 0, 'calls': 2}
     """
 
-    traced_attributes = ("_calls",)
+    traced_attributes: tuple[str, ...] = ("_calls",)
 
     def __init__(self, seed: int) -> None:
         self.seed = number(seed, "Generator", "the seed", 2**128)

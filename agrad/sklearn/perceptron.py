@@ -79,9 +79,9 @@ class Perceptron(Estimator):
             layer.bias = nn.init.parameter(self._random.uniform(-bound, bound, following), **kept)
             layers.append(layer)
             width = following
-        self.n_layers_ = len(self._widths()) + 2
+        self.n_layers_: int = len(self._widths()) + 2
         self.n_outputs_ = outputs
-        self.out_activation_ = self._out_activation(outputs)
+        self.out_activation_: str = self._out_activation(outputs)
         return nn.Sequential(*layers)
 
     def _linear(self) -> list[Any]:

@@ -255,7 +255,7 @@ class JSONLogger(Callback):
     """
 
     def __init__(self, path: StrPath) -> None:
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self._file: IO[str] | None = None
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:

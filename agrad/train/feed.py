@@ -72,14 +72,14 @@ class Feed:
         self.place = place
         backend, device = place.backend, place.device
         arrays, self._structure = tree.flatten(examples)
-        self.n = int(arrays[0].shape[0])
+        self.n: int = int(arrays[0].shape[0])
         self._move: Callable[[Any], Any] = lambda x: (
             agrad.asarray(x, backend=backend.name, device=device, copy=True).raw
         )
         self._xp = backend.xp
         free = free_bytes(backend, device)
         size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-        self.resident = not backend.lazy and (free is None or size <= SHARE * free)
+        self.resident: bool = not backend.lazy and (free is None or size <= SHARE * free)
         self._host = [isinstance(x, np.ndarray) and (backend.name == "numpy" or not self.resident) for x in arrays]
         pairs = zip(arrays, self._host, strict=True)
         self._arrays = [array if host else self._move(array) for array, host in pairs]

@@ -86,7 +86,7 @@ class Loop:
         validate: Callable[[], dict[str, float]] | None,
     ) -> None:
         self.trainer, self.source, self.epochs, self.callbacks = trainer, source, epochs, callbacks
-        self.batches = source.batches
+        self.batches: int | None = source.batches
         self.begun: list[Callback] = []
         self.samples = 0
         self.seconds = 0.0
@@ -289,7 +289,7 @@ class Loop:
 
     def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
         """Return the error of a run that diverged."""
-        self.exact = False
+        self.exact: bool = False
         of = "" if self.batches is None else f" of {self.batches}"
         return AnomalyError(
             f"{what} at step {step + 1} (epoch {self.trainer.progress.epoch + 1}, batch {batch + 1}{of}); "

@@ -115,13 +115,13 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype = _real(first.dtype.name)
+        self.dtype: str = _real(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
             raise ConfigurationError(f"precision={precision!r} is for parameters of float32, not {self.dtype}")
         self.scale = optim.LossScale(optimizer) if precision == "float16" else None
-        self.metrics = named(metrics)
+        self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
         self.progress = Progress()

@@ -180,7 +180,7 @@ class SequentialLR(_Combined):
                 f"SequentialLR: milestones are the {len(schedulers) - 1} steps at which schedulers after the first one "
                 f"begin, rising, not {milestones!r}"
             )
-        self.milestones = [integer("SequentialLR", "milestones[i]", n, 0) for n in milestones]
+        self.milestones: list[int] = [integer("SequentialLR", "milestones[i]", n, 0) for n in milestones]
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]

@@ -21,7 +21,7 @@ class _Cyclic(ClosedScheduler):
 
     def _take_momentums(self, optimizer: Optimizer, cycle: bool, base: Any, most: Any) -> None:
         what = type(self).__name__
-        self.cycle_momentum = bool(cycle)
+        self.cycle_momentum: bool = bool(cycle)
         if not cycle:
             return
         if not {"momentum", "betas"} & set(optimizer.defaults):
@@ -133,16 +133,16 @@ class OneCycleLR(_Cyclic):
             if epochs is None or steps_per_epoch is None:
                 raise ConfigurationError(f"{what} takes total_steps, or both epochs and steps_per_epoch")
             total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
-        self.total_steps = integer(what, "total_steps", total_steps)
-        self.anneal_strategy = one_of(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
-        self.max_lrs = numbers_for_groups(what, "max_lr", max_lr, optimizer)
+        self.total_steps: int = integer(what, "total_steps", total_steps)
+        self.anneal_strategy: Any = one_of(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self.max_lrs: list[float] = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number(what, name, value):
                 raise ConfigurationError(f"{what}: {name} is a number above 0, not 0")
         self.final_div_factor = final_div_factor
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
         up = share(what, "pct_start", pct_start) * self.total_steps
-        self.ends = [up - 1, 2 * up - 2] if three_phase else [up - 1]
+        self.ends: list[float] = [up - 1, 2 * up - 2] if three_phase else [up - 1]
         self.ends.append(self.total_steps - 1)
         if last_epoch < 0:
             for group, most in zip(optimizer.param_groups, self.max_lrs, strict=True):
@@ -243,11 +243,11 @@ class CyclicLR(_Cyclic):
     ) -> None:
         what = "CyclicLR"
         base_lrs = numbers_for_groups(what, "base_lr", base_lr, optimizer)
-        self.max_lrs = numbers_for_groups(what, "max_lr", max_lr, optimizer)
-        self.up = integer(what, "step_size_up", step_size_up)
-        self.down = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
+        self.max_lrs: list[float] = numbers_for_groups(what, "max_lr", max_lr, optimizer)
+        self.up: int = integer(what, "step_size_up", step_size_up)
+        self.down: int = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
         self.gamma, self.scale_fn = number(what, "gamma", gamma), scale_fn
-        self.scale_mode = one_of(what, "scale_mode", scale_mode, ("cycle", "iterations"))
+        self.scale_mode: Any = one_of(what, "scale_mode", scale_mode, ("cycle", "iterations"))
         self.mode = mode
         if scale_fn is None:
             one_of(what, "mode", mode, ("triangular", "triangular2", "exp_range"))

@@ -53,8 +53,8 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = integer("StepLR", "step_size", step_size)
-        self.gamma = number("StepLR", "gamma", gamma)
+        self.step_size: int = integer("StepLR", "step_size", step_size)
+        self.gamma: Any = number("StepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -91,8 +91,8 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones = sorted([integer("MultiStepLR", "milestones[i]", n, 0) for n in milestones])
-        self.gamma = number("MultiStepLR", "gamma", gamma)
+        self.milestones: list[int] = sorted([integer("MultiStepLR", "milestones[i]", n, 0) for n in milestones])
+        self.gamma: Any = number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -129,8 +129,8 @@ class ConstantLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
-        self.share = share("ConstantLR", "factor", factor)
-        self.total_iters = integer("ConstantLR", "total_iters", total_iters)
+        self.share: float = share("ConstantLR", "factor", factor)
+        self.total_iters: int = integer("ConstantLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -175,11 +175,11 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        self.start_factor = share("LinearLR", "start_factor", start_factor)
+        self.start_factor: float = share("LinearLR", "start_factor", start_factor)
         if not self.start_factor:
             raise ConfigurationError("LinearLR: start_factor is above 0, not 0: later rates are multiples of it")
-        self.end_factor = share("LinearLR", "end_factor", end_factor)
-        self.total_iters = integer("LinearLR", "total_iters", total_iters)
+        self.end_factor: float = share("LinearLR", "end_factor", end_factor)
+        self.total_iters: int = integer("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -212,7 +212,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = number("ExponentialLR", "gamma", gamma)
+        self.gamma: Any = number("ExponentialLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -247,8 +247,8 @@ class PolynomialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = integer("PolynomialLR", "total_iters", total_iters)
-        self.power = number("PolynomialLR", "power", power)
+        self.total_iters: int = integer("PolynomialLR", "total_iters", total_iters)
+        self.power: Any = number("PolynomialLR", "power", power)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -288,8 +288,8 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = integer("CosineAnnealingLR", "T_max", T_max)
-        self.floor = number("CosineAnnealingLR", "eta_min", eta_min)
+        self.T_max: int = integer("CosineAnnealingLR", "T_max", T_max)
+        self.floor: Any = number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
@@ -333,8 +333,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         self.T_0 = integer("CosineAnnealingWarmRestarts", "T_0", T_0)
-        self.T_mult = integer("CosineAnnealingWarmRestarts", "T_mult", T_mult)
-        self.floor = number("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        self.T_mult: int = integer("CosineAnnealingWarmRestarts", "T_mult", T_mult)
+        self.floor: Any = number("CosineAnnealingWarmRestarts", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: float) -> float:
@@ -366,7 +366,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             super().step()
             return
         share = self.factor(number("CosineAnnealingWarmRestarts", "epoch", epoch))
-        self.last_epoch = math.floor(epoch)
+        self.last_epoch: int = math.floor(epoch)
         self._set([self.floor + (base - self.floor) * share for base in self.base_lrs])
 
 
@@ -453,5 +453,5 @@ class MultiplicativeLR(LRScheduler):
         self._set(self._rates())
 
     def restart(self) -> None:
-        self.last_epoch = 0
+        self.last_epoch: int = 0
         self._set(self.get_lr())

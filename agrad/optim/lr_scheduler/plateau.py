@@ -70,12 +70,12 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         what = "ReduceLROnPlateau"
         self.optimizer = checked_optimizer(what, optimizer)
-        self.mode = one_of(what, "mode", mode, ("min", "max"))
-        self.threshold_mode = one_of(what, "threshold_mode", threshold_mode, ("rel", "abs"))
-        self.share = number(what, "factor", factor, 1)
+        self.mode: Any = one_of(what, "mode", mode, ("min", "max"))
+        self.threshold_mode: Any = one_of(what, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.share: Any = number(what, "factor", factor, 1)
         self.patience, self.cooldown = integer(what, "patience", patience, 0), integer(what, "cooldown", cooldown, 0)
         self.threshold, self.eps = number(what, "threshold", threshold), number(what, "eps", eps)
-        self.min_lrs = numbers_for_groups(what, "min_lr", min_lr, optimizer)
+        self.min_lrs: list[float] = numbers_for_groups(what, "min_lr", min_lr, optimizer)
         self.best = math.inf if mode == "min" else -math.inf
         self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
         self._last_lr = self._rates()

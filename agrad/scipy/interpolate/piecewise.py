@@ -87,7 +87,7 @@ class PPoly:
 
     def _fill(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
         self._c, self._x, self.axis = c, x, axis
-        self.extrapolate = self._choice(True if extrapolate is None else extrapolate)
+        self.extrapolate: Any = self._choice(True if extrapolate is None else extrapolate)
 
     def _choice(self, extrapolate: Any) -> Any:
         choice = self.extrapolate if extrapolate is None else extrapolate

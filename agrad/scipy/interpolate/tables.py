@@ -81,7 +81,7 @@ class interp1d:
         x, y, *fills = real_beside(x, y, *(() if extrapolate else pair))
         if x.ndim != 1 or y.ndim == 0 or x.shape[0] < _LEAST[kind]:
             raise ShapeError(f"interp1d: {kind} takes places of one axis, at least {_LEAST[kind]}")
-        self.axis = axis_of(axis, y.ndim)
+        self.axis: int = axis_of(axis, y.ndim)
         if y.shape[self.axis] != x.shape[0]:
             raise ShapeError(f"interp1d: {x.shape[0]} places for {y.shape[self.axis]} values along axis {axis}")
         y = agrad.moveaxis(y, self.axis, 0)

@@ -141,7 +141,7 @@ array([-1., -3., -6., -4.])
 >>> agrad.grad(lambda w: ndimage.correlate(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
 array([1., 2., 4.])
 """)
-convolve = _over_axes("convolve", "Convolve an array with a kernel", True, example="""
+convolve: Any = _over_axes("convolve", "Convolve an array with a kernel", True, example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.convolve(x, np.asarray([1.0, 0.0, -1.0]))
 array([1., 3., 6., 4.])
@@ -210,7 +210,7 @@ array([-1., -3., -6., -4.])
 >>> agrad.grad(lambda w: ndimage.correlate1d(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
 array([1., 2., 4.])
 """)
-convolve1d = _along_axis("convolve1d", "Convolve along one axis with a vector", True, example="""
+convolve1d: Any = _along_axis("convolve1d", "Convolve along one axis with a vector", True, example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.convolve1d(x, np.asarray([1.0, 0.0, -1.0]))
 array([1., 3., 6., 4.])

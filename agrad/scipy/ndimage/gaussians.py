@@ -231,7 +231,7 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
 
 
 # fmt: off
-sobel = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0],
+sobel: Any = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0],
     example="""
 >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
 >>> ndimage.sobel(x)[1]

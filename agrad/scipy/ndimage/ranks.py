@@ -117,7 +117,7 @@ array([1., 1., 2., 2.])
 >>> agrad.grad(lambda x: agrad.sum(ndimage.minimum_filter(x, size=3)))(x)
 array([2., 0., 0., 2.])
 """)
-median_filter = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle,
+median_filter: Any = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle,
     example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.median_filter(x, size=3)

@@ -117,51 +117,51 @@ def _of_cosines(*weights: float) -> Callable[..., Tensor]:
 
 
 # fmt: off
-barthann = _named("barthann", _of_bartlett_and_hann, "the window between Bartlett's and Hann's", example="""
+barthann: Any = _named("barthann", _of_bartlett_and_hann, "the window between Bartlett's and Hann's", example="""
 >>> signal.windows.barthann(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-bartlett = _named("bartlett", lambda n, count: 1 - agrad.abs(_from_ends(n, count)),
+bartlett: Any = _named("bartlett", lambda n, count: 1 - agrad.abs(_from_ends(n, count)),
     "Bartlett's triangle, 0 at the ends", example="""
 >>> signal.windows.bartlett(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-blackman = _named("blackman", _of_cosines(0.42, 0.5, 0.08), "Blackman's window", example="""
+blackman: Any = _named("blackman", _of_cosines(0.42, 0.5, 0.08), "Blackman's window", example="""
 >>> signal.windows.blackman(5).round(4)[1:4]
 Tensor([0.34, 1.0, 0.34], dtype=float64, backend=numpy, device=cpu)
 """)
-blackmanharris = _named("blackmanharris", _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
+blackmanharris: Any = _named("blackmanharris", _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
     "the window of Blackman and Harris", example="""
 >>> signal.windows.blackmanharris(5).round(4)
 Tensor([0.0001, 0.2175, 1.0, 0.2175, 0.0001], dtype=float64, backend=numpy, device=cpu)
 """)
-bohman = _named("bohman", _of_bohman, "Bohman's window", example="""
+bohman: Any = _named("bohman", _of_bohman, "Bohman's window", example="""
 >>> signal.windows.bohman(5).round(4)[1:4]
 Tensor([0.3183, 1.0, 0.3183], dtype=float64, backend=numpy, device=cpu)
 """)
-boxcar = _named("boxcar", lambda n, count: agrad.ones_like(n), "ones", example="""
+boxcar: Any = _named("boxcar", lambda n, count: agrad.ones_like(n), "ones", example="""
 >>> signal.windows.boxcar(5).round(4)
 Tensor([1.0, 1.0, 1.0, 1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
 """)
-cosine = _named("cosine", lambda n, count: agrad.sin(math.pi / count * (n + 0.5)), "half a wave of the sine",
+cosine: Any = _named("cosine", lambda n, count: agrad.sin(math.pi / count * (n + 0.5)), "half a wave of the sine",
     example="""
 >>> signal.windows.cosine(5).round(4)
 Tensor([0.309, 0.809, 1.0, 0.809, 0.309], dtype=float64, backend=numpy, device=cpu)
 """)
-flattop = _named("flattop", _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+flattop: Any = _named("flattop", _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
     "the window of a flat top", example="""
 >>> signal.windows.flattop(5).round(4)
 Tensor([-0.0004, -0.0547, 1.0, -0.0547, -0.0004], dtype=float64, backend=numpy, device=cpu)
 """)
-hamming = _named("hamming", _of_cosines(0.54, 0.46), "Hamming's window", example="""
+hamming: Any = _named("hamming", _of_cosines(0.54, 0.46), "Hamming's window", example="""
 >>> signal.windows.hamming(5).round(4)
 Tensor([0.08, 0.54, 1.0, 0.54, 0.08], dtype=float64, backend=numpy, device=cpu)
 """)
-hann = _named("hann", _of_cosines(0.5, 0.5), "Hann's window", example="""
+hann: Any = _named("hann", _of_cosines(0.5, 0.5), "Hann's window", example="""
 >>> signal.windows.hann(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-lanczos = _named("lanczos", lambda n, count: special.sinc(_from_ends(n, count)), "Lanczos's window", example="""
+lanczos: Any = _named("lanczos", lambda n, count: special.sinc(_from_ends(n, count)), "Lanczos's window", example="""
 >>> signal.windows.lanczos(5).round(4)[1:4]
 Tensor([0.6366, 1.0, 0.6366], dtype=float64, backend=numpy, device=cpu)
 """)
@@ -169,11 +169,11 @@ nuttall = _named("nuttall", _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.01064
 >>> signal.windows.nuttall(5).round(4)
 Tensor([0.0004, 0.227, 1.0, 0.227, 0.0004], dtype=float64, backend=numpy, device=cpu)
 """)
-parzen = _named("parzen", _of_parzen, "Parzen's window", example="""
+parzen: Any = _named("parzen", _of_parzen, "Parzen's window", example="""
 >>> signal.windows.parzen(5).round(4)
 Tensor([0.016, 0.424, 1.0, 0.424, 0.016], dtype=float64, backend=numpy, device=cpu)
 """)
-triang = _named("triang", _of_triangle, "a triangle above 0 at the ends", example="""
+triang: Any = _named("triang", _of_triangle, "a triangle above 0 at the ends", example="""
 >>> signal.windows.triang(5).round(4)
 Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, device=cpu)
 """)

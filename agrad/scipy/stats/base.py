@@ -141,7 +141,7 @@ class Distribution(Drawing):
     """True if there is a scale."""
     low, high = -agrad.inf, agrad.inf
     """The ends of the standard form's support."""
-    point = 0.5
+    point: float = 0.5
     """A point inside of the support."""
     safe: tuple[float, ...] = (1.0, 1.0)
     """Valid shape parameters."""
@@ -269,7 +269,7 @@ class Distribution(Drawing):
     # ---- methods of all distributions
 
     cdf = at_places("cdf", "the probability of values up to ``x``", lambda d, at: d._cdf(at.z, *at.shapes), 0.0, 1.0)
-    sf = at_places("sf", "the probability of values above ``x``", lambda d, at: d._sf(at.z, *at.shapes), 1.0, 0.0)
+    sf: Any = at_places("sf", "the probability of values above ``x``", lambda d, at: d._sf(at.z, *at.shapes), 1.0, 0.0)
     logcdf = at_places("logcdf", "the logarithm of ``cdf``", lambda d, at: d._logcdf(at.z, *at.shapes), -agrad.inf, 0.0)
     logsf = at_places("logsf", "the logarithm of ``sf``", lambda d, at: d._logsf(at.z, *at.shapes), 0.0, -agrad.inf)
 
@@ -307,10 +307,10 @@ class Distribution(Drawing):
         """
         return self._quantile(q, args, kwds, upper=True)
 
-    median = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
-    mean = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
-    var = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
-    std = moment(
+    median: Any = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
+    mean: Any = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
+    var: Any = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
+    std: Any = moment(
         "std",
         "the standard deviation",
         lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + agrad.zeros_like(scale)),

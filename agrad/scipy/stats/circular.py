@@ -30,7 +30,7 @@ class VonMises(Continuous):
     """
 
     shapes = ("kappa",)
-    point = 0.0
+    point: float = 0.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return shapes[0] >= 0

@@ -177,7 +177,7 @@ class Bernoulli(Discrete):
     """
 
     shapes = ("p",)
-    high = 1.0
+    high: float = 1.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] >= 0) & (shapes[0] <= 1)
@@ -261,8 +261,8 @@ class Geom(Discrete):
     """
 
     shapes = ("p",)
-    low = 1.0
-    point = 1.0
+    low: float = 1.0
+    point: float = 1.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] > 0) & (shapes[0] <= 1)

@@ -35,7 +35,7 @@ class Gamma(Continuous):
     """
 
     shapes = ("a",)
-    low = 0.0
+    low: float = 0.0
 
     def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
         return log_gamma_density(a, z)
@@ -94,7 +94,7 @@ class Chi2(Continuous):
     """
 
     shapes = ("df",)
-    low = 0.0
+    low: float = 0.0
 
     def _logpdf(self, z: Tensor, df: Tensor) -> Tensor:
         return gamma._logpdf(0.5 * z, 0.5 * df) - math.log(2)
@@ -147,7 +147,7 @@ class InvGamma(Continuous):
     """
 
     shapes = ("a",)
-    low = 0.0
+    low: float = 0.0
 
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
         return (z > 0) & agrad.isfinite(z)
@@ -337,7 +337,7 @@ class T(Symmetric):
     """
 
     shapes = ("df",)
-    point = 0.0
+    point: float = 0.0
 
     def _parameters(self, values: Sequence[Tensor]) -> Any:
         (df,), loc, scale, bad = super()._parameters(values)

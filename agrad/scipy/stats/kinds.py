@@ -21,21 +21,21 @@ class Continuous(Distribution):
         low = log < -800
         return agrad.exp(log if everywhere(~low) else chosen(low, agrad.full_like(log, -800.0), log))
 
-    logpdf = at_places(
+    logpdf: Any = at_places(
         "logpdf",
         "the logarithm of the density, -inf outside of the support",
         lambda d, at: d._logpdf(at.z, *at.shapes) - agrad.log(at.scale),
         -agrad.inf,
         -agrad.inf,
     )
-    pdf = at_places(
+    pdf: Any = at_places(
         "pdf",
         "the density, 0 outside of the support",
         lambda d, at: d._pdf(at.z, *at.shapes) / at.scale,
         0.0,
         0.0,
     )
-    entropy = moment(
+    entropy: Any = moment(
         "entropy",
         "the differential entropy, for distributions with a short formula",
         lambda d, loc, scale, *shapes: d._entropy(*shapes) + agrad.log(scale),
@@ -63,8 +63,8 @@ class Discrete(Distribution):
     """A distribution on integers, as an object with SciPy's methods."""
 
     scaled = False
-    low = 0.0
-    point = 0.0
+    low: float = 0.0
+    point: float = 0.0
 
     def _logpmf(self, k: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError

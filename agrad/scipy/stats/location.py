@@ -291,7 +291,7 @@ class Expon(Continuous):
     -1.0
     """
 
-    low = 0.0
+    low: float = 0.0
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return -z
@@ -383,7 +383,7 @@ class HalfNorm(Continuous):
     -1.0
     """
 
-    low = 0.0
+    low: float = 0.0
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z + (math.log(2) - _LOG_ROOT_TWO_PI)
@@ -432,7 +432,7 @@ class LogNorm(Continuous):
     """
 
     shapes = ("s",)
-    low = 0.0
+    low: float = 0.0
 
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
         return (z > 0) & agrad.isfinite(z)
@@ -486,8 +486,8 @@ class Pareto(Continuous):
     """
 
     shapes = ("b",)
-    low = 1.0
-    point = 2.0
+    low: float = 1.0
+    point: float = 2.0
 
     def _logpdf(self, z: Tensor, b: Tensor) -> Tensor:
         return agrad.log(b) - (b + 1) * agrad.log(z)
@@ -541,7 +541,7 @@ class Weibull_Min(Continuous):
     """
 
     shapes = ("c",)
-    low = 0.0
+    low: float = 0.0
 
     def _logpdf(self, z: Tensor, c: Tensor) -> Tensor:
         return agrad.log(c) + special.xlogy(c - 1, z) - z**c
