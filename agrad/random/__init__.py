@@ -8,10 +8,11 @@ raw arrays for a raw one::
     for_weights, for_noise = agrad.random.split(key)
     x = agrad.random.normal(for_noise, (3, 2), loc=mean, scale=deviation)
 
-Two draws from one key give the same numbers: split it first. ``Generator`` returns a new key at each call.
+Two draws from one key return the same numbers: split the key first. ``Generator`` returns a new key at each call.
 
-``dtype`` is float32 or float64, by default that of the parameters that are arrays, else the backend's own. A sample in
-one is that in the other, rounded. ``shape`` is an integer or a tuple, by default that of the parameters.
+``dtype`` is float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend. A
+float32 sample is the float64 sample, rounded. ``shape`` is an integer or a tuple. By default, it is the shape of the
+parameters.
 """
 
 from agrad.faces import list_names as _list_names

@@ -41,13 +41,13 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
     low, high : number or array
         The bounds. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -86,13 +86,13 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     scale : number or array
         The standard deviation. The result is differentiable in an array.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def truncated_normal(
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -153,7 +153,9 @@ def truncated_normal(
     DtypeError
         If the dtype is neither float32 nor float64.
 
-    Notes ----- z is the inverse of the distribution function at a uniform number, accurate however far out in a tail
+    Notes
+    -----
+    z is the inverse of the distribution function at a uniform number, accurate however far out in a tail
     the bounds lie.
 
     Examples
@@ -168,7 +170,7 @@ def truncated_normal(
     """
     name = "truncated_normal"
     if not hasattr(lower, "shape") and not hasattr(upper, "shape") and not lower < upper:
-        raise ConfigurationError(f"{name}: the lower bound is below the upper one; found {lower!r} and {upper!r}")
+        raise ConfigurationError(f"{name}: the lower bound must be below the upper bound, got {lower!r} and {upper!r}")
     found, kind = shape_and_dtype(key, shape, dtype, name, lower, upper, loc, scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
     low = parameter(lower, name, "the lower bound", key, found, kind)
@@ -184,17 +186,17 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     key : array
         A key: array of shape (4,), uint32.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``scale``.
+        Shape of the result. By default, the shape of ``scale``.
     scale : number or array
         The mean. The result is differentiable in an array.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -230,15 +232,15 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     alpha : number or array
         The concentration, above 0, also tiny. The result is differentiable in an array.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``alpha``.
+        Shape of the result. By default, the shape of ``alpha``.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -251,7 +253,7 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
 
     Notes
     -----
-    Method and gradient are those of ``gamma``.
+    The method and the gradient are the same as for ``gamma``.
 
     Examples
     --------
@@ -285,13 +287,13 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
     scale : number or array
         The scale. The result is differentiable in an array.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -304,8 +306,8 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
 
     Notes
     -----
-    Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative by ``alpha`` is the implicit one of Figurnov, Mohamed
-    and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
+    Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative with respect to ``alpha`` is the implicit one of
+    Figurnov, Mohamed and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
 
     Examples
     --------
@@ -332,13 +334,13 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
     shape : int, tuple of int or None
         The shape of the result, by default that to which the concentrations broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -349,7 +351,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
     DtypeError
         If the dtype is neither float32 nor float64.
 
-    Notes ----- x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of
+    Notes
+    -----
+    x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of
     the two; its mean is the derivative of the mean of any function of the sample.
 
     Examples
@@ -380,13 +384,13 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     shape : int, tuple of int or None
         The shape of the batch, to which ``alpha.shape[:-1]`` must broadcast, by default just that.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis. A Tensor if the key is one,
-        else a raw array of its library, on the device of the key.
+        Array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis. A Tensor if the key is a
+        Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
     Raises
     ------
@@ -410,7 +414,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     """
     name = "dirichlet"
     if not hasattr(alpha, "shape") or not len(alpha.shape):
-        raise ShapeError(f"{name}: alpha is an array of one axis or more, the last of which counts the components")
+        raise ShapeError(f"{name}: alpha must have at least one axis; the last axis counts the components")
     width = int(alpha.shape[-1])
     batch = tuple(alpha.shape[:-1]) if shape is None else shape_of(shape, name)
     logarithms = _log_gamma(key, alpha, (*batch, width), dtype, name)

@@ -27,8 +27,8 @@ def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -57,15 +57,15 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     key : array
         A key: array of shape (4,), uint32.
     lam : number or array
-        The rate, above 0. The result has no derivative by it.
+        The rate, above 0. The result is not differentiable with respect to it.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``lam``.
+        Shape of the result. By default, the shape of ``lam``.
 
     Returns
     -------
     array
-        Array of int64, with -1 for rates in an array that are negative, NaN or above 2**62. A Tensor if the key is one,
-        else a raw array of its library, on the device of the key.
+        Array of int64, with -1 for rates in an array that are negative, NaN or above 2**62. A Tensor if the key is a
+        Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
 
     Notes
     -----
-    The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
-    function at k is the regularized upper incomplete gamma function of k + 1 at the rate.
+    Bisection finds the smallest integer at which the distribution function is at least a uniform random number. The
+    distribution function at k is the regularized upper incomplete gamma function of k + 1 at the rate.
 
     Examples
     --------
@@ -142,16 +142,17 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
     key : array
         A key: array of shape (4,), uint32.
     n : number or array
-        The number of trials, a whole number of 0 or more.
+        Number of trials, an integer of at least 0.
     p : number or array
-        The probability of a success, from 0 to 1. The result has no derivative by it.
+        The probability of a success, from 0 to 1. The result is not differentiable with respect to it.
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
 
     Returns
     -------
     array
-        Array of int64. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+        Array of int64. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
+        device of the key.
 
     Raises
     ------
@@ -162,8 +163,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
 
     Notes
     -----
-    The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
-    function at k is the regularized incomplete beta function of n - k and k + 1 at 1 - p.
+    Bisection finds the smallest integer at which the distribution function is at least a uniform random number. The
+    distribution function at k is the regularized incomplete beta function of n - k and k + 1 at 1 - p.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
     Tensor([3, 7, 7, 5, 2, 4], dtype=int64, backend=numpy, device=cpu)
     """
     if not hasattr(n, "shape") and isinstance(n, (int, float)) and not (n >= 0 and n == n // 1):
-        raise ConfigurationError(f"binomial: n is a whole number of 0 or more, not {n!r}")
+        raise ConfigurationError(f"binomial: n must be an integer of at least 0, got {n!r}")
     u = uniform_like(key, shape, "float64", "binomial", n, p)
     trials = agrad.stop_gradient(parameter(n, "binomial", "n", key, tuple(u.shape), "float64"))
     chance = _probability(p, "binomial", key, u)
@@ -196,15 +197,15 @@ def geometric(key: Any, p: Any, shape: Any = None) -> Any:
     key : array
         A key: array of shape (4,), uint32.
     p : number or array
-        The probability of a success, above 0 and up to 1. The result has no derivative by it.
+        The probability of a success, above 0 and up to 1. The result is not differentiable with respect to it.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``p``.
+        Shape of the result. By default, the shape of ``p``.
 
     Returns
     -------
     array
-        Array of int64, from 1 to 2**63 - 1. A Tensor if the key is one, else a raw array of its library, on the device
-        of the key.
+        Array of int64, from 1 to 2**63 - 1. A Tensor if the key is a Tensor, otherwise an array of the library of the
+        key. It is on the device of the key.
 
     Raises
     ------
@@ -236,5 +237,5 @@ def geometric(key: Any, p: Any, shape: Any = None) -> Any:
 def _probability(p: Any, name: str, key: Any, like: Any) -> Any:
     """Return a probability as an array like a sample, checked to be from 0 to 1 if it is a number."""
     if not hasattr(p, "shape") and isinstance(p, (int, float)) and not 0 <= p <= 1:
-        raise ConfigurationError(f"{name}: p is a number from 0 to 1 or an array, not {p!r}")
+        raise ConfigurationError(f"{name}: p must be a number from 0 to 1 or an array, got {p!r}")
     return agrad.stop_gradient(parameter(p, name, "p", key, tuple(like.shape), "float64"))

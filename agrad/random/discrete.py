@@ -28,8 +28,8 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
     checked(key, "bits")
     kind = _name(dtype, "uint32")
     if kind not in _UNSIGNED:
-        raise DtypeError(f"bits: the dtype is one of {', '.join(_UNSIGNED)}, not {kind}")
+        raise DtypeError(f"bits: the dtype must be one of {', '.join(_UNSIGNED)}, got {kind}")
     return sampling.bits(key, shape=shape_of(shape, "bits"), dtype=kind)
 
 
@@ -86,8 +86,8 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -108,20 +108,22 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
     try:
         low, high = index(low), index(high)
     except TypeError:
-        raise OperandError(f"randint: the bounds are integers, not {low!r} and {high!r}") from None
+        raise OperandError(f"randint: the bounds must be integers, got {low!r} and {high!r}") from None
     kind = _name(dtype, "") or _index_dtype(key)
     if not agrad.isdtype(agrad.zeros((), dtype=kind, backend="numpy").dtype, "integral"):
-        raise DtypeError(f"randint: the dtype is an integer one, not {kind}")
+        raise DtypeError(f"randint: the dtype must be an integer dtype, got {kind}")
     limits = agrad.iinfo(agrad.zeros((), dtype=kind, backend="numpy"))
     if not low < high or high - low > 2**63:
-        raise ConfigurationError(f"randint: a range has from 1 to 2**63 integers; found low={low}, high={high}")
+        raise ConfigurationError(f"randint: the range must contain 1 to 2**63 integers, got low={low}, high={high}")
     if low < limits.min or high - 1 > limits.max or high > 2**63:
-        raise ConfigurationError(f"randint: {kind} does not hold the integers from {low} to {high - 1}; name a dtype")
+        raise ConfigurationError(
+            f"randint: {kind} cannot represent the integers from {low} to {high - 1}. Pass another dtype"
+        )
     return sampling.integers(key, low=low, high=high, shape=shape_of(shape, "randint"), dtype=kind)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """Draw truth values, True with probability ``p``.
+    """Draw Booleans, True with probability ``p``.
 
     Parameters
     ----------
@@ -130,12 +132,13 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     p : number or array
         The probability: a number, met to the nearest multiple of 2**-32, or a floating array.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``p``.
+        Shape of the result. By default, the shape of ``p``.
 
     Returns
     -------
     array
-        Array of truth values. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+        Array of Booleans. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
+        device of the key.
 
     Raises
     ------
@@ -154,7 +157,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     found = broadcast_shape(shape, "bernoulli", p)
     if not hasattr(p, "shape"):
         if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise ConfigurationError(f"bernoulli: p is a number from 0 to 1 or an array, not {p!r}")
+            raise ConfigurationError(f"bernoulli: p must be a number from 0 to 1 or an array, got {p!r}")
         return sampling.mask(key, shape=found, threshold=round(p * 2**32))
     kind = floating(None, "bernoulli", key, p)
     return sampling.uniform(key, shape=found, dtype=kind, interior=False) < p
@@ -168,16 +171,17 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
     key : array
         A key: array of shape (4,), uint32.
     logits : array
-        Array of one axis or more and a floating dtype. -inf is never drawn.
+        Array with a floating-point dtype and at least one axis. An element of -inf is never drawn.
     shape : int, tuple of int or None
-        The shape of the result, by default that of ``logits`` without the axis, which must broadcast to it.
+        Shape of the result, to which the shape of ``logits`` without the axis must broadcast. By default, that shape.
     axis : int
         The axis of ``logits`` along which probabilities sum to 1.
 
     Returns
     -------
     array
-        Array of integers. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+        Array of integers. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
+        device of the key.
 
     Raises
     ------
@@ -186,7 +190,7 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
 
     Notes
     -----
-    The place of the largest of the logits with independent Gumbel noise: E. J. Gumbel 1954.
+    The result is the index of the largest logit after independent Gumbel noise is added: E. J. Gumbel 1954.
 
     Examples
     --------
@@ -196,11 +200,11 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
     """
     checked(key, "categorical")
     if not hasattr(logits, "shape") or not len(logits.shape):
-        raise ShapeError("categorical: logits are an array of one axis or more")
+        raise ShapeError("categorical: logits must have at least one axis, got a scalar")
     last = agrad.moveaxis(logits, axis, -1)
     width = int(last.shape[-1])
     if not width:
-        raise ShapeError("categorical: there is nothing to draw from along an axis of length 0")
+        raise ShapeError("categorical: the axis must not have length 0")
     found = broadcast_shape(shape, "categorical", last[..., 0])
     kind = floating(None, "categorical", key, logits)
     noise = _gumbel(key, (*found, width), kind)
@@ -220,15 +224,15 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
     key : array
         A key: array of shape (4,), uint32.
     x : int or array
-        A number n, for a permutation of 0 to n - 1, or an array of one axis or more.
+        Number n, for a permutation of 0 to n - 1, or an array with at least one axis.
     axis : int
         The axis along which an array is shuffled.
 
     Returns
     -------
     array
-        Array of integers of shape (n,), or ``x`` shuffled, differentiable in it. A Tensor if the key is one, else a raw
-        array of its library, on the device of the key.
+        Array of integers of shape (n,), or the shuffled ``x``; differentiable with respect to ``x``. A Tensor if the
+        key is a Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
     Raises
     ------
@@ -253,13 +257,13 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
 
 
 def _count(n: Any, name: str) -> int:
-    """Return a number of places, checked to be an integer of 0 or more."""
+    """Return a number of elements, checked to be an integer of at least 0."""
     try:
         whole = -1 if isinstance(n, bool) else index(n)
     except TypeError:
         whole = -1
     if whole < 0:
-        raise OperandError(f"{name} takes an integer of 0 or more or an array of one axis or more, not {n!r}")
+        raise OperandError(f"{name}: n must be an integer of at least 0, or an array with at least one axis, got {n!r}")
     return whole
 
 
@@ -278,7 +282,7 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
     key : array
         A key: array of shape (4,), uint32.
     a : int or array
-        A number n, for the integers 0 to n - 1, or an array of one axis or more.
+        Number n, for the integers 0 to n - 1, or an array with at least one axis.
     shape : int or tuple of int
         The shape of the draw, which replaces the axis.
     replace : bool
@@ -291,8 +295,8 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
     Returns
     -------
     array
-        Array of integers, or of entries of ``a``, differentiable in it. A Tensor if the key is one, else a raw array of
-        its library, on the device of the key.
+        Array of integers, or of elements of ``a``; differentiable with respect to ``a``. A Tensor if the key is a
+        Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
     Raises
     ------
@@ -326,7 +330,7 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
             f"choice: {drawn} of {n} cannot be drawn" + ("" if replace else " without replacement")
         )
     if p is not None and tuple(getattr(p, "shape", ())) != (n,):
-        raise ShapeError(f"choice: p is an array of one probability for each of the {n} places, of shape ({n},)")
+        raise ShapeError(f"choice: p must have shape ({n},), one probability for each element")
     places = _places(key, n, drawn, replace, p)
     if not array:
         return agrad.reshape(places, found)

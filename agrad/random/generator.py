@@ -1,4 +1,4 @@
-"""A source of keys, for programs that do not pass keys around."""
+"""A source of keys, for code that does not pass keys around."""
 
 import threading
 from collections.abc import Mapping
@@ -52,12 +52,13 @@ class Generator(Stateful):
         backend : str or None
             The backend of the key, by default the selected one.
         device : device or None
-            Its device, by default that of the backend.
+            Device of the key. By default, the device of the backend.
 
         Returns
         -------
         Tensor
-            A key: Tensor of shape (4,), uint32. Under ``vmap`` with ``randomness="different"`` each member has its own.
+            A key: Tensor of shape (4,), uint32. Inside ``vmap`` with ``randomness="different"``, each batch element has
+            a different key.
 
         Raises
         ------

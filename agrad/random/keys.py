@@ -23,12 +23,12 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
     backend : str or None
         The backend of the key, by default the selected one.
     device : device or None
-        Its device, by default that of the backend.
+        Device of the key. By default, the device of the backend.
 
     Returns
     -------
     Tensor
-        A Tensor of shape (4,), uint32. A raw array of that shape and dtype is a key as well.
+        A Tensor of shape (4,), uint32. A plain array of this shape and dtype is also a key.
 
     Raises
     ------
@@ -118,11 +118,14 @@ def fold_in(key: Any, data: int, /) -> Any:
 def checked(key: Any, name: str) -> Any:
     """Return ``key``, checked to be one."""
     if not hasattr(key, "shape") or not hasattr(key, "dtype"):
-        raise OperandError(f"{name} takes a key first, not {type(key).__name__}; make one with agrad.random.key(seed)")
+        raise OperandError(
+            f"{name}: the first argument must be a key, got {type(key).__name__}. Create one with "
+            "agrad.random.key(seed)"
+        )
     if tuple(key.shape) != (4,) or agrad.uint32 != key.dtype:
         raise ShapeError(
-            f"{name} takes one key, an array of shape (4,) and dtype uint32, not one of shape {tuple(key.shape)} and "
-            f"dtype {key.dtype}; agrad.random.key makes one, and split gives keys in rows"
+            f"{name}: the key must have shape (4,) and dtype uint32, got shape {tuple(key.shape)} and dtype "
+            f"{key.dtype}. agrad.random.key creates one key, and split returns several keys in rows"
         )
     return key
 
@@ -134,7 +137,7 @@ def number(value: Any, name: str, what: str, end: int) -> int:
     except TypeError:
         whole = -1
     if not 0 <= whole < end:
-        raise ConfigurationError(f"{name}: {what} is an integer from 0 to {end - 1}, not {value!r}")
+        raise ConfigurationError(f"{name}: {what} must be an integer from 0 to {end - 1}, got {value!r}")
     return whole
 
 
@@ -145,12 +148,12 @@ def shape_of(shape: Any, name: str) -> tuple[int, ...]:
     except TypeError:
         found = (-1,)
     if any(n < 0 for n in found):
-        raise ShapeError(f"{name}: a shape is an integer of 0 or more, or a tuple of them, not {shape!r}")
+        raise ShapeError(f"{name}: a shape must be an integer of at least 0 or a tuple of them, got {shape!r}")
     return found
 
 
 def broadcast_shape(shape: Any, name: str, *parameters: Any) -> tuple[int, ...]:
-    """Return the given shape, by default that to which the parameters broadcast."""
+    """Return the given shape, by default the shape to which the parameters broadcast."""
     shapes = [tuple(p.shape) for p in parameters if hasattr(p, "shape")]
     if shape is None:
         return agrad.broadcast_shapes(*shapes) if shapes else ()
@@ -174,7 +177,9 @@ def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
             dtype = agrad.zeros((), backend=tensor.backend, device=tensor.device).dtype
     found = agrad.zeros((), dtype=dtype, backend="numpy").dtype.name if not isinstance(dtype, str) else dtype
     if found not in FLOATS:
-        raise DtypeError(f"{name}: the dtype is float32 or float64, not {found}; cast what is drawn with agrad.astype")
+        raise DtypeError(
+            f"{name}: the dtype must be float32 or float64, got {found}. Cast the sample with agrad.astype"
+        )
     return found
 
 
@@ -188,7 +193,7 @@ def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...]
     """Return a parameter as an array of a shape and dtype on the key's device."""
     if not hasattr(value, "shape"):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise OperandError(f"{name}: {what} is a number or an array, not {type(value).__name__}")
+            raise OperandError(f"{name}: {what} must be a number or an array, got {type(value).__name__}")
         tensor = agrad.asarray(key)
         value = agrad.full((), value, dtype=dtype, backend=tensor.backend, device=tensor.device)
         value = value if isinstance(key, agrad.Tensor) else value.raw
@@ -200,5 +205,5 @@ def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...]
 def positive(value: Any, name: str, what: str) -> Any:
     """Return a parameter, checked to be above 0 and finite if it is a number."""
     if not hasattr(value, "shape") and isinstance(value, (int, float)) and not (0 < value < math.inf):
-        raise ConfigurationError(f"{name}: {what} is above 0 and finite, not {value!r}")
+        raise ConfigurationError(f"{name}: {what} must be above 0 and finite, got {value!r}")
     return value

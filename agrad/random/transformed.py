@@ -1,4 +1,4 @@
-"""Draws made from uniform, normal and gamma distributed numbers.
+"""Distributions that are computed from uniform, normal and gamma-distributed numbers.
 
 They are differentiable in their parameters by that transformation.
 """
@@ -42,13 +42,13 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -87,13 +87,13 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -130,13 +130,13 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -173,13 +173,13 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -218,13 +218,13 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -263,13 +263,13 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -309,13 +309,13 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -354,13 +354,13 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = Non
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -396,13 +396,13 @@ def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -440,13 +440,13 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     shape : int, tuple of int or None
         The shape of the result, by default that to which the parameters broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -459,7 +459,8 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
 
     Notes
     -----
-    A normal number over the root of a chi-square distributed one divided by df. The gradient is that of the latter.
+    A normal number divided by the square root of a chi-square number over ``df``. The gradient is the one of the
+    chi-square number.
 
     Examples
     --------
@@ -486,13 +487,13 @@ def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     loc, scale : number or array
         Location and scale. The result is differentiable in arrays.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
 
     Returns
     -------
     array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
+        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
+        is on the device of the key.
 
     Raises
     ------
@@ -530,15 +531,15 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     cov : array
         The covariance, symmetric and positive definite, in the last two axes. The result is differentiable in it.
     shape : int, tuple of int or None
-        The shape of the batch, by default that to which those of ``mean`` and ``cov`` broadcast.
+        Shape of the batch. By default, the shape to which ``mean`` and ``cov`` broadcast.
     dtype : dtype or None
-        float32 or float64, by default that of the parameters.
+        float32 or float64. By default, the dtype of the parameters.
 
     Returns
     -------
     array
-        Array of shape ``(*shape, n)``. A Tensor if the key is one, else a raw array of its library, on the device of
-        the key.
+        Array of shape ``(*shape, n)``. A Tensor if the key is a Tensor, otherwise an array of the library of the key.
+        It is on the device of the key.
 
     Raises
     ------

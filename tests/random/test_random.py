@@ -164,9 +164,9 @@ def test_integers_in_a_dtype_by_its_name_and_by_any_librarys_object(name: str, b
 @pytest.mark.parametrize("wrong", [agrad.float32, agrad.bool, np.dtype("float64"), "float32"], ids=str)
 def test_a_dtype_object_that_cannot_be_drawn_in_is_named(wrong: Any) -> None:
     name = getattr(wrong, "name", wrong)
-    with pytest.raises(DtypeError, match=f"bits: the dtype is one of uint8, uint16, uint32, uint64, not {name}"):
+    with pytest.raises(DtypeError, match=f"bits: the dtype must be one of uint8, uint16, uint32, uint64, got {name}"):
         random.bits(random.key(0), dtype=wrong)
-    with pytest.raises(DtypeError, match=f"randint: the dtype is an integer one, not {name}"):
+    with pytest.raises(DtypeError, match=f"randint: the dtype must be an integer dtype, got {name}"):
         random.randint(random.key(0), 0, 5, dtype=wrong)
 
 
@@ -395,38 +395,38 @@ def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> No
 @pytest.mark.parametrize(
     ("error", "match", "draw"),
     [
-        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(-1)),
-        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(1.5)),  # type: ignore[arg-type]
-        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(2**128)),
-        (ConfigurationError, "data is an integer", lambda key: random.fold_in(key, -1)),
-        (ConfigurationError, "n is an integer", lambda key: random.split(key, "two")),
-        (OperandError, r"takes a key first, not int; .*agrad.random.key", lambda key: random.normal(3, (2,))),
-        (ShapeError, "split gives keys in rows", lambda key: random.uniform(random.split(key), (2,))),
+        (ConfigurationError, "seed must be an integer from 0", lambda key: random.key(-1)),
+        (ConfigurationError, "seed must be an integer from 0", lambda key: random.key(1.5)),  # type: ignore[arg-type]
+        (ConfigurationError, "seed must be an integer from 0", lambda key: random.key(2**128)),
+        (ConfigurationError, "data must be an integer", lambda key: random.fold_in(key, -1)),
+        (ConfigurationError, "n must be an integer", lambda key: random.split(key, "two")),
+        (OperandError, r"must be a key, got int. .*agrad.random.key", lambda key: random.normal(3, (2,))),
+        (ShapeError, "split returns several keys", lambda key: random.uniform(random.split(key), (2,))),
         (ShapeError, "dtype uint32", lambda key: random.uniform(agrad.zeros(4), (2,))),
-        (ShapeError, "a shape is", lambda key: random.uniform(key, (2, -1))),
-        (ShapeError, "a shape is", lambda key: random.bits(key, 1.5)),
+        (ShapeError, "a shape must be", lambda key: random.uniform(key, (2, -1))),
+        (ShapeError, "a shape must be", lambda key: random.bits(key, 1.5)),
         (ShapeError, "do not broadcast", lambda key: random.normal(key, (2,), loc=agrad.zeros(3))),
         (ShapeError, "do not broadcast", lambda key: random.normal(key, (2,), loc=agrad.zeros((3, 2)))),
-        (DtypeError, "float32 or float64, not float16", lambda key: random.normal(key, (2,), dtype="float16")),
-        (DtypeError, "float32 or float64, not int64", lambda key: random.uniform(key, (2,), dtype=agrad.int64)),
-        (DtypeError, "not complex", lambda key: random.normal(key, loc=agrad.zeros(2, dtype=agrad.complex128))),
+        (DtypeError, "float32 or float64, got float16", lambda key: random.normal(key, (2,), dtype="float16")),
+        (DtypeError, "float32 or float64, got int64", lambda key: random.uniform(key, (2,), dtype=agrad.int64)),
+        (DtypeError, "got complex", lambda key: random.normal(key, loc=agrad.zeros(2, dtype=agrad.complex128))),
         (DtypeError, "uint8, uint16", lambda key: random.bits(key, (2,), dtype="int8")),
-        (ConfigurationError, "alpha is above 0", lambda key: random.gamma(key, -1.0)),
-        (ConfigurationError, "alpha is above 0", lambda key: random.beta(key, 0.0, 1.0)),
-        (OperandError, "alpha is a number or an array", lambda key: random.gamma(key, "one")),
-        (ShapeError, "alpha is an array", lambda key: random.dirichlet(key, 1.0)),
-        (ConfigurationError, "lower bound is below", lambda key: random.truncated_normal(key, 2, 1)),
-        (ConfigurationError, "from 1 to", lambda key: random.randint(key, 3, 3)),
-        (ConfigurationError, "uint8 does not hold", lambda key: random.randint(key, 0, 257, dtype="uint8")),
-        (OperandError, "bounds are integers", lambda key: random.randint(key, 0.5, 3)),
-        (DtypeError, "an integer one", lambda key: random.randint(key, 0, 3, dtype="float32")),
+        (ConfigurationError, "alpha must be above 0", lambda key: random.gamma(key, -1.0)),
+        (ConfigurationError, "alpha must be above 0", lambda key: random.beta(key, 0.0, 1.0)),
+        (OperandError, "alpha must be a number or an array", lambda key: random.gamma(key, "one")),
+        (ShapeError, "alpha must have at least one axis", lambda key: random.dirichlet(key, 1.0)),
+        (ConfigurationError, "lower bound must be below", lambda key: random.truncated_normal(key, 2, 1)),
+        (ConfigurationError, "1 to 2", lambda key: random.randint(key, 3, 3)),
+        (ConfigurationError, "uint8 cannot represent", lambda key: random.randint(key, 0, 257, dtype="uint8")),
+        (OperandError, "bounds must be integers", lambda key: random.randint(key, 0.5, 3)),
+        (DtypeError, "an integer dtype", lambda key: random.randint(key, 0, 3, dtype="float32")),
         (ConfigurationError, "from 0 to 1", lambda key: random.bernoulli(key, 1.5)),
-        (ShapeError, "nothing to draw", lambda key: random.categorical(key, agrad.zeros((2, 0)))),
-        (OperandError, "integer of 0 or more", lambda key: random.permutation(key, -1)),
+        (ShapeError, "must not have length 0", lambda key: random.categorical(key, agrad.zeros((2, 0)))),
+        (OperandError, "integer of at least 0", lambda key: random.permutation(key, -1)),
         (ShapeError, "out of range", lambda key: random.permutation(key, agrad.zeros(3), axis=1)),
         (ConfigurationError, "without replacement", lambda key: random.choice(key, 3, (4,), replace=False)),
         (ConfigurationError, "4 of 0", lambda key: random.choice(key, 0, (4,))),
-        (ShapeError, r"of shape \(3,\)", lambda key: random.choice(key, 3, (4,), p=agrad.ones(2))),
+        (ShapeError, r"shape \(3,\)", lambda key: random.choice(key, 3, (4,), p=agrad.ones(2))),
     ],
 )
 def test_wrong_use_is_an_error(error: type[AgradError], match: str, draw: Callable[[Any], Any]) -> None:
@@ -449,7 +449,7 @@ def test_generator(backend: str) -> None:
     assert repr(twin) == "Generator(seed=9)  # 7 keys given"
     with pytest.raises(DataError, match="'seed' and 'calls'"):
         twin.load_state({"seed": 1})
-    with pytest.raises(ConfigurationError, match="seed is an integer"):
+    with pytest.raises(ConfigurationError, match="seed must be an integer"):
         random.Generator(-1)
 
 
