@@ -300,7 +300,7 @@ class StopGradient(Operation):
     """The identity without a derivative."""
 
     name = "stop_gradient"
-    arrays = ("x",)
+    arrays = constant = ("x",)
     kind = "reshape"  # to the shape that it has
     is_own = False
     may_alias = True
@@ -322,6 +322,7 @@ class UnrecordedWrite(Operation):
 
     name = "unrecorded_write"
     arrays = ("old", "new")
+    constant = ("new",)
     is_own = False
     may_alias = True
 

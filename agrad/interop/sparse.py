@@ -4,9 +4,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import agrad
 from agrad import Tensor
 from agrad.errors import MixedBackendsError, ShapeError
+from agrad.shapes import ARRAY
 
 _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
 """The backends whose arrays the sparse matrices of a module multiply."""
@@ -31,6 +34,19 @@ def matmul_p(xp: Any, x: Any, /, *, matrix: Any) -> Any:
     columns = x if len(x.shape) == 2 else xp.reshape(xp.moveaxis(x, -2, 0), (x.shape[-2], -1))
     y = matrix.value @ columns
     return y if len(x.shape) == 2 else xp.moveaxis(xp.reshape(y, (y.shape[0], *x.shape[:-2], x.shape[-1])), 0, -2)
+
+
+def _by_entries(xp: Any, x: Any, /, *, matrix: Any) -> Any:
+    """Return the sum over the stored elements of the matrix."""
+    entries = matrix.value.tocoo()
+    rows, columns = (np.asarray(entries.coords[i], dtype=np.int64) for i in range(2))
+    data = xp.take(x, agrad.asarray(columns), axis=len(x.shape) - 2) * agrad.asarray(entries.data[:, None])
+    lead = (slice(None),) * (len(x.shape) - 2)
+    shape = (*x.shape[:-2], entries.shape[0], x.shape[-1])
+    return xp.scatter_add(data, agrad.asarray(rows), index=(*lead, ARRAY, slice(None)), shape=shape)
+
+
+matmul_p.primitive.definition = _by_entries
 
 
 @matmul_p.vjp
