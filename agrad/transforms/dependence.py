@@ -1,0 +1,498 @@
+"""Dependence: the elements of the arguments that each element of a result may depend on.
+
+The program of a function is walked once. To each array belongs a Boolean matrix, a row for each of its elements and a
+column for each element of the arguments. Operations that move elements are run on the numbers of the elements;
+composed ones are replaced by their definitions. The walk reads no values but those of constants.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.control.bodies import RuledCall, traced_body
+from agrad.control.branches import Switch
+from agrad.control.scans import Scan
+from agrad.control.whiles import While
+from agrad.dtypes import dtype_name, is_floating
+from agrad.engine.calls import lift_all
+from agrad.engine.levels import NAMESPACES
+from agrad.engine.operation import Operation
+from agrad.engine.tape import Meta
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, MissingExtraError, TracedValueError
+from agrad.jit.program import Instruction, Program, Variable
+from agrad.registry import namespace
+from agrad.shapes import broadcast_shapes, kept_shape, size
+from agrad.transforms.calling import differentiable
+
+UNKNOWN = object()
+"""The value of an array that no constant tells."""
+
+LARGEST = 2**31
+"""The most elements of a pattern."""
+
+UNROLLED, FOLLOWED = 256, 4096
+"""The most steps of a loop that are walked one by one, and that are followed with the pattern of one."""
+
+
+class Entry(NamedTuple):
+    """What is known of an operand: its pattern, None if it depends on nothing, and its value."""
+
+    pattern: Any
+    value: Any = UNKNOWN
+
+
+def sparse_of_scipy() -> Any:
+    """Return ``scipy.sparse``, or raise an error that says how to install it."""
+    try:
+        import scipy.sparse
+    except ImportError as error:
+        raise MissingExtraError(
+            "sparse_jacobian and sparse_hessian need SciPy, which holds the pattern. Install it with: pip install scipy"
+        ) from error
+    return scipy.sparse
+
+
+def host(value: Any) -> Any:
+    """Return a raw array as one of NumPy, and any other value as it is."""
+    return np.asarray(backend_of(value).to_host(value)) if hasattr(value, "shape") else value
+
+
+def joined(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    """Return the Boolean matrix with True at some positions."""
+    return sparse_of_scipy().csr_array((np.ones(len(rows), bool), (rows, columns)), shape=shape)
+
+
+def numbers(shape: Sequence[int], out: Sequence[int] | None = None) -> np.ndarray:
+    """Return the numbers of the elements of an array, broadcast to another shape."""
+    found = np.arange(size(tuple(shape))).reshape(shape)
+    return found if out is None else np.broadcast_to(found, out)
+
+
+class Walk:
+    """A walk over programs. ``width``: the number of elements that patterns have columns for."""
+
+    def __init__(self, width: int) -> None:
+        self.sparse = sparse_of_scipy()
+        self.width = width
+        self.notes: set[str] = set()
+        """The names of operations of which nothing is known."""
+        self.by_value = False
+        """True while arguments without a derivative count: inside a definition, whose rule may differ."""
+        self.within: tuple[Any, ...] = ()
+        """The operations whose definitions are walked."""
+
+    def run(self, program: Program, given: Sequence[Entry]) -> list[Entry]:
+        """Return what is known of the outputs of a program, given its inputs."""
+        known: dict[Any, Entry] = dict(zip(program.inputs, given, strict=True))
+        known.update({v: Entry(None, raw) for v, raw in program.constants.items()})
+
+        def entry(value: Any) -> Entry:
+            return known[value] if isinstance(value, Variable) else Entry(None, value)
+
+        for instruction in program.instructions:
+            operands = [entry(v) for v in instruction.operands]
+            settings = {name: entry(v) for name, v in instruction.settings.items()}
+            found = self._constant(instruction, operands, settings)
+            if found is None:
+                found = self._results(instruction, operands, settings)
+            known.update({v: e for v, e in zip(instruction.outputs, found, strict=True) if v is not None})
+        return [entry(v) for v in program.outputs]
+
+    def _constant(self, i: Instruction, operands: Sequence[Entry], settings: dict[str, Entry]) -> list[Entry] | None:
+        """Return the results of an operation on constants, else None."""
+        if any(e.value is UNKNOWN for e in (*operands, *settings.values())):
+            return None
+        values = {name: e.value for name, e in settings.items()}
+        out = i.operation.evaluate(tuple([e.value for e in operands]), values)
+        return [Entry(None, part) for part in ((out,) if i.operation.outputs is None else out)]
+
+    def _results(self, i: Instruction, operands: Sequence[Entry], settings: dict[str, Entry]) -> list[Entry]:
+        active = [p for p, e in enumerate(operands) if e.pattern is not None and self._counts(i.operation, p)]
+        if not active:
+            return [Entry(None) for _ in i.outputs]
+        step = _Step(self, i, operands, active, {name: e.value for name, e in settings.items()})
+        found = step.everything() if any(v is UNKNOWN for v in step.settings.values()) else step.patterns()
+        return [
+            Entry(p if v is not None and (self.by_value or is_floating(v.dtype)) else None)
+            for v, p in zip(i.outputs, found, strict=True)
+        ]
+
+    def _counts(self, operation: Operation, position: int) -> bool:
+        return self.by_value or operation.argument_of(position) not in operation.constant
+
+    def empty(self, rows: int) -> Any:
+        """Return the pattern of elements that depend on nothing."""
+        return self.sparse.csr_array((rows, self.width), dtype=bool)
+
+    def stacked(self, entries: Sequence[Any], sizes: Sequence[int]) -> Any:
+        """Return the patterns of several arrays, one below the other."""
+        parts = [self.empty(n) if p is None else p for p, n in zip(entries, sizes, strict=True)]
+        return self.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+
+    def apart(self, sizes: Sequence[int], wanted: Sequence[bool]) -> tuple["Walk", list[Any]]:
+        """Return a walk of its own for some arrays, and the patterns of those wanted: each element is itself."""
+        inner = Walk(sum(sizes))
+        inner.notes, inner.within = self.notes, self.within
+        whole = self.sparse.eye_array(inner.width, dtype=bool, format="csr")
+        ends = np.cumsum([0, *sizes])
+        parts = zip(ends[:-1], ends[1:], wanted, strict=True)
+        return inner, [whole[a:b] if want else None for a, b, want in parts]
+
+    @contextmanager
+    def of(self, operation: Any) -> Iterator[None]:
+        """Walk the definition of an operation, in which every argument counts."""
+        before = self.by_value, self.within
+        self.by_value, self.within = True, (*self.within, operation)
+        try:
+            yield
+        finally:
+            self.by_value, self.within = before
+
+
+class _Step:
+    """One operation whose operands at ``active`` have patterns: its rules, from the exact to the coarse."""
+
+    def __init__(
+        self, walk: Walk, i: Instruction, operands: Sequence[Entry], active: Sequence[int], settings: dict[str, Any]
+    ) -> None:
+        self.walk, self.operation, self.operands, self.active, self.settings = walk, i.operation, operands, active, settings
+        self.inputs = list(i.operands)
+        self.outputs = [None if v is None else tuple(v.shape) for v in i.outputs]
+        self.likes = i.outputs
+
+    def shape(self, position: int) -> tuple[int, ...]:
+        return tuple(getattr(self.inputs[position], "shape", ()))
+
+    def patterns(self) -> list[Any]:
+        """Return the pattern of each output."""
+        op = self.operation
+        if isinstance(op, Switch):
+            return self._branches(op)
+        if isinstance(op, Scan):
+            return self._scan(op)
+        if isinstance(op, While):
+            return self._while(op)
+        if isinstance(op, RuledCall):
+            return self._or_everything(self._ruled)
+        if op.kind == "elementwise":
+            return [self._broadcast(out) for out in self.outputs]
+        if op.kind in ("reduction", "row_sum"):
+            return self._along_axes() if op.kind == "reduction" else self.everything()
+        if op.sparsity == "picks":
+            return self._picked()
+        if op.sparsity == "adds":
+            return [self._added(self.outputs[0])]
+        if op.sparsity == "before":
+            return [self._before(self.outputs[0])]
+        if op.kind == "product" and len(self.inputs) == 2:
+            return [self._product(self.outputs[0])]
+        return self._or_everything(self._defined)
+
+    # ------------------------------------------------------------------ movements
+
+    def union(self, parts: Sequence[Any]) -> Any:
+        """Return the union of patterns of one shape."""
+        different = list({id(p): p for p in parts}.values())
+        return sum(different[1:], different[0])
+
+    def moved(self, position: int, rows: Any, elements: Any, count: int) -> Any:
+        """Return a pattern of ``count`` rows: those at ``rows`` depend on some elements of an operand."""
+        pattern = self.operands[position].pattern
+        return joined(rows, elements, (count, pattern.shape[0])) @ pattern
+
+    def _broadcast(self, out: Any) -> Any:
+        if out is None:
+            return None
+        parts = []
+        for p in self.active:
+            pattern = self.operands[p].pattern
+            parts.append(pattern if self.shape(p) == out else pattern[numbers(self.shape(p), out).ravel()])
+        return self.union(parts)
+
+    def _picked(self) -> list[Any]:
+        """Run the operation on the numbers of the elements, from 1 on; 0 is none."""
+        args, first = [], 1
+        for p, e in enumerate(self.operands):
+            if p in self.active:
+                args.append(numbers(self.shape(p)) + first)
+                first += args[-1].size
+            elif self.operation.argument_of(p) in self.operation.constant:
+                if e.value is UNKNOWN:  # any element may be picked
+                    return self.everything()
+                args.append(host(e.value))
+            else:
+                args.append(np.zeros(self.shape(p), int))
+        stack = self.walk.stacked([self.operands[p].pattern for p in self.active], [size(self.shape(p)) for p in self.active])
+        found = self.operation.evaluate(tuple(args), self.settings)
+        out = []
+        for part in (found,) if self.operation.outputs is None else found:
+            at = np.asarray(part).ravel()
+            if at.all():
+                out.append(stack[at - 1])
+            else:
+                rows = np.flatnonzero(at)
+                out.append(joined(rows, at[rows] - 1, (at.size, stack.shape[0])) @ stack)
+        return out
+
+    def _added(self, out: Any) -> Any:
+        """Pull the numbers of the result's elements back to the operands, whose elements are added there."""
+        given = {"xp": NAMESPACES[np.ndarray], "g": numbers(out) + 1}
+        rest = [host(e.value) for e in self.operands[1:]]
+        if self.operation.variadic == self.operation.constant[:1]:
+            given[self.operation.variadic] = tuple(rest)
+        if self.operation.constant:
+            if any(e.value is UNKNOWN for e in self.operands[1:]):
+                return self.everything()[0]
+            given[str(self.operation.variadic)] = tuple(rest)
+        rule = next(iter(self.operation.vjps.values()))
+        settings = {name: self.settings[name] for name in rule.settings}
+        found = rule.function(*[given[name] for name in rule.names], **settings)
+        parts = []
+        for p in self.active:
+            at = np.asarray(found[p] if isinstance(found, list) else found).ravel() - 1
+            parts.append(self.moved(p, at, np.arange(at.size), size(out)))
+        return self.union(parts)
+
+    # ------------------------------------------------------------------ groups
+
+    def _along_axes(self) -> list[Any]:
+        """Elements mix along the axes that the settings name."""
+        axes = self.settings.get("axis", self.settings.get("axes"))
+        common = broadcast_shapes(*[self.shape(p) for p in range(len(self.inputs))])
+        kept = kept_shape(common, tuple([a % len(common) for a in ((axes,) if isinstance(axes, int) else axes)]))
+        group, parts = numbers(kept, common).ravel(), []
+        for p in self.active:
+            parts.append(self.moved(p, group, numbers(self.shape(p), common).ravel(), size(kept)))
+        union = self.union(parts)
+        return [
+            None if out is None else union if size(out) == size(kept) else union[numbers(kept, out).ravel()]
+            for out in self.outputs
+        ]
+
+    def _before(self, out: Any) -> Any:
+        """Elements depend on those up to their own position along the axis."""
+        (p,), shape = self.active, self.shape(self.active[0])
+        axis = self.settings["axis"] % len(shape)
+        n, m = shape[axis], out[axis]
+        later, earlier = np.tril_indices(m, n - m, n)
+        rows, elements = np.moveaxis(numbers(out), axis, -1), np.moveaxis(numbers(shape), axis, -1)
+        return self.moved(p, rows[..., later].ravel(), elements[..., earlier].ravel(), size(out))
+
+    def _product(self, out: Any) -> Any:
+        """Of matrices: rows of the first, columns of the second."""
+        parts = []
+        for p in self.active:
+            shape = self.shape(p)
+            kept = (*shape[:-1], 1) if p == 0 else (*shape[:-2], 1, shape[-1])
+            union = self.moved(p, numbers(kept, shape).ravel(), np.arange(size(shape)), size(kept))
+            parts.append(union if kept == out else union[numbers(kept, out).ravel()])
+        return self.union(parts)
+
+    def _by_batch(self) -> list[Any] | None:
+        """The last axes mix, and those before them are a batch; None if the operation is not of this sort."""
+        op = self.operation
+        own = [op.own_axes(p) for p in range(len(self.inputs))]
+        leads = [self.shape(p)[: len(self.shape(p)) - n] for p, n in enumerate(own)]
+        lead = broadcast_shapes(*leads)
+        if not op.is_own or not all(own) or any(out is not None and out[: len(lead)] != lead for out in self.outputs):
+            return None
+        parts = []
+        for p in self.active:
+            one = self.moved(p, numbers((*leads[p], 1), self.shape(p)[: len(leads[p])] + (size(self.shape(p)[len(leads[p]) :]),)).ravel(), np.arange(size(self.shape(p))), size(leads[p]))
+            parts.append(one[numbers(leads[p], lead).ravel()])
+        union = self.union(parts)
+        return [
+            None if out is None else union[np.repeat(np.arange(size(lead)), size(out[len(lead) :]))]
+            for out in self.outputs
+        ]
+
+    def everything(self) -> list[Any]:
+        """Every element depends on all elements of the operands."""
+        parts = [self.moved(p, np.zeros(size(self.shape(p)), int), np.arange(size(self.shape(p))), 1) for p in self.active]
+        union, out = self.union(parts), []
+        for shape in self.outputs:
+            if shape is not None and size(shape) * union.nnz > LARGEST:
+                raise ConfigurationError(
+                    f"the derivative is not sparse: {self.operation.name} makes {size(shape):,} elements that each "
+                    f"depend on {union.nnz:,} elements of the arguments. Use agrad.jvp or agrad.vjp."
+                )
+            out.append(None if shape is None else union[np.zeros(size(shape), int)])
+        return out
+
+    def _or_everything(self, rule: Callable[[], list[Any] | None]) -> list[Any]:
+        """Return the patterns by a rule, else those by the axes that mix, else all."""
+        op = self.operation
+        if op not in self.walk.within:
+            try:
+                found = rule()
+            except (ConfigurationError, MissingExtraError):
+                raise
+            except Exception:  # a definition that reads values, or that is of one library alone
+                found = None
+            if found is not None:
+                return found
+        if op.is_own and not op.core_axes and {"axis", "axes"} & self.settings.keys():
+            return self._along_axes()
+        found = self._by_batch() if op.core_axes else None
+        if found is None and any(size(self.shape(p)) > 1 for p in self.active):
+            self.walk.notes.add(str(op.name))
+        return self.everything() if found is None else found
+
+    # ------------------------------------------------------------------ definitions
+
+    def _traced(self, function: Callable[[list[Any]], Sequence[Any]], *more: Any) -> Program:
+        """Trace a function of the operands that are unknown, and of arrays like ``more``, on NumPy."""
+        places = [p for p, e in enumerate(self.operands) if e.value is UNKNOWN]
+        likes = [np.ones(v.shape, dtype_name(v.dtype)) for v in (*[self.inputs[p] for p in places], *more)]
+
+        def call(given: list[Any]) -> Sequence[Any]:
+            full = [_on_numpy(e.value) for e in self.operands]
+            for p, value in zip(places, given, strict=False):
+                full[p] = value
+            return function([*full, *given[len(places) :]])
+
+        return traced_body(call, likes, str(self.operation.name), captures=False).program
+
+    def _defined(self) -> list[Any] | None:
+        """Walk the definition; None if it is the operation itself."""
+        op = self.operation
+
+        def function(args: list[Any]) -> Sequence[Any]:
+            out = op.decomposed(namespace, tuple(args), self.settings)
+            if out is None:
+                raise TracedValueError("no definition")
+            return (out,) if op.outputs is None else out
+
+        if not op.is_own:
+            return None
+        program = self._traced(function)
+        if any(i.operation is op for i in program.instructions):
+            return None
+        with self.walk.of(op):
+            found = self.walk.run(program, [e for e in self.operands if e.value is UNKNOWN])
+        return [e.pattern for e in found]
+
+    def _ruled(self) -> list[Any]:
+        """Carry cotangents back by the rule of a function: its derivative depends on what the rule says."""
+        rules: Any = self.operation.rules.anew() if hasattr(self.operation.rules, "anew") else self.operation.rules
+        count = len(self.operands)
+        floating = [k for k, v in enumerate(self.likes) if v is not None and is_floating(v.dtype)]
+
+        def function(args: list[Any]) -> Sequence[Any]:
+            outs, back = rules.reverse(lift_all(args[:count]), self.active)
+            if sum(map(differentiable, outs)) != len(floating):
+                raise TracedValueError("an output is not used")
+            found = back(lift_all(args[count:]))
+            return [0.0 if found[p] is None else found[p] for p in self.active]
+
+        program = self._traced(function, *[self.likes[k] for k in floating])
+        given = len(program.inputs) - len(floating)
+        sizes = [size(self.outputs[k]) for k in floating]
+        inner, identity = self.walk.apart(sizes, [True] * len(sizes))
+        inner.within = (*inner.within, self.operation)
+        back = inner.run(program, [*[Entry(None)] * given, *map(Entry, identity)])
+        parts = [e.pattern.T.tocsr() @ self.operands[p].pattern for p, e in zip(self.active, back, strict=True) if e.pattern is not None]
+        whole = self.union(parts) if parts else self.walk.empty(sum(sizes))
+        ends = np.cumsum([0, *sizes])
+        out: list[Any] = [None] * len(self.outputs)
+        for k, a, b in zip(floating, ends[:-1], ends[1:], strict=True):
+            out[k] = whole[a:b]
+        return out
+
+    # ------------------------------------------------------------------ control flow
+
+    def _branches(self, op: Any) -> list[Any]:
+        """Return the union of the branches."""
+        found = [self.walk.run(program, self.operands[1:]) for program in op.programs]
+        out = []
+        for entries in zip(*found, strict=True):
+            parts = [e.pattern for e in entries if e.pattern is not None]
+            out.append(self.union(parts) if parts else None)
+        return out
+
+    def _one_step(self, program: Program, fixed: int) -> Any:
+        """Return the pattern of a step's outputs, one below the other, whose columns are the step's inputs."""
+        sizes = [v.size for v in program.inputs]
+        floats = [not v.on_host and is_floating(v.dtype) for v in program.inputs]
+        inner, identity = self.walk.apart(sizes, floats if not self.walk.by_value else [True] * len(sizes))
+        inner.by_value = self.walk.by_value
+        values = [e.value for e in self.operands[:fixed]]
+        values += [UNKNOWN] * (len(sizes) - fixed)
+        given = [Entry(i if v is UNKNOWN else None, v) for i, v in zip(identity, values, strict=True)]
+        found = inner.run(program, given)
+        return inner.stacked([e.pattern for e in found], [getattr(v, "size", 1) for v in program.outputs])
+
+    def _while(self, op: Any) -> list[Any]:
+        counts, sizes = op.counts, [size(self.shape(p)) for p in range(len(self.inputs))]
+        step = self._one_step(op.program, counts.fixed)
+        fixed = [e.pattern for e in self.operands[: counts.fixed]]
+        carry = self.walk.stacked([e.pattern for e in self.operands[counts.fixed :]], sizes[counts.fixed :])
+        return self._split(self._closed(step, fixed, sizes[: counts.fixed], carry, []), sizes[counts.fixed :])
+
+    def _closed(self, step: Any, fixed: list[Any], sizes: Sequence[int], carry: Any, slices: list[Any]) -> Any:
+        """Return what the carried values may depend on after any number of steps."""
+        while True:
+            before = carry.nnz
+            given = self.walk.stacked([*fixed, carry, *slices], [*sizes, carry.shape[0], *[x.shape[0] for x in slices]])
+            carry = carry + (step @ given)[: carry.shape[0]]
+            if carry.nnz == before:
+                return carry
+
+    def _split(self, pattern: Any, sizes: Sequence[int]) -> list[Any]:
+        ends = np.cumsum([0, *sizes])
+        return [pattern[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+    def _scan(self, op: Any) -> list[Any]:
+        """Follow the steps; those of a long loop are not told apart."""
+        counts, program = op.counts, op.program
+        a, b = counts.fixed, counts.fixed + counts.carried
+        order = range(op.length)[:: -1 if op.reverse else 1]
+        carry, rows = list(self.operands[a:b]), {}
+        sliced = [(e, self.shape(b + k)) for k, e in enumerate(self.operands[b:])]
+        named = [k for k, (e, _) in enumerate(sliced) if e.value is not UNKNOWN and program.inputs[b + k] in program.uses]
+        if named and op.length <= UNROLLED:
+            for t in order:
+                found = self.walk.run(program, [*self.operands[:a], *carry, *[_slice(e, s, t) for e, s in sliced]])
+                carry, rows[t] = found[: counts.carried], [e.pattern for e in found[counts.carried :]]
+            last = [e.pattern for e in carry]
+        else:
+            last = self._followed(op, order, sliced, rows)
+        sizes = [v.size if isinstance(v, Variable) else 1 for v in program.outputs[counts.carried :]]
+        stacks = [self.walk.stacked([rows[t][k] for t in range(op.length)], [n] * op.length) if op.length else None for k, n in enumerate(sizes)]
+        return [*last, *stacks]
+
+    def _followed(self, op: Any, order: Sequence[int], sliced: Sequence[Any], rows: dict[int, Any]) -> list[Any]:
+        counts, program = op.counts, op.program
+        sizes = [v.size for v in program.inputs]
+        a, b = counts.fixed, counts.fixed + counts.carried
+        step = self._one_step(program, a)
+        fixed = [e.pattern for e in self.operands[:a]]
+        carry = self.walk.stacked([e.pattern for e in self.operands[a:b]], sizes[a:b]) if b > a else self.walk.empty(0)
+        if op.length > FOLLOWED:
+            every = [self.walk.empty(n) if e.pattern is None else joined(np.arange(size(s)) % n, np.arange(size(s)), (n, size(s))) @ e.pattern for (e, s), n in zip(sliced, sizes[b:], strict=True)]
+            carry = self._closed(step, fixed, sizes[:a], carry, every)
+        for t in order:
+            slices = [_slice(e, s, t).pattern for e, s in sliced]
+            found = step @ self.walk.stacked([*fixed, carry, *slices], [*sizes[:a], carry.shape[0], *sizes[b:]])
+            if op.length <= FOLLOWED:
+                carry = found[: carry.shape[0]]
+            ends = [v.size if isinstance(v, Variable) else 1 for v in program.outputs[counts.carried :]]
+            rows[t] = self._split(found[carry.shape[0] :], ends)
+        return self._split(carry, sizes[a:b])
+
+
+def _slice(e: Entry, shape: tuple[int, ...], t: int) -> Entry:
+    """Return one step's part of a sliced operand."""
+    n = size(shape[1:])
+    pattern = None if e.pattern is None else e.pattern[t * n : (t + 1) * n]
+    return Entry(pattern, UNKNOWN if e.value is UNKNOWN else e.value[t, ...])
+
+
+def _on_numpy(value: Any) -> Any:
+    if isinstance(value, Meta):
+        return Meta(value.shape, getattr(NAMESPACES[np.ndarray], dtype_name(value.dtype)))
+    return tuple(map(_on_numpy, value)) if type(value) is tuple else host(value)

@@ -1,0 +1,466 @@
+"""``sparse_jacobian`` and ``sparse_hessian``: the elements of derivative matrices that can differ from 0.
+
+``dependence`` finds the pattern, ``coloring`` the columns or rows that one tangent or cotangent serves for. Passes are
+those of ``jacobian``, with a batch of these in the place of the unit vectors.
+"""
+
+import copy
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from agrad.backends import backend_of, backend_of_type
+from agrad.control.bodies import StatefulBody, example, traced_body
+from agrad.dtypes import dtype_name, is_complex, is_floating
+from agrad.engine.backward import backward_pass
+from agrad.engine.calls import lift_all
+from agrad.engine.gradients import starting_cotangents
+from agrad.engine.levels import Forward, namespace_of
+from agrad.engine.tape import mode
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
+from agrad.jit.program import Variable
+from agrad.jit.state import CapturedState
+from agrad.ops.definition import primitive
+from agrad.shapes import ARRAY, size
+from agrad.transforms.arguments import (
+    ArgNums,
+    Chosen,
+    aux_of,
+    check_chunk_size,
+    check_function,
+    chunks,
+    content_of,
+    is_array,
+    owned_tree,
+)
+from agrad.transforms.coloring import Coloring, colored
+from agrad.transforms.dependence import UNKNOWN, Entry, Walk, host, sparse_of_scipy
+from agrad.transforms.grad import Recording, grad
+from agrad.transforms.jacobian import _check_real, _Outputs, _Units
+from agrad.transforms.trees import NAMESPACE, flatten, flatten_all, tree_map, unflatten
+
+__all__ = ["SparseArray", "sparse_hessian", "sparse_jacobian"]
+
+Function = Callable[..., Any]
+
+AT_ONCE = 2**24
+"""The most elements of the tangents or cotangents of one chunk."""
+
+KEPT = 32
+"""The most patterns that are kept for one function."""
+
+
+class Coordinates:
+    """The positions of the elements of a sparse matrix, row by row; equal only to itself.
+
+    rows, columns: arrays of NumPy. indptr: where each row begins.
+    """
+
+    def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> None:
+        self.rows, self.columns, self.shape = rows, columns, shape
+        self.indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(columns.dtype)
+
+
+class SparseArray:
+    """Sparse matrix with constant coordinates, whose values are an array.
+
+    ``sparse_jacobian`` returns it if its values are Tensors, inside of other transforms, and on backends without sparse
+    matrices. It is a pytree with one leaf, the values.
+
+    Attributes
+    ----------
+    values : array
+        Of shape (nnz,), row by row.
+    rows, columns : numpy.ndarray
+        Of shape (nnz,), integers.
+    shape : tuple of int
+        Of the matrix.
+
+    See Also
+    --------
+    agrad.sparse_jacobian : Makes it.
+    agrad.scipy.sparse.linalg.spsolve : Solves a system with it.
+
+    Examples
+    --------
+    >>> x = agrad.asarray([1.0, 2.0, 3.0])
+    >>> matrix = agrad.sparse_jacobian(lambda x: x[1:] * x[:-1])(x)
+    >>> isinstance(matrix, agrad.SparseArray), matrix.rows, matrix.columns
+    (True, array([0, 0, 1, 1]), array([0, 1, 1, 2]))
+    >>> matrix.values
+    Tensor([2.0, 1.0, 3.0, 2.0], dtype=float64, backend=numpy, device=cpu)
+    >>> (matrix @ x).numpy(), matrix.toarray().numpy()
+    (array([ 4., 12.]), array([[2., 1., 0.],
+           [0., 3., 2.]]))
+    """
+
+    def __init__(self, values: Any, where: Coordinates) -> None:
+        self.values, self.where = values, where
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of each element."""
+        return self.where.rows
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The column of each element."""
+        return self.where.columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the matrix."""
+        return self.where.shape
+
+    def __matmul__(self, x: Any) -> Any:
+        """Return the product with a vector or a matrix."""
+        if not is_array(x) or len(x.shape) not in (1, 2) or x.shape[0] != self.shape[1]:
+            raise ShapeError(f"matmul: the second operand must have shape ({self.shape[1]}, ...), got {described(x)}")
+        values, x = lift_all([self.values, x])
+        xp = namespace_of((values, x))
+        picked = xp.take(x, _placed(self.columns, x), axis=0)
+        terms = picked * (values if len(x.shape) == 1 else values[:, None])
+        return _summed(xp, terms, self.rows, (self.shape[0], *x.shape[1:]))
+
+    def toarray(self) -> Any:
+        """Return the matrix as an array."""
+        (values,) = lift_all([self.values])
+        flat = _summed(namespace_of((values,)), values, self.rows * self.shape[1] + self.columns, (size(self.shape),))
+        return namespace_of((flat,)).reshape(flat, self.shape)
+
+    def __repr__(self) -> str:
+        return f"<SparseArray of shape {self.shape} with {len(self.rows)} elements>"
+
+
+optree.register_pytree_node(
+    SparseArray, lambda s: ((s.values,), s.where, ("values",)), lambda where, c: SparseArray(c[0], where), namespace=NAMESPACE
+)
+
+
+def _placed(index: np.ndarray, like: Any) -> Any:
+    """Return an array of NumPy on the backend and the device of another."""
+    raw = example(like)
+    backend = backend_of(raw)
+    return backend.from_host(np.ascontiguousarray(index), backend.device_of(raw))
+
+
+def _summed(xp: Any, terms: Any, index: np.ndarray, shape: tuple[int, ...]) -> Any:
+    return xp.scatter_add(terms, _placed(index, terms), index=(ARRAY,), shape=shape)
+
+
+class _Seeds(_Units):
+    """Some of the colors, as the members of a batch level: each is the sum of its unit vectors."""
+
+    def __init__(self, places: slice, colors: np.ndarray) -> None:
+        super().__init__(places)
+        self.colors = colors
+
+    def _leaf(self, like: Any, offset: int) -> Any:
+        raw = like.raw if isinstance(like, Tensor) else like
+        mine = self.colors[offset : offset + size(like.shape)]
+        seeds = (mine == np.arange(self.start, self.stop)[:, None]).astype(dtype_name(raw.dtype))
+        placed = _placed(seeds.reshape(((self.count,) if self.batch else ()) + tuple(like.shape)), raw)
+        return placed if self.batch is None else self.batch.wrap(placed)
+
+
+# ------------------------------------------------------------------ patterns
+
+
+class _Plan:
+    """How a matrix is found: its pattern, and colors of columns, or of rows if these are fewer.
+
+    state: what the function reached when the pattern was found, None if the pattern was given.
+    """
+
+    def __init__(self, pattern: Any, shapes: Sequence[Any], symmetric: bool, state: Any = None) -> None:
+        pattern = (pattern + pattern.T).tocsr() if symmetric else pattern.tocsr()
+        pattern.sort_indices()
+        self.shape, self.state = pattern.shape, state
+        self.rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        self.columns = pattern.indices.astype(np.int64)
+        self.coloring: Coloring = colored(pattern, shapes[0] if len(shapes) == 1 else None, symmetric)
+        self.forward = True
+        if not symmetric and self.coloring.count > max(1, np.diff(pattern.tocsc().indptr).max(initial=1)):
+            self._try_rows(pattern)
+        self._blocks: dict[Any, Any] = {}
+
+    def _try_rows(self, pattern: Any) -> None:
+        numbered = pattern.astype(np.int64)
+        numbered.data = np.arange(len(self.rows))
+        numbered = numbered.T.tocsr()
+        numbered.sort_indices()
+        found = colored(numbered.astype(bool) if not len(self.rows) else numbered, None)
+        if found.count < self.coloring.count:
+            places = np.empty(len(self.rows), np.int64)
+            places[numbered.data] = found.places
+            self.coloring, self.forward = found._replace(places=places), False
+
+    def holds(self) -> bool:
+        """Return True if what the function reached is as it was."""
+        state = self.state
+        return state is None or bool(state.holds() and not (state.arrays and state.changed()))
+
+    def blocks(self, heights: tuple[int, ...], widths: tuple[int, ...]) -> list[list[tuple[Coordinates, np.ndarray]]]:
+        """Return the coordinates of each output's block by each input, and where its elements are found."""
+        if (heights, widths) not in self._blocks:
+            ends = np.cumsum([0, *heights]), np.cumsum([0, *widths])
+            self._blocks[heights, widths] = [
+                [self._block(a, b, c, d) for c, d in zip(ends[1][:-1], ends[1][1:], strict=True)]
+                for a, b in zip(ends[0][:-1], ends[0][1:], strict=True)
+            ]
+        found: list[list[tuple[Coordinates, np.ndarray]]] = self._blocks[heights, widths]
+        return found
+
+    def _block(self, a: int, b: int, c: int, d: int) -> tuple[Coordinates, np.ndarray]:
+        inside = (a <= self.rows) & (self.rows < b) & (c <= self.columns) & (self.columns < d)
+        where = Coordinates(self.rows[inside] - a, self.columns[inside] - c, (int(b - a), int(d - c)))
+        return where, self.coloring.places[inside]
+
+
+class _Patterns:
+    """The plans of a function, found by tracing it, by what a call is given."""
+
+    def __init__(self, f: Function, has_aux: bool, symmetric: bool) -> None:
+        self.f, self.has_aux, self.symmetric = f, has_aux, symmetric
+        self.kept: dict[Any, list[_Plan]] = {}
+        self.floats = True
+        """False after the function turned out to need the values of floats that it is given."""
+
+    def plan(self, chosen: Chosen) -> _Plan:
+        """Return the plan of a call."""
+        key = self._key(chosen)
+        for plan in self.kept.get(key, ()):
+            if plan.holds():
+                return plan
+        try:
+            plan = self._found(chosen)
+        except TracedValueError:
+            if not self.floats:
+                raise
+            self.floats = False
+            return self.plan(chosen)
+        if len(self.kept) >= KEPT:
+            self.kept.clear()
+        if plan.state is not None and key is not None:
+            self.kept.setdefault(key, []).insert(0, plan)
+            del self.kept[key][KEPT:]
+        return plan
+
+    def _key(self, chosen: Chosen) -> Any:
+        parts: list[Any] = []
+        for name, arg in (*enumerate(chosen.args), *chosen.kwargs.items()):
+            leaves, spec = flatten_all(arg)
+            parts.append((name, spec, *[self._mark(leaf, name in chosen.keys) for leaf in leaves]))
+        try:
+            return hash(tuple(parts)) and tuple(parts)
+        except TypeError:
+            return None
+
+    def _is_free(self, leaf: Any) -> bool:
+        """Return True for a leaf that is not differentiated and whose value the pattern may not depend on."""
+        return self.floats and (type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype)))
+
+    def _mark(self, leaf: Any, differentiated: bool) -> Any:
+        if not is_array(leaf):
+            return type(leaf), None if differentiated or self._is_free(leaf) else leaf
+        raw = example(leaf)
+        told = not (differentiated or self._is_free(leaf) or (isinstance(leaf, Tensor) and leaf.node is not None))
+        return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), host(raw).tobytes() if told else None
+
+    def _found(self, chosen: Chosen) -> _Plan:
+        others = [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
+        free = [leaf for leaf in flatten(others)[0] if self._is_free(leaf)]
+        count = len(chosen.values)
+
+        def function(given: list[Any]) -> list[Any]:
+            rest = iter(given[count:])
+
+            def filled(key: Any, arg: Any) -> Any:
+                if key in chosen.keys:
+                    return arg
+                return tree_map(lambda leaf: next(rest) if self._is_free(leaf) else leaf, arg)
+
+            inner = copy.copy(chosen)
+            inner.args = [filled(i, arg) for i, arg in enumerate(chosen.args)]
+            inner.kwargs = {name: filled(name, arg) for name, arg in chosen.kwargs.items()}
+            out = inner.call(unflatten(chosen.spec, given[:count]))
+            return flatten(aux_of(out, chosen.what)[0] if self.has_aux else out)[0]
+
+        try:
+            program = traced_body(function, [example(x) for x in (*chosen.values, *free)], chosen.what, False).program
+        except (StatefulBody, TracedValueError) as error:
+            text = f"uses the state of a {error}" if isinstance(error, StatefulBody) else str(error)
+            raise TracedValueError(
+                f"{chosen.what}: the pattern is found without values, and the function needs them: {text}. Give the "
+                "pattern: sparsity=..."
+            ) from error
+        sizes = [size(x.shape) for x in chosen.values]
+        walk, identity = Walk(0).apart(sizes, [True] * count)
+        before = len(program.inputs) - count - len(free)
+        entries = [*[Entry(None)] * before, *[Entry(p) for p in identity], *[Entry(None)] * len(free)]
+        found = walk.run(program, entries)
+        for name in sorted(walk.notes):
+            warnings.warn(
+                f"{chosen.what}: of {name} it is not known which elements its results depend on, so that each counts "
+                "as depending on all",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        heights = [v.size if isinstance(v, Variable) else size(getattr(v, "shape", ())) for v in program.outputs]
+        pattern = walk.stacked([e.pattern for e in found], heights)
+        return _Plan(pattern, [x.shape for x in chosen.values], self.symmetric, self._state())
+
+    def _state(self) -> Any:
+        try:
+            state = CapturedState(self.f, title="sparse_jacobian")
+        except ConfigurationError:  # more values than are compared at each call
+            return None
+        for tensor in state.tensors:
+            raw = tensor.bare
+            if not isinstance(raw, Tensor) and not is_floating(raw.dtype):
+                state.arrays.append(raw)
+                state._written.append((raw, content_of(raw), "a Tensor"))
+        return state
+
+
+# ------------------------------------------------------------------ passes
+
+
+def _by_columns(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[_Outputs, list[Any]]:
+    """Return the outputs, and the products with the colors, of shape (colors, rows) for each output."""
+    products = []
+    for places in chunks(plan.coloring.count, chunk_size):
+        units, level = _Seeds(places, plan.coloring.colors), Forward()
+        tangents = units.of(chosen.values)
+        try:
+            out = chosen.call(chosen.lift(level, tangents))
+        finally:
+            level.end()
+        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
+        outs = _Outputs(out, aux, level, chosen)
+        products.append([units.rows(t, y) for t, y in zip(outs.records, outs.values, strict=True)])
+    return outs, [_flat(parts) for parts in zip(*products, strict=True)]
+
+
+def _by_rows(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[_Outputs, list[Any]]:
+    """Return the outputs, and the products with the colors, of shape (colors, columns) for each input."""
+    run, products = Recording(chosen, chosen.call, has_aux), []
+    outs = _Outputs(run.out, run.aux, run.level, chosen)
+    for places in chunks(plan.coloring.count, chunk_size):
+        units = _Seeds(places, plan.coloring.colors)
+        starts = starting_cotangents(outs.records, units.of(outs.values))
+        found = backward_pass(starts, retain=places.stop < plan.coloring.count)
+        products.append([units.rows(found.get(root), x) for root, x in zip(run.roots, chosen.values, strict=True)])
+    return outs, [_flat(parts) for parts in zip(*products, strict=True)]
+
+
+def _flat(parts: Sequence[Any]) -> Any:
+    """Return the products of all chunks, flat for each color."""
+    xp = namespace_of(parts)
+    whole = parts[0] if len(parts) == 1 else xp.concat(list(parts), axis=0)
+    return xp.reshape(whole, (whole.shape[0], size(whole.shape[1:])))
+
+
+def _matrix(values: Any, where: Coordinates) -> Any:
+    """Return a sparse matrix of the library of the values, or a ``SparseArray``."""
+    backend = None if isinstance(values, Tensor) else backend_of(values).name
+    if backend == "numpy":
+        return sparse_of_scipy().csr_array((values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape)
+    if backend == "cupy":
+        import cupyx.scipy.sparse
+
+        xp = sys.modules["cupy"]
+        parts = (values, xp.asarray(where.columns.astype(np.int32)), xp.asarray(where.indptr.astype(np.int32)))
+        return cupyx.scipy.sparse.csr_matrix(parts, shape=where.shape)
+    if backend == "torch":
+        torch = sys.modules["torch"]
+        index = torch.as_tensor(np.stack([where.rows, where.columns]), device=values.device)
+        return torch.sparse_coo_tensor(index, values, where.shape, is_coalesced=True)
+    if backend == "jax":
+        from jax.experimental.sparse import BCOO
+
+        index = sys.modules["jax"].numpy.asarray(np.stack([where.rows, where.columns], axis=1))
+        return BCOO((values, index), shape=where.shape, indices_sorted=True, unique_indices=True)
+    return SparseArray(values, where)
+
+
+def _sparse(
+    f: Function, argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any, name: str, symmetric: bool
+) -> Function:
+    patterns = _Patterns(f, has_aux, symmetric)
+    given: list[_Plan] = []
+
+    def plan_of(chosen: Chosen) -> _Plan:
+        if sparsity is None:
+            return patterns.plan(chosen)
+        if not given:
+            matrix = sparsity if hasattr(sparsity, "tocsr") else np.asarray(sparsity)
+            pattern = sparse_of_scipy().csr_array(matrix).astype(bool)
+            pattern.eliminate_zeros()
+            given.append(_Plan(pattern, [x.shape for x in chosen.values], symmetric))
+        return given[0]
+
+    @functools.wraps(f)
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        chosen = Chosen(f, args, kwargs, argnums, f"the {name} of {getattr(f, '__name__', 'a function')}", False)
+        _check_real(chosen)
+        plan = plan_of(chosen)
+        widths = tuple([size(x.shape) for x in chosen.values])
+        _check_size(chosen.what, "columns", plan.shape[1], sum(widths))
+        most = chunk_size or max(1, AT_ONCE // max(*plan.shape, 1))
+        outs, products = (_by_columns if plan.forward else _by_rows)(chosen, plan, has_aux, most)
+        outs.check(False)
+        heights = tuple([size(y.shape) for y in outs.values])
+        _check_size(chosen.what, "rows", plan.shape[0], sum(heights))
+        parts = lift_all(products)
+        xp = namespace_of(parts)
+        flat = xp.reshape(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1), (-1,))
+        rows = []
+        for y, blocks in zip(outs.values, plan.blocks(heights, widths), strict=True):
+            row = []
+            for x, (where, places) in zip(chosen.values, blocks, strict=True):
+                values = xp.take(flat, _placed(places, flat), axis=0)
+                dtype = example(y if plan.forward else x).dtype
+                values = values if values.dtype == dtype else xp.astype(values, dtype)
+                row.append(_matrix(chosen.leave(values), where))
+            rows.append(chosen.result(unflatten(chosen.spec, row)))
+        whole = unflatten(outs.spec, rows)
+        return (whole, owned_tree(outs.aux, args, kwargs)) if has_aux else whole
+
+    return matrix
+
+
+def _check_size(what: str, axis: str, found: int, wanted: int) -> None:
+    if found != wanted:
+        raise ShapeError(f"{what}: sparsity must have {wanted} {axis}, got {found}.")
+
+
+def sparse_jacobian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    sparsity: Any = None,
+    chunk_size: int | None = None,
+) -> Function:
+    check_function("sparse_jacobian", f, argnums)
+    check_chunk_size(chunk_size, "sparse_jacobian", "rows or columns")
+    return _sparse(f, argnums, has_aux, chunk_size, sparsity, "sparse Jacobian", False)
+
+
+def sparse_hessian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    sparsity: Any = None,
+    chunk_size: int | None = None,
+) -> Function:
+    check_function("sparse_hessian", f, argnums)
+    check_chunk_size(chunk_size, "sparse_hessian", "columns")
+    slope = grad(f, argnums=argnums, has_aux=has_aux)
+    return _sparse(slope, argnums, has_aux, chunk_size, sparsity, "sparse Hessian", True)
