@@ -300,7 +300,8 @@ class StopGradient(Operation):
     """The identity without a derivative."""
 
     name = "stop_gradient"
-    arrays = constant = ("x",)
+    arrays = ("x",)
+    sparsity = "picks"
     kind = "reshape"  # to the shape that it has
     is_own = False
     may_alias = True
@@ -322,7 +323,6 @@ class UnrecordedWrite(Operation):
 
     name = "unrecorded_write"
     arrays = ("old", "new")
-    constant = ("new",)
     is_own = False
     may_alias = True
 

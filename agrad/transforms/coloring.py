@@ -55,12 +55,12 @@ def places_of(pattern: Any, rows: np.ndarray, colors: np.ndarray, count: int, sy
     keys = colors[columns] * m + rows
     shared = np.bincount(keys, minlength=count * m)
     alone = shared[keys] == 1
-    if not alone.all():
-        mirrored = colors[rows] * m + columns
-        if not symmetric or not (alone | (shared[mirrored] == 1)).all():
-            return None
-        keys = np.where(alone, keys, mirrored)
-    return keys
+    if alone.all():
+        return keys
+    if not symmetric:
+        return None
+    mirrored = colors[rows] * m + columns
+    return np.where(alone, keys, mirrored) if (alone | (shared[mirrored] == 1)).all() else None
 
 
 def _by_position(

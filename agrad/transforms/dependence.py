@@ -1,32 +1,27 @@
-"""Dependence: the elements of the arguments that each element of a result may depend on.
+"""Dependence: the elements of the inputs of a program that each element of its outputs may depend on.
 
-The program of a function is walked once. To each array belongs a Boolean matrix, a row for each of its elements and a
-column for each element of the arguments. Operations that move elements are run on the numbers of the elements;
-composed ones are replaced by their definitions. The walk reads no values but those of constants.
+The program is walked once. To each array belongs a Boolean matrix, a row for each of its elements and a column for each
+element of the inputs in question. Operations that move elements are run on the numbers of the elements; composed ones
+are replaced by their definitions. The walk reads no values but those of constants.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.control.bodies import RuledCall, traced_body
+from agrad.control.bodies import Defined, RuledCall, traced_body
 from agrad.control.branches import Switch
 from agrad.control.scans import Scan
 from agrad.control.whiles import While
-from agrad.dtypes import dtype_name, is_floating
-from agrad.engine.calls import lift_all
+from agrad.dtypes import dtype_name
 from agrad.engine.levels import NAMESPACES
-from agrad.engine.operation import Operation
 from agrad.engine.tape import Meta
-from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, MissingExtraError, TracedValueError
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import namespace
 from agrad.shapes import broadcast_shapes, kept_shape, size
-from agrad.transforms.calling import differentiable
 
 UNKNOWN = object()
 """The value of an array that no constant tells."""
@@ -80,8 +75,6 @@ class Walk:
         self.width = width
         self.notes: set[str] = set()
         """The names of operations of which nothing is known."""
-        self.by_value = False
-        """True while arguments without a derivative count: inside a definition, whose rule may differ."""
         self.within: tuple[Any, ...] = ()
         """The operations whose definitions are walked."""
 
@@ -111,18 +104,12 @@ class Walk:
         return [Entry(None, part) for part in ((out,) if i.operation.outputs is None else out)]
 
     def _results(self, i: Instruction, operands: Sequence[Entry], settings: dict[str, Entry]) -> list[Entry]:
-        active = [p for p, e in enumerate(operands) if e.pattern is not None and self._counts(i.operation, p)]
+        active = [p for p, e in enumerate(operands) if e.pattern is not None]
         if not active:
             return [Entry(None) for _ in i.outputs]
         step = _Step(self, i, operands, active, {name: e.value for name, e in settings.items()})
         found = step.everything() if any(v is UNKNOWN for v in step.settings.values()) else step.patterns()
-        return [
-            Entry(p if v is not None and (self.by_value or is_floating(v.dtype)) else None)
-            for v, p in zip(i.outputs, found, strict=True)
-        ]
-
-    def _counts(self, operation: Operation, position: int) -> bool:
-        return self.by_value or operation.argument_of(position) not in operation.constant
+        return [Entry(p) for p in found]
 
     def empty(self, rows: int) -> Any:
         """Return the pattern of elements that depend on nothing."""
@@ -133,24 +120,18 @@ class Walk:
         parts = [self.empty(n) if p is None else p for p, n in zip(entries, sizes, strict=True)]
         return self.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
 
-    def apart(self, sizes: Sequence[int], wanted: Sequence[bool]) -> tuple["Walk", list[Any]]:
-        """Return a walk of its own for some arrays, and the patterns of those wanted: each element is itself."""
+    def apart(self, sizes: Sequence[int]) -> tuple["Walk", list[Any]]:
+        """Return a walk for some arrays, and their patterns: each element depends on itself."""
         inner = Walk(sum(sizes))
         inner.notes, inner.within = self.notes, self.within
         whole = self.sparse.eye_array(inner.width, dtype=bool, format="csr")
-        ends = np.cumsum([0, *sizes])
-        parts = zip(ends[:-1], ends[1:], wanted, strict=True)
-        return inner, [whole[a:b] if want else None for a, b, want in parts]
+        return inner, split(whole, sizes)
 
-    @contextmanager
-    def of(self, operation: Any) -> Iterator[None]:
-        """Walk the definition of an operation, in which every argument counts."""
-        before = self.by_value, self.within
-        self.by_value, self.within = True, (*self.within, operation)
-        try:
-            yield
-        finally:
-            self.by_value, self.within = before
+
+def split(pattern: Any, sizes: Sequence[int]) -> list[Any]:
+    """Return the patterns of several arrays that stand one below the other."""
+    ends = np.cumsum([0, *sizes])
+    return [pattern[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 class _Step:
@@ -177,11 +158,14 @@ class _Step:
         if isinstance(op, While):
             return self._while(op)
         if isinstance(op, RuledCall):
-            return self._or_everything(self._ruled)
+            found = self.walk.run(op.program, [self.operands[p] for p in op.places])
+            return [found[k].pattern for k in op.kept]
+        if isinstance(op, Defined):
+            return [e.pattern for e in self.operands[: op.count]]
         if op.kind == "elementwise":
             return [self._broadcast(out) for out in self.outputs]
-        if op.kind in ("reduction", "row_sum"):
-            return self._along_axes() if op.kind == "reduction" else self.everything()
+        if op.kind == "reduction" and "axis" in self.settings:
+            return self._along_axes()
         if op.sparsity == "picks":
             return self._picked()
         if op.sparsity == "adds":
@@ -240,14 +224,11 @@ class _Step:
 
     def _added(self, out: Any) -> Any:
         """Pull the numbers of the result's elements back to the operands, whose elements are added there."""
-        given = {"xp": NAMESPACES[np.ndarray], "g": numbers(out) + 1}
-        rest = [host(e.value) for e in self.operands[1:]]
-        if self.operation.variadic == self.operation.constant[:1]:
-            given[self.operation.variadic] = tuple(rest)
+        given: dict[str, Any] = {"xp": NAMESPACES[np.ndarray], "g": numbers(out) + 1}
         if self.operation.constant:
             if any(e.value is UNKNOWN for e in self.operands[1:]):
                 return self.everything()[0]
-            given[str(self.operation.variadic)] = tuple(rest)
+            given[str(self.operation.variadic)] = tuple([host(e.value) for e in self.operands[1:]])
         rule = next(iter(self.operation.vjps.values()))
         settings = {name: self.settings[name] for name in rule.settings}
         found = rule.function(*[given[name] for name in rule.names], **settings)
@@ -344,64 +325,31 @@ class _Step:
 
     # ------------------------------------------------------------------ definitions
 
-    def _traced(self, function: Callable[[list[Any]], Sequence[Any]], *more: Any) -> Program:
-        """Trace a function of the operands that are unknown, and of arrays like ``more``, on NumPy."""
-        places = [p for p, e in enumerate(self.operands) if e.value is UNKNOWN]
-        likes = [np.ones(v.shape, dtype_name(v.dtype)) for v in (*[self.inputs[p] for p in places], *more)]
-
-        def call(given: list[Any]) -> Sequence[Any]:
-            full = [_on_numpy(e.value) for e in self.operands]
-            for p, value in zip(places, given, strict=False):
-                full[p] = value
-            return function([*full, *given[len(places) :]])
-
-        return traced_body(call, likes, str(self.operation.name), captures=False).program
-
     def _defined(self) -> list[Any] | None:
         """Walk the definition; None if it is the operation itself."""
         op = self.operation
-
-        def function(args: list[Any]) -> Sequence[Any]:
-            out = op.decomposed(namespace, tuple(args), self.settings)
-            if out is None:
-                raise TracedValueError("no definition")
-            return (out,) if op.outputs is None else out
-
         if not op.is_own:
             return None
-        program = self._traced(function)
+        places = [p for p, e in enumerate(self.operands) if e.value is UNKNOWN]
+
+        def function(given: list[Any]) -> Sequence[Any]:
+            full = [_on_numpy(e.value) for e in self.operands]
+            for p, value in zip(places, given, strict=True):
+                full[p] = value
+            out = op.decomposed(namespace, tuple(full), self.settings)
+            return (out,) if op.outputs is None else out
+
+        likes = [np.ones(self.inputs[p].shape, dtype_name(self.inputs[p].dtype)) for p in places]
+        program = traced_body(function, likes, str(op.name), captures=False).program
         if any(i.operation is op for i in program.instructions):
             return None
-        with self.walk.of(op):
+        before = self.walk.within
+        self.walk.within = (*before, op)
+        try:
             found = self.walk.run(program, [e for e in self.operands if e.value is UNKNOWN])
+        finally:
+            self.walk.within = before
         return [e.pattern for e in found]
-
-    def _ruled(self) -> list[Any]:
-        """Carry cotangents back by the rule of a function: its derivative depends on what the rule says."""
-        rules: Any = self.operation.rules.anew() if hasattr(self.operation.rules, "anew") else self.operation.rules
-        count = len(self.operands)
-        floating = [k for k, v in enumerate(self.likes) if v is not None and is_floating(v.dtype)]
-
-        def function(args: list[Any]) -> Sequence[Any]:
-            outs, back = rules.reverse(lift_all(args[:count]), self.active)
-            if sum(map(differentiable, outs)) != len(floating):
-                raise TracedValueError("an output is not used")
-            found = back(lift_all(args[count:]))
-            return [0.0 if found[p] is None else found[p] for p in self.active]
-
-        program = self._traced(function, *[self.likes[k] for k in floating])
-        given = len(program.inputs) - len(floating)
-        sizes = [size(self.outputs[k]) for k in floating]
-        inner, identity = self.walk.apart(sizes, [True] * len(sizes))
-        inner.within = (*inner.within, self.operation)
-        back = inner.run(program, [*[Entry(None)] * given, *map(Entry, identity)])
-        parts = [e.pattern.T.tocsr() @ self.operands[p].pattern for p, e in zip(self.active, back, strict=True) if e.pattern is not None]
-        whole = self.union(parts) if parts else self.walk.empty(sum(sizes))
-        ends = np.cumsum([0, *sizes])
-        out: list[Any] = [None] * len(self.outputs)
-        for k, a, b in zip(floating, ends[:-1], ends[1:], strict=True):
-            out[k] = whole[a:b]
-        return out
 
     # ------------------------------------------------------------------ control flow
 
@@ -417,9 +365,7 @@ class _Step:
     def _one_step(self, program: Program, fixed: int) -> Any:
         """Return the pattern of a step's outputs, one below the other, whose columns are the step's inputs."""
         sizes = [v.size for v in program.inputs]
-        floats = [not v.on_host and is_floating(v.dtype) for v in program.inputs]
-        inner, identity = self.walk.apart(sizes, floats if not self.walk.by_value else [True] * len(sizes))
-        inner.by_value = self.walk.by_value
+        inner, identity = self.walk.apart(sizes)
         values = [e.value for e in self.operands[:fixed]]
         values += [UNKNOWN] * (len(sizes) - fixed)
         given = [Entry(i if v is UNKNOWN else None, v) for i, v in zip(identity, values, strict=True)]
@@ -431,7 +377,7 @@ class _Step:
         step = self._one_step(op.program, counts.fixed)
         fixed = [e.pattern for e in self.operands[: counts.fixed]]
         carry = self.walk.stacked([e.pattern for e in self.operands[counts.fixed :]], sizes[counts.fixed :])
-        return self._split(self._closed(step, fixed, sizes[: counts.fixed], carry, []), sizes[counts.fixed :])
+        return split(self._closed(step, fixed, sizes[: counts.fixed], carry, []), sizes[counts.fixed :])
 
     def _closed(self, step: Any, fixed: list[Any], sizes: Sequence[int], carry: Any, slices: list[Any]) -> Any:
         """Return what the carried values may depend on after any number of steps."""
@@ -441,10 +387,6 @@ class _Step:
             carry = carry + (step @ given)[: carry.shape[0]]
             if carry.nnz == before:
                 return carry
-
-    def _split(self, pattern: Any, sizes: Sequence[int]) -> list[Any]:
-        ends = np.cumsum([0, *sizes])
-        return [pattern[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
     def _scan(self, op: Any) -> list[Any]:
         """Follow the steps; those of a long loop are not told apart."""
@@ -481,8 +423,8 @@ class _Step:
             if op.length <= FOLLOWED:
                 carry = found[: carry.shape[0]]
             ends = [v.size if isinstance(v, Variable) else 1 for v in program.outputs[counts.carried :]]
-            rows[t] = self._split(found[carry.shape[0] :], ends)
-        return self._split(carry, sizes[a:b])
+            rows[t] = split(found[carry.shape[0] :], ends)
+        return split(carry, sizes[a:b])
 
 
 def _slice(e: Entry, shape: tuple[int, ...], t: int) -> Entry:

@@ -24,7 +24,6 @@ from agrad.engine.levels import Forward, namespace_of
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
-from agrad.jit.program import Variable
 from agrad.jit.state import CapturedState
 from agrad.ops.definition import primitive
 from agrad.shapes import ARRAY, size
@@ -147,7 +146,7 @@ def _placed(index: np.ndarray, like: Any) -> Any:
     """Return an array of NumPy on the backend and the device of another."""
     raw = example(like)
     backend = backend_of(raw)
-    return backend.from_host(np.ascontiguousarray(index), backend.device_of(raw))
+    return backend.from_host(np.asarray(index, order="C"), backend.device_of(raw))
 
 
 def _summed(xp: Any, terms: Any, index: np.ndarray, shape: tuple[int, ...]) -> Any:
@@ -279,21 +278,29 @@ class _Patterns:
         count = len(chosen.values)
 
         def function(given: list[Any]) -> list[Any]:
-            rest = iter(given[count:])
+            rest = iter(given[2 * count :])
 
             def filled(key: Any, arg: Any) -> Any:
                 if key in chosen.keys:
                     return arg
                 return tree_map(lambda leaf: next(rest) if self._is_free(leaf) else leaf, arg)
 
-            inner = copy.copy(chosen)
+            inner, level = copy.copy(chosen), Forward()
+            inner.values = given[:count]
             inner.args = [filled(i, arg) for i, arg in enumerate(chosen.args)]
             inner.kwargs = {name: filled(name, arg) for name, arg in chosen.kwargs.items()}
-            out = inner.call(unflatten(chosen.spec, given[:count]))
-            return flatten(aux_of(out, chosen.what)[0] if self.has_aux else out)[0]
+            try:
+                out = inner.call(inner.lift(level, given[count : 2 * count]))
+            finally:
+                level.end()
+            outs = _Outputs(aux_of(out, chosen.what)[0] if self.has_aux else out, None, level, inner)
+            heights[:] = [size(y.shape) for y in outs.values]
+            return [0.0 if t is None else t for t in outs.records]
 
+        heights: list[int] = []
+        likes = [example(x) for x in (*chosen.values, *chosen.values, *free)]
         try:
-            program = traced_body(function, [example(x) for x in (*chosen.values, *free)], chosen.what, False).program
+            program = traced_body(function, likes, chosen.what, False).program
         except (StatefulBody, TracedValueError) as error:
             text = f"uses the state of a {error}" if isinstance(error, StatefulBody) else str(error)
             raise TracedValueError(
@@ -301,7 +308,7 @@ class _Patterns:
                 "pattern: sparsity=..."
             ) from error
         sizes = [size(x.shape) for x in chosen.values]
-        walk, identity = Walk(0).apart(sizes, [True] * count)
+        walk, identity = Walk(0).apart(sizes)
         before = len(program.inputs) - count - len(free)
         entries = [*[Entry(None)] * before, *[Entry(p) for p in identity], *[Entry(None)] * len(free)]
         found = walk.run(program, entries)
@@ -312,7 +319,6 @@ class _Patterns:
                 RuntimeWarning,
                 stacklevel=5,
             )
-        heights = [v.size if isinstance(v, Variable) else size(getattr(v, "shape", ())) for v in program.outputs]
         pattern = walk.stacked([e.pattern for e in found], heights)
         return _Plan(pattern, [x.shape for x in chosen.values], self.symmetric, self._state())
 
