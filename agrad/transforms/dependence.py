@@ -17,6 +17,7 @@ from agrad.control.scans import Scan
 from agrad.control.whiles import While
 from agrad.dtypes import dtype_name
 from agrad.engine.levels import NAMESPACES
+from agrad.engine.primitive import Primitive
 from agrad.engine.tape import Meta
 from agrad.errors import ConfigurationError, MissingExtraError, TracedValueError
 from agrad.jit.program import Instruction, Program, Variable
@@ -109,7 +110,7 @@ class Walk:
             return [Entry(None) for _ in i.outputs]
         step = _Step(self, i, operands, active, {name: e.value for name, e in settings.items()})
         found = step.everything() if any(v is UNKNOWN for v in step.settings.values()) else step.patterns()
-        return [Entry(p) for p in found]
+        return [Entry(p if p is not None and p.nnz else None) for p in found]
 
     def empty(self, rows: int) -> Any:
         """Return the pattern of elements that depend on nothing."""
@@ -199,15 +200,16 @@ class _Step:
 
     def _picked(self) -> list[Any]:
         """Run the operation on the numbers of the elements, from 1 on; 0 is none."""
-        args, first = [], 1
+        args: list[Any] = []
+        first = 1
         for p, e in enumerate(self.operands):
-            if p in self.active:
-                args.append(numbers(self.shape(p)) + first)
-                first += args[-1].size
-            elif self.operation.argument_of(p) in self.operation.constant:
+            if self.operation.argument_of(p) in self.operation.constant:
                 if e.value is UNKNOWN:  # any element may be picked
                     return self.everything()
                 args.append(host(e.value))
+            elif p in self.active:
+                args.append(numbers(self.shape(p)) + first)
+                first += args[-1].size
             else:
                 args.append(np.zeros(self.shape(p), int))
         stack = self.walk.stacked([self.operands[p].pattern for p in self.active], [size(self.shape(p)) for p in self.active])
@@ -244,7 +246,8 @@ class _Step:
         """Elements mix along the axes that the settings name."""
         axes = self.settings.get("axis", self.settings.get("axes"))
         common = broadcast_shapes(*[self.shape(p) for p in range(len(self.inputs))])
-        kept = kept_shape(common, tuple([a % len(common) for a in ((axes,) if isinstance(axes, int) else axes)]))
+        named = range(len(common)) if axes is None else (axes,) if isinstance(axes, int) else axes
+        kept = kept_shape(common, [a % len(common) for a in named])
         group, parts = numbers(kept, common).ravel(), []
         for p in self.active:
             parts.append(self.moved(p, group, numbers(self.shape(p), common).ravel(), size(kept)))
@@ -316,9 +319,12 @@ class _Step:
                 found = None
             if found is not None:
                 return found
-        if op.is_own and not op.core_axes and {"axis", "axes"} & self.settings.keys():
-            return self._along_axes()
-        found = self._by_batch() if op.core_axes else None
+        found = None
+        if op.is_own and isinstance(op, Primitive):
+            if op.core_axes:
+                found = self._by_batch()
+            elif {"axis", "axes"} & self.settings.keys():
+                return self._along_axes()
         if found is None and any(size(self.shape(p)) > 1 for p in self.active):
             self.walk.notes.add(str(op.name))
         return self.everything() if found is None else found
