@@ -27,7 +27,7 @@ from agrad.shapes import broadcast_shapes, kept_shape, size
 UNKNOWN = object()
 """The value of an array that no constant tells."""
 
-LARGEST = 2**31
+LARGEST = 2**27
 """The most elements of a pattern."""
 
 UNROLLED, FOLLOWED = 256, 4096
@@ -189,13 +189,23 @@ class _Step:
         pattern = self.operands[position].pattern
         return joined(rows, elements, (count, pattern.shape[0])) @ pattern
 
+    def repeated(self, pattern: Any, rows: np.ndarray) -> Any:
+        """Return a pattern with some rows of another, unless it is too large."""
+        count = int(np.diff(pattern.indptr)[rows].sum()) if rows.size * pattern.nnz > LARGEST else 0
+        if count > LARGEST:
+            raise ConfigurationError(
+                f"the derivative is not sparse: {self.operation.name} makes {len(rows):,} elements that depend on "
+                f"{count / len(rows):,.0f} elements of the arguments each. Use agrad.jvp or agrad.vjp."
+            )
+        return pattern[rows]
+
     def _broadcast(self, out: Any) -> Any:
         if out is None:
             return None
         parts = []
         for p in self.active:
             pattern = self.operands[p].pattern
-            parts.append(pattern if self.shape(p) == out else pattern[numbers(self.shape(p), out).ravel()])
+            parts.append(pattern if self.shape(p) == out else self.repeated(pattern, numbers(self.shape(p), out).ravel()))
         return self.union(parts)
 
     def _picked(self) -> list[Any]:
@@ -218,7 +228,7 @@ class _Step:
         for part in (found,) if self.operation.outputs is None else found:
             at = np.asarray(part).ravel()
             if at.all():
-                out.append(stack[at - 1])
+                out.append(self.repeated(stack, at - 1))
             else:
                 rows = np.flatnonzero(at)
                 out.append(joined(rows, at[rows] - 1, (at.size, stack.shape[0])) @ stack)
@@ -253,7 +263,7 @@ class _Step:
             parts.append(self.moved(p, group, numbers(self.shape(p), common).ravel(), size(kept)))
         union = self.union(parts)
         return [
-            None if out is None else union if size(out) == size(kept) else union[numbers(kept, out).ravel()]
+            None if out is None else union if size(out) == size(kept) else self.repeated(union, numbers(kept, out).ravel())
             for out in self.outputs
         ]
 
@@ -273,7 +283,7 @@ class _Step:
             shape = self.shape(p)
             kept = (*shape[:-1], 1) if p == 0 else (*shape[:-2], 1, shape[-1])
             union = self.moved(p, numbers(kept, shape).ravel(), np.arange(size(shape)), size(kept))
-            parts.append(union if kept == out else union[numbers(kept, out).ravel()])
+            parts.append(union if kept == out else self.repeated(union, numbers(kept, out).ravel()))
         return self.union(parts)
 
     def _by_batch(self) -> list[Any] | None:
@@ -287,25 +297,18 @@ class _Step:
         parts = []
         for p in self.active:
             one = self.moved(p, numbers((*leads[p], 1), self.shape(p)[: len(leads[p])] + (size(self.shape(p)[len(leads[p]) :]),)).ravel(), np.arange(size(self.shape(p))), size(leads[p]))
-            parts.append(one[numbers(leads[p], lead).ravel()])
+            parts.append(self.repeated(one, numbers(leads[p], lead).ravel()))
         union = self.union(parts)
         return [
-            None if out is None else union[np.repeat(np.arange(size(lead)), size(out[len(lead) :]))]
+            None if out is None else self.repeated(union, np.repeat(np.arange(size(lead)), size(out[len(lead) :])))
             for out in self.outputs
         ]
 
     def everything(self) -> list[Any]:
         """Every element depends on all elements of the operands."""
         parts = [self.moved(p, np.zeros(size(self.shape(p)), int), np.arange(size(self.shape(p))), 1) for p in self.active]
-        union, out = self.union(parts), []
-        for shape in self.outputs:
-            if shape is not None and size(shape) * union.nnz > LARGEST:
-                raise ConfigurationError(
-                    f"the derivative is not sparse: {self.operation.name} makes {size(shape):,} elements that each "
-                    f"depend on {union.nnz:,} elements of the arguments. Use agrad.jvp or agrad.vjp."
-                )
-            out.append(None if shape is None else union[np.zeros(size(shape), int)])
-        return out
+        union = self.union(parts)
+        return [None if out is None else self.repeated(union, np.zeros(size(out), int)) for out in self.outputs]
 
     def _or_everything(self, rule: Callable[[], list[Any] | None]) -> list[Any]:
         """Return the patterns by a rule, else those by the axes that mix, else all."""

@@ -153,6 +153,27 @@ def _summed(xp: Any, terms: Any, index: np.ndarray, shape: tuple[int, ...]) -> A
     return xp.scatter_add(terms, _placed(index, terms), index=(ARRAY,), shape=shape)
 
 
+@primitive(linear="x", constant="arrays", name="sparse.unchanged", raises=True)
+def _unchanged(xp: Any, x: Any, /, *arrays: Any, contents: tuple[Any, ...]) -> Any:
+    """Return ``x``, if arrays that a pattern was found with have the content that they had."""
+    if tuple(map(content_of, arrays)) != contents:
+        raise TracedValueError(
+            "an array that the function of a sparse derivative reads has changed since jit traced it, and with it "
+            "perhaps the pattern. Call cache_clear() of the jitted function, or give the pattern: sparsity=..."
+        )
+    return x
+
+
+@_unchanged.vjp("x")
+def _unchanged_vjp(xp: Any, g: Any) -> Any:
+    return g
+
+
+@_unchanged.batch
+def _unchanged_batch(xp: Any, x: Any, arrays: Any, *, contents: tuple[Any, ...]) -> Any:
+    return _unchanged(x, *arrays, contents=contents)
+
+
 class _Seeds(_Units):
     """Some of the colors, as the members of a batch level: each is the sum of its unit vectors."""
 
@@ -232,7 +253,9 @@ class _Patterns:
         """False after the function turned out to need the values of floats that it is given."""
 
     def plan(self, chosen: Chosen) -> _Plan:
-        """Return the plan of a call."""
+        """Return the plan of a call; inside a trace it is found anew, as no value of the trace is known."""
+        if mode().trace is not None:
+            return self._found(chosen)
         key = self._key(chosen)
         for plan in self.kept.get(key, ()):
             if plan.holds():
@@ -240,7 +263,7 @@ class _Patterns:
         try:
             plan = self._found(chosen)
         except TracedValueError:
-            if not self.floats:
+            if not self.floats or not self._has_floats(chosen):
                 raise
             self.floats = False
             return self.plan(chosen)
@@ -265,6 +288,12 @@ class _Patterns:
         """Return True for a leaf that is not differentiated and whose value the pattern may not depend on."""
         return self.floats and (type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype)))
 
+    def _has_floats(self, chosen: Chosen) -> bool:
+        return any(map(self._is_free, flatten(self._others(chosen))[0]))
+
+    def _others(self, chosen: Chosen) -> list[Any]:
+        return [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
+
     def _mark(self, leaf: Any, differentiated: bool) -> Any:
         if not is_array(leaf):
             return type(leaf), None if differentiated or self._is_free(leaf) else leaf
@@ -273,8 +302,7 @@ class _Patterns:
         return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), host(raw).tobytes() if told else None
 
     def _found(self, chosen: Chosen) -> _Plan:
-        others = [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
-        free = [leaf for leaf in flatten(others)[0] if self._is_free(leaf)]
+        free = [leaf for leaf in flatten(self._others(chosen))[0] if self._is_free(leaf)]
         count = len(chosen.values)
 
         def function(given: list[Any]) -> list[Any]:
@@ -302,10 +330,10 @@ class _Patterns:
         try:
             program = traced_body(function, likes, chosen.what, False).program
         except (StatefulBody, TracedValueError) as error:
-            text = f"uses the state of a {error}" if isinstance(error, StatefulBody) else str(error)
             raise TracedValueError(
-                f"{chosen.what}: the pattern is found without values, and the function needs them: {text}. Give the "
-                "pattern: sparsity=..."
+                f"{chosen.what}: the pattern is found without values, and the function reads the value of an array "
+                "that depends on its arguments, or state. Choose with agrad.where or agrad.cond, or pass the pattern: "
+                "sparsity=..."
             ) from error
         sizes = [size(x.shape) for x in chosen.values]
         walk, identity = Walk(0).apart(sizes)
@@ -375,7 +403,7 @@ def _flat(parts: Sequence[Any]) -> Any:
 
 def _matrix(values: Any, where: Coordinates) -> Any:
     """Return a sparse matrix of the library of the values, or a ``SparseArray``."""
-    backend = None if isinstance(values, Tensor) else backend_of(values).name
+    backend = None if isinstance(values, Tensor) or mode().trace is not None else backend_of(values).name
     if backend == "numpy":
         return sparse_of_scipy().csr_array((values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape)
     if backend == "cupy":
@@ -387,7 +415,7 @@ def _matrix(values: Any, where: Coordinates) -> Any:
     if backend == "torch":
         torch = sys.modules["torch"]
         index = torch.as_tensor(np.stack([where.rows, where.columns]), device=values.device)
-        return torch.sparse_coo_tensor(index, values, where.shape, is_coalesced=True)
+        return torch.sparse_coo_tensor(index, values, where.shape, is_coalesced=True, check_invariants=False)
     if backend == "jax":
         from jax.experimental.sparse import BCOO
 
@@ -427,6 +455,9 @@ def _sparse(
         parts = lift_all(products)
         xp = namespace_of(parts)
         flat = xp.reshape(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1), (-1,))
+        if mode().trace is not None and plan.state is not None and plan.state.arrays:
+            read = plan.state.arrays
+            flat = _unchanged(flat, *read, contents=tuple(map(content_of, read)))
         rows = []
         for y, blocks in zip(outs.values, plan.blocks(heights, widths), strict=True):
             row = []
