@@ -93,7 +93,8 @@ class Operation:
     """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
 
     picks: each is an element of an operand, or 0. adds: elements of the operands are added up at positions of the
-    result, and the reverse rule picks them. before: along ``axis``, on the elements up to its own position.
+    result, and the reverse rule picks them. same: on the elements at the same position. before: along ``axis``, on
+    those up to the same position.
     """
     is_view = False
     """True if the one result has elements of the first operand, perhaps in its memory."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TRIALS = 80
+TRIALS = 150
 """The most linear forms that are tried."""
 
 SAMPLE = 512

@@ -5,6 +5,7 @@ element of the inputs in question. Operations that move elements are run on the 
 are replaced by their definitions. The walk reads no values but those of constants.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from agrad.dtypes import dtype_name
 from agrad.engine.levels import NAMESPACES
 from agrad.engine.primitive import Primitive
 from agrad.engine.tape import Meta
-from agrad.errors import ConfigurationError, MissingExtraError, TracedValueError
+from agrad.errors import ConfigurationError, MissingExtraError
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import namespace
 from agrad.shapes import broadcast_shapes, kept_shape, size
@@ -29,9 +30,6 @@ UNKNOWN = object()
 
 LARGEST = 2**27
 """The most elements of a pattern."""
-
-UNROLLED, FOLLOWED = 256, 4096
-"""The most steps of a loop that are walked one by one, and that are followed with the pattern of one."""
 
 
 class Entry(NamedTuple):
@@ -90,19 +88,9 @@ class Walk:
         for instruction in program.instructions:
             operands = [entry(v) for v in instruction.operands]
             settings = {name: entry(v) for name, v in instruction.settings.items()}
-            found = self._constant(instruction, operands, settings)
-            if found is None:
-                found = self._results(instruction, operands, settings)
+            found = self._results(instruction, operands, settings)
             known.update({v: e for v, e in zip(instruction.outputs, found, strict=True) if v is not None})
         return [entry(v) for v in program.outputs]
-
-    def _constant(self, i: Instruction, operands: Sequence[Entry], settings: dict[str, Entry]) -> list[Entry] | None:
-        """Return the results of an operation on constants, else None."""
-        if any(e.value is UNKNOWN for e in (*operands, *settings.values())):
-            return None
-        values = {name: e.value for name, e in settings.items()}
-        out = i.operation.evaluate(tuple([e.value for e in operands]), values)
-        return [Entry(None, part) for part in ((out,) if i.operation.outputs is None else out)]
 
     def _results(self, i: Instruction, operands: Sequence[Entry], settings: dict[str, Entry]) -> list[Entry]:
         active = [p for p, e in enumerate(operands) if e.pattern is not None]
@@ -119,7 +107,7 @@ class Walk:
     def stacked(self, entries: Sequence[Any], sizes: Sequence[int]) -> Any:
         """Return the patterns of several arrays, one below the other."""
         parts = [self.empty(n) if p is None else p for p, n in zip(entries, sizes, strict=True)]
-        return self.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+        return self.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0] if parts else self.empty(0)
 
     def apart(self, sizes: Sequence[int]) -> tuple["Walk", list[Any]]:
         """Return a walk for some arrays, and their patterns: each element depends on itself."""
@@ -132,7 +120,7 @@ class Walk:
 def split(pattern: Any, sizes: Sequence[int]) -> list[Any]:
     """Return the patterns of several arrays that stand one below the other."""
     ends = np.cumsum([0, *sizes])
-    return [pattern[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [pattern[a:b] for a, b in itertools.pairwise(ends)]
 
 
 class _Step:
@@ -141,7 +129,13 @@ class _Step:
     def __init__(
         self, walk: Walk, i: Instruction, operands: Sequence[Entry], active: Sequence[int], settings: dict[str, Any]
     ) -> None:
-        self.walk, self.operation, self.operands, self.active, self.settings = walk, i.operation, operands, active, settings
+        self.walk, self.operation, self.operands, self.active, self.settings = (
+            walk,
+            i.operation,
+            operands,
+            active,
+            settings,
+        )
         self.inputs = list(i.operands)
         self.outputs = [None if v is None else tuple(v.shape) for v in i.outputs]
         self.likes = i.outputs
@@ -154,16 +148,14 @@ class _Step:
         op = self.operation
         if isinstance(op, Switch):
             return self._branches(op)
-        if isinstance(op, Scan):
-            return self._scan(op)
-        if isinstance(op, While):
-            return self._while(op)
+        if isinstance(op, Scan | While):
+            return self._loop(op)
         if isinstance(op, RuledCall):
             found = self.walk.run(op.program, [self.operands[p] for p in op.places])
             return [found[k].pattern for k in op.kept]
         if isinstance(op, Defined):
             return [e.pattern for e in self.operands[: op.count]]
-        if op.kind == "elementwise":
+        if op.kind == "elementwise" or op.sparsity == "same":
             return [self._broadcast(out) for out in self.outputs]
         if op.kind == "reduction" and "axis" in self.settings:
             return self._along_axes()
@@ -205,7 +197,9 @@ class _Step:
         parts = []
         for p in self.active:
             pattern = self.operands[p].pattern
-            parts.append(pattern if self.shape(p) == out else self.repeated(pattern, numbers(self.shape(p), out).ravel()))
+            parts.append(
+                pattern if self.shape(p) == out else self.repeated(pattern, numbers(self.shape(p), out).ravel())
+            )
         return self.union(parts)
 
     def _picked(self) -> list[Any]:
@@ -222,7 +216,9 @@ class _Step:
                 first += args[-1].size
             else:
                 args.append(np.zeros(self.shape(p), int))
-        stack = self.walk.stacked([self.operands[p].pattern for p in self.active], [size(self.shape(p)) for p in self.active])
+        stack = self.walk.stacked(
+            [self.operands[p].pattern for p in self.active], [size(self.shape(p)) for p in self.active]
+        )
         found = self.operation.evaluate(tuple(args), self.settings)
         out = []
         for part in (found,) if self.operation.outputs is None else found:
@@ -263,7 +259,11 @@ class _Step:
             parts.append(self.moved(p, group, numbers(self.shape(p), common).ravel(), size(kept)))
         union = self.union(parts)
         return [
-            None if out is None else union if size(out) == size(kept) else self.repeated(union, numbers(kept, out).ravel())
+            None
+            if out is None
+            else union
+            if size(out) == size(kept)
+            else self.repeated(union, numbers(kept, out).ravel())
             for out in self.outputs
         ]
 
@@ -288,25 +288,30 @@ class _Step:
 
     def _by_batch(self) -> list[Any] | None:
         """The last axes mix, and those before them are a batch; None if the operation is not of this sort."""
-        op = self.operation
-        own = [op.own_axes(p) for p in range(len(self.inputs))]
-        leads = [self.shape(p)[: len(self.shape(p)) - n] for p, n in enumerate(own)]
+        op, shapes = self.operation, [self.shape(p) for p in range(len(self.inputs))]
+        leads = [shape[: len(shape) - op.own_axes(p)] for p, shape in enumerate(shapes)]
         lead = broadcast_shapes(*leads)
-        if not op.is_own or not all(own) or any(out is not None and out[: len(lead)] != lead for out in self.outputs):
+        if not all(map(op.own_axes, range(len(shapes)))) or any(
+            out[: len(lead)] != lead for out in self.outputs if out
+        ):
             return None
         parts = []
         for p in self.active:
-            one = self.moved(p, numbers((*leads[p], 1), self.shape(p)[: len(leads[p])] + (size(self.shape(p)[len(leads[p]) :]),)).ravel(), np.arange(size(self.shape(p))), size(leads[p]))
+            count, elements = size(leads[p]), np.arange(size(shapes[p]))
+            one = self.moved(p, elements // max(elements.size // max(count, 1), 1), elements, count)
             parts.append(self.repeated(one, numbers(leads[p], lead).ravel()))
         union = self.union(parts)
+        rows = np.arange(size(lead))
         return [
-            None if out is None else self.repeated(union, np.repeat(np.arange(size(lead)), size(out[len(lead) :])))
+            None if out is None else self.repeated(union, np.repeat(rows, size(out[len(lead) :])))
             for out in self.outputs
         ]
 
     def everything(self) -> list[Any]:
         """Every element depends on all elements of the operands."""
-        parts = [self.moved(p, np.zeros(size(self.shape(p)), int), np.arange(size(self.shape(p))), 1) for p in self.active]
+        parts = [
+            self.moved(p, np.zeros(size(self.shape(p)), int), np.arange(size(self.shape(p))), 1) for p in self.active
+        ]
         union = self.union(parts)
         return [None if out is None else self.repeated(union, np.zeros(size(out), int)) for out in self.outputs]
 
@@ -371,76 +376,36 @@ class _Step:
             out.append(self.union(parts) if parts else None)
         return out
 
-    def _one_step(self, program: Program, fixed: int) -> Any:
-        """Return the pattern of a step's outputs, one below the other, whose columns are the step's inputs."""
-        sizes = [v.size for v in program.inputs]
-        inner, identity = self.walk.apart(sizes)
-        values = [e.value for e in self.operands[:fixed]]
-        values += [UNKNOWN] * (len(sizes) - fixed)
-        given = [Entry(i if v is UNKNOWN else None, v) for i, v in zip(identity, values, strict=True)]
-        found = inner.run(program, given)
-        return inner.stacked([e.pattern for e in found], [getattr(v, "size", 1) for v in program.outputs])
-
-    def _while(self, op: Any) -> list[Any]:
-        counts, sizes = op.counts, [size(self.shape(p)) for p in range(len(self.inputs))]
-        step = self._one_step(op.program, counts.fixed)
-        fixed = [e.pattern for e in self.operands[: counts.fixed]]
-        carry = self.walk.stacked([e.pattern for e in self.operands[counts.fixed :]], sizes[counts.fixed :])
-        return split(self._closed(step, fixed, sizes[: counts.fixed], carry, []), sizes[counts.fixed :])
-
-    def _closed(self, step: Any, fixed: list[Any], sizes: Sequence[int], carry: Any, slices: list[Any]) -> Any:
-        """Return what the carried values may depend on after any number of steps."""
-        while True:
-            before = carry.nnz
-            given = self.walk.stacked([*fixed, carry, *slices], [*sizes, carry.shape[0], *[x.shape[0] for x in slices]])
-            carry = carry + (step @ given)[: carry.shape[0]]
-            if carry.nnz == before:
-                return carry
-
-    def _scan(self, op: Any) -> list[Any]:
-        """Follow the steps; those of a long loop are not told apart."""
+    def _loop(self, op: Any) -> list[Any]:
+        """Follow the steps with the pattern of one; those of a loop of unknown length until nothing is new."""
         counts, program = op.counts, op.program
         a, b = counts.fixed, counts.fixed + counts.carried
-        order = range(op.length)[:: -1 if op.reverse else 1]
-        carry, rows = list(self.operands[a:b]), {}
-        sliced = [(e, self.shape(b + k)) for k, e in enumerate(self.operands[b:])]
-        named = [k for k, (e, _) in enumerate(sliced) if e.value is not UNKNOWN and program.inputs[b + k] in program.uses]
-        if named and op.length <= UNROLLED:
-            for t in order:
-                found = self.walk.run(program, [*self.operands[:a], *carry, *[_slice(e, s, t) for e, s in sliced]])
-                carry, rows[t] = found[: counts.carried], [e.pattern for e in found[counts.carried :]]
-            last = [e.pattern for e in carry]
-        else:
-            last = self._followed(op, order, sliced, rows)
-        sizes = [v.size if isinstance(v, Variable) else 1 for v in program.outputs[counts.carried :]]
-        stacks = [self.walk.stacked([rows[t][k] for t in range(op.length)], [n] * op.length) if op.length else None for k, n in enumerate(sizes)]
-        return [*last, *stacks]
-
-    def _followed(self, op: Any, order: Sequence[int], sliced: Sequence[Any], rows: dict[int, Any]) -> list[Any]:
-        counts, program = op.counts, op.program
-        sizes = [v.size for v in program.inputs]
-        a, b = counts.fixed, counts.fixed + counts.carried
-        step = self._one_step(program, a)
-        fixed = [e.pattern for e in self.operands[:a]]
-        carry = self.walk.stacked([e.pattern for e in self.operands[a:b]], sizes[a:b]) if b > a else self.walk.empty(0)
-        if op.length > FOLLOWED:
-            every = [self.walk.empty(n) if e.pattern is None else joined(np.arange(size(s)) % n, np.arange(size(s)), (n, size(s))) @ e.pattern for (e, s), n in zip(sliced, sizes[b:], strict=True)]
-            carry = self._closed(step, fixed, sizes[:a], carry, every)
-        for t in order:
-            slices = [_slice(e, s, t).pattern for e, s in sliced]
-            found = step @ self.walk.stacked([*fixed, carry, *slices], [*sizes[:a], carry.shape[0], *sizes[b:]])
-            if op.length <= FOLLOWED:
-                carry = found[: carry.shape[0]]
-            ends = [v.size if isinstance(v, Variable) else 1 for v in program.outputs[counts.carried :]]
-            rows[t] = split(found[carry.shape[0] :], ends)
-        return split(carry, sizes[a:b])
-
-
-def _slice(e: Entry, shape: tuple[int, ...], t: int) -> Entry:
-    """Return one step's part of a sliced operand."""
-    n = size(shape[1:])
-    pattern = None if e.pattern is None else e.pattern[t * n : (t + 1) * n]
-    return Entry(pattern, UNKNOWN if e.value is UNKNOWN else e.value[t, ...])
+        sizes, outs = (
+            [v.size if isinstance(v, Variable) else 1 for v in vs] for vs in (program.inputs, program.outputs)
+        )
+        inner, own = self.walk.apart(sizes)
+        values = [e.value if i < a else UNKNOWN for i, e in enumerate(self.operands)]
+        known = [Entry(i if v is UNKNOWN else None, v) for i, v in zip(own, values, strict=True)]
+        step = inner.stacked([e.pattern for e in inner.run(program, known)], outs)
+        parts = [e.pattern for e in self.operands]
+        carry, rows = self.walk.stacked(parts[a:b], sizes[a:b]), []
+        heights = [*sizes[:a], carry.shape[0], *sizes[b:]]
+        ends = isinstance(op, Scan)
+        for t in range(op.length)[:: -1 if op.reverse else 1] if ends else itertools.count():
+            slices = [None if p is None else p[t * n : (t + 1) * n] for p, n in zip(parts[b:], sizes[b:], strict=True)]
+            found = step @ self.walk.stacked([*parts[:a], carry, *slices], heights)
+            before, carry = carry, found[: carry.shape[0]]
+            rows.append(split(found[carry.shape[0] :], outs[counts.carried :]))
+            if not ends:
+                carry = carry + before
+                if carry.nnz == before.nnz:
+                    break
+        rows = rows[:: -1 if ends and op.reverse else 1]
+        stacks = [
+            self.walk.stacked(list(c), [n] * len(c))
+            for c, n in zip(zip(*rows, strict=True), outs[counts.carried :], strict=False)
+        ]
+        return [*split(carry, sizes[a:b]), *stacks]
 
 
 def _on_numpy(value: Any) -> Any:

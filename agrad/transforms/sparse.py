@@ -9,14 +9,14 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import optree
 
-from agrad.backends import backend_of, backend_of_type
+from agrad.backends import backend_of
 from agrad.control.bodies import StatefulBody, example, traced_body
-from agrad.dtypes import dtype_name, is_complex, is_floating
+from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all
 from agrad.engine.gradients import starting_cotangents
@@ -39,7 +39,7 @@ from agrad.transforms.arguments import (
     owned_tree,
 )
 from agrad.transforms.coloring import Coloring, colored
-from agrad.transforms.dependence import UNKNOWN, Entry, Walk, host, sparse_of_scipy
+from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
 from agrad.transforms.grad import Recording, grad
 from agrad.transforms.jacobian import _check_real, _Outputs, _Units
 from agrad.transforms.trees import NAMESPACE, flatten, flatten_all, tree_map, unflatten
@@ -101,21 +101,7 @@ class SparseArray:
 
     def __init__(self, values: Any, where: Coordinates) -> None:
         self.values, self.where = values, where
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The row of each element."""
-        return self.where.rows
-
-    @property
-    def columns(self) -> np.ndarray:
-        """The column of each element."""
-        return self.where.columns
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the matrix."""
-        return self.where.shape
+        self.rows, self.columns, self.shape = where.rows, where.columns, where.shape
 
     def __matmul__(self, x: Any) -> Any:
         """Return the product with a vector or a matrix."""
@@ -138,7 +124,10 @@ class SparseArray:
 
 
 optree.register_pytree_node(
-    SparseArray, lambda s: ((s.values,), s.where, ("values",)), lambda where, c: SparseArray(c[0], where), namespace=NAMESPACE
+    SparseArray,
+    lambda s: ((s.values,), s.where, ("values",)),
+    lambda where, c: SparseArray(c[0], where),
+    namespace=NAMESPACE,
 )
 
 
@@ -249,8 +238,6 @@ class _Patterns:
     def __init__(self, f: Function, has_aux: bool, symmetric: bool) -> None:
         self.f, self.has_aux, self.symmetric = f, has_aux, symmetric
         self.kept: dict[Any, list[_Plan]] = {}
-        self.floats = True
-        """False after the function turned out to need the values of floats that it is given."""
 
     def plan(self, chosen: Chosen) -> _Plan:
         """Return the plan of a call; inside a trace it is found anew, as no value of the trace is known."""
@@ -260,13 +247,7 @@ class _Patterns:
         for plan in self.kept.get(key, ()):
             if plan.holds():
                 return plan
-        try:
-            plan = self._found(chosen)
-        except TracedValueError:
-            if not self.floats or not self._has_floats(chosen):
-                raise
-            self.floats = False
-            return self.plan(chosen)
+        plan = self._found(chosen)
         if len(self.kept) >= KEPT:
             self.kept.clear()
         if plan.state is not None and key is not None:
@@ -284,25 +265,16 @@ class _Patterns:
         except TypeError:
             return None
 
-    def _is_free(self, leaf: Any) -> bool:
-        """Return True for a leaf that is not differentiated and whose value the pattern may not depend on."""
-        return self.floats and (type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype)))
-
-    def _has_floats(self, chosen: Chosen) -> bool:
-        return any(map(self._is_free, flatten(self._others(chosen))[0]))
-
-    def _others(self, chosen: Chosen) -> list[Any]:
-        return [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
-
     def _mark(self, leaf: Any, differentiated: bool) -> Any:
+        free = differentiated or _is_free(leaf)
         if not is_array(leaf):
-            return type(leaf), None if differentiated or self._is_free(leaf) else leaf
+            return type(leaf), None if free else leaf
         raw = example(leaf)
-        told = not (differentiated or self._is_free(leaf) or (isinstance(leaf, Tensor) and leaf.node is not None))
-        return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), host(raw).tobytes() if told else None
+        return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), None if free else host(raw).tobytes()
 
     def _found(self, chosen: Chosen) -> _Plan:
-        free = [leaf for leaf in flatten(self._others(chosen))[0] if self._is_free(leaf)]
+        others = [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
+        free = [leaf for leaf in flatten(others)[0] if _is_free(leaf)]
         count = len(chosen.values)
 
         def function(given: list[Any]) -> list[Any]:
@@ -311,7 +283,7 @@ class _Patterns:
             def filled(key: Any, arg: Any) -> Any:
                 if key in chosen.keys:
                     return arg
-                return tree_map(lambda leaf: next(rest) if self._is_free(leaf) else leaf, arg)
+                return tree_map(lambda leaf: next(rest) if _is_free(leaf) else leaf, arg)
 
             inner, level = copy.copy(chosen), Forward()
             inner.values = given[:count]
@@ -363,6 +335,11 @@ class _Patterns:
         return state
 
 
+def _is_free(leaf: Any) -> bool:
+    """Return True for a value that a pattern may not depend on, if it is an argument."""
+    return type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype))
+
+
 # ------------------------------------------------------------------ passes
 
 
@@ -405,7 +382,9 @@ def _matrix(values: Any, where: Coordinates) -> Any:
     """Return a sparse matrix of the library of the values, or a ``SparseArray``."""
     backend = None if isinstance(values, Tensor) or mode().trace is not None else backend_of(values).name
     if backend == "numpy":
-        return sparse_of_scipy().csr_array((values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape)
+        return sparse_of_scipy().csr_array(
+            (values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape
+        )
     if backend == "cupy":
         import cupyx.scipy.sparse
 
@@ -452,7 +431,7 @@ def _sparse(
         outs.check(False)
         heights = tuple([size(y.shape) for y in outs.values])
         _check_size(chosen.what, "rows", plan.shape[0], sum(heights))
-        parts = lift_all(products)
+        parts = lift_all(products) if products else [np.zeros((1, 0))]
         xp = namespace_of(parts)
         flat = xp.reshape(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1), (-1,))
         if mode().trace is not None and plan.state is not None and plan.state.arrays:

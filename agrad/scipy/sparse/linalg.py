@@ -97,7 +97,9 @@ def _solved_with_values(A: Any, b: Any) -> Any:
     values, b = (x if isinstance(x, Tensor) else agrad.asarray(x) for x in (A.values, b))
     _check_square(A)
     if b.backend != "numpy":
-        raise MixedBackendsError(f"spsolve: the operands must be on 'numpy', got {b.backend!r}. Move them: x.to('numpy').")
+        raise MixedBackendsError(
+            f"spsolve: the operands must be on 'numpy', got {b.backend!r}. Move them: x.to('numpy')."
+        )
     if b.ndim not in (1, 2) or b.shape[0] != A.shape[0]:
         raise ShapeError(f"spsolve: the matrix of shape {A.shape} has no right side of shape {b.shape}")
     x = _solve_values(values, b[:, None] if b.ndim == 1 else b, where=A.where, transposed=False)
@@ -335,10 +337,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     >>> agrad.grad(lambda b: linalg.spsolve(a, b)[0])(np.asarray([1.0, 2.0])).round(4)
     array([ 0.2727, -0.0909])
     """
-    if isinstance(A, SparseArray):
-        x = _solved_with_values(A, b)
-    else:
-        x = splu(A, permc_spec=permc_spec).solve(b)
+    x = _solved_with_values(A, b) if isinstance(A, SparseArray) else splu(A, permc_spec=permc_spec).solve(b)
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
 
 
