@@ -73,6 +73,12 @@ class BodyTrace(Trace):
         self.examples[tensor.node] = raw
         return tensor
 
+    def scalar(self, value: Any) -> TracedNumber:
+        """See ``Trace.scalar``."""
+        number = super().scalar(value)
+        self.examples[number.variable] = value
+        return number
+
     def captured(self, value: Any) -> Any:
         """Return a Tensor of this level for one of an older level, else the value itself."""
         if self.evaluating:

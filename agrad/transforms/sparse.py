@@ -238,6 +238,8 @@ class _Patterns:
     def __init__(self, f: Function, has_aux: bool, symmetric: bool) -> None:
         self.f, self.has_aux, self.symmetric = f, has_aux, symmetric
         self.kept: dict[Any, list[_Plan]] = {}
+        self.floats = True
+        """False after the function read the value of a float that it is given: there is a pattern for each then."""
 
     def plan(self, chosen: Chosen) -> _Plan:
         """Return the plan of a call; inside a trace it is found anew, as no value of the trace is known."""
@@ -247,7 +249,13 @@ class _Patterns:
         for plan in self.kept.get(key, ()):
             if plan.holds():
                 return plan
-        plan = self._found(chosen)
+        try:
+            plan = self._found(chosen)
+        except TracedValueError:
+            if not self.floats:
+                raise
+            self.floats = False
+            return self.plan(chosen)
         if len(self.kept) >= KEPT:
             self.kept.clear()
         if plan.state is not None and key is not None:
@@ -265,8 +273,12 @@ class _Patterns:
         except TypeError:
             return None
 
+    def _is_free(self, leaf: Any) -> bool:
+        """Return True for a value that a pattern may not depend on, if it is an argument."""
+        return self.floats and (type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype)))
+
     def _mark(self, leaf: Any, differentiated: bool) -> Any:
-        free = differentiated or _is_free(leaf)
+        free = differentiated or self._is_free(leaf)
         if not is_array(leaf):
             return type(leaf), None if free else leaf
         raw = example(leaf)
@@ -274,7 +286,7 @@ class _Patterns:
 
     def _found(self, chosen: Chosen) -> _Plan:
         others = [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
-        free = [leaf for leaf in flatten(others)[0] if _is_free(leaf)]
+        free = [leaf for leaf in flatten(others)[0] if self._is_free(leaf)]
         count = len(chosen.values)
 
         def function(given: list[Any]) -> list[Any]:
@@ -283,7 +295,7 @@ class _Patterns:
             def filled(key: Any, arg: Any) -> Any:
                 if key in chosen.keys:
                     return arg
-                return tree_map(lambda leaf: next(rest) if _is_free(leaf) else leaf, arg)
+                return tree_map(lambda leaf: next(rest) if self._is_free(leaf) else leaf, arg)
 
             inner, level = copy.copy(chosen), Forward()
             inner.values = given[:count]
@@ -333,11 +345,6 @@ class _Patterns:
                 state.arrays.append(raw)
                 state._written.append((raw, content_of(raw), "a Tensor"))
         return state
-
-
-def _is_free(leaf: Any) -> bool:
-    """Return True for a value that a pattern may not depend on, if it is an argument."""
-    return type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype))
 
 
 # ------------------------------------------------------------------ passes
@@ -464,6 +471,77 @@ def sparse_jacobian(
     sparsity: Any = None,
     chunk_size: int | None = None,
 ) -> Function:
+    """Return the function that computes the Jacobian of ``f`` as a sparse matrix.
+
+    Use it if most elements of the Jacobian are 0 for every argument, as for models on grids. The first call traces
+    ``f`` to find the elements that can differ from 0, and groups columns (or rows, if these need fewer groups) that
+    share no row. Every call then needs one product with the Jacobian per group, all in one batch.
+
+    Parameters
+    ----------
+    f : callable
+        Real function of real arrays, as for ``agrad.jacobian``. To find the pattern it must be traceable, as for
+        ``agrad.jit``.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments.
+    has_aux : bool
+        True if ``f`` returns a pair (value, aux).
+    sparsity : sparse matrix or array, optional
+        Pattern of the whole Jacobian: True or nonzero at each element that can differ from 0. Elements that it leaves
+        out make the others wrong. By default, the pattern is found.
+    chunk_size : int, optional
+        Maximum number of groups at once. By default, it bounds the memory.
+
+    Returns
+    -------
+    callable
+        Function with the arguments of ``f``. It returns a pytree like the outputs of pytrees like the arguments, with
+        ``has_aux`` (that, aux), whose leaves are matrices of shape (elements of the output, elements of the input):
+        ``scipy.sparse.csr_array`` for NumPy arrays, ``cupyx.scipy.sparse.csr_matrix`` for CuPy, a sparse COO tensor for
+        PyTorch, ``BCOO`` for JAX, and ``agrad.SparseArray`` otherwise: for Tensors and inside of transforms.
+
+    Raises
+    ------
+    MissingExtraError
+        If SciPy is not installed.
+    TracedValueError
+        If ``f`` reads the value of an array to find its way. Pass ``sparsity``.
+    ConfigurationError
+        If the pattern is not sparse.
+    DtypeError
+        If an argument or an output is complex or an integer.
+    ShapeError
+        If the shape of ``sparsity`` is wrong.
+
+    Warns
+    -----
+    RuntimeWarning
+        If it is not known how an operation passes on dependence. Each of its results counts as depending on all of its
+        operands.
+
+    See Also
+    --------
+    agrad.sparse_hessian : Second derivatives.
+    agrad.jacobian : The dense matrix.
+
+    Notes
+    -----
+    The pattern does not depend on the values of floating-point arguments. It is found again for other integers among
+    the arguments, other shapes, and if a value that ``f`` reads from outside has changed; ``agrad.jit`` finds it once.
+    A. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005).
+
+    Examples
+    --------
+    >>> def residual(x):
+    ...     return x[1:] ** 2 - x[:-1]
+    >>> matrix = agrad.sparse_jacobian(residual)(np.asarray([1.0, 2.0, 3.0, 4.0]))
+    >>> matrix.nnz, type(matrix).__name__
+    (6, 'csr_array')
+    >>> matrix.toarray()
+    array([[-1.,  4.,  0.,  0.],
+           [ 0., -1.,  6.,  0.],
+           [ 0.,  0., -1.,  8.]])
+    """
     check_function("sparse_jacobian", f, argnums)
     check_chunk_size(chunk_size, "sparse_jacobian", "rows or columns")
     return _sparse(f, argnums, has_aux, chunk_size, sparsity, "sparse Jacobian", False)
@@ -476,6 +554,51 @@ def sparse_hessian(
     sparsity: Any = None,
     chunk_size: int | None = None,
 ) -> Function:
+    """Return the function that computes the Hessian of ``f`` as a sparse matrix.
+
+    It is the sparse Jacobian of the gradient, with groups that use the symmetry: of each element and its mirror image
+    one is enough.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux).
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments.
+    has_aux : bool
+        True if ``f`` returns a pair (value, aux).
+    sparsity : sparse matrix or array, optional
+        Pattern of the whole Hessian, as for ``agrad.sparse_jacobian``.
+    chunk_size : int, optional
+        Maximum number of groups at once. By default, it bounds the memory.
+
+    Returns
+    -------
+    callable
+        Function with the arguments of ``f``. It returns a pytree like the arguments of pytrees like the arguments, with
+        matrices as of ``agrad.sparse_jacobian``.
+
+    Raises
+    ------
+    MissingExtraError
+        If SciPy is not installed.
+    TracedValueError
+        If ``f`` reads the value of an array to find its way. Pass ``sparsity``.
+
+    See Also
+    --------
+    agrad.sparse_jacobian : First derivatives, and more about patterns.
+    agrad.hvp : The Hessian times a direction.
+
+    Examples
+    --------
+    >>> def energy(x):
+    ...     return agrad.sum(x[0] * x[1:] ** 2)
+    >>> agrad.sparse_hessian(energy)(np.asarray([1.0, 2.0, 3.0])).toarray()
+    array([[0., 4., 6.],
+           [4., 2., 0.],
+           [6., 0., 2.]])
+    """
     check_function("sparse_hessian", f, argnums)
     check_chunk_size(chunk_size, "sparse_hessian", "columns")
     slope = grad(f, argnums=argnums, has_aux=has_aux)
