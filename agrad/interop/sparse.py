@@ -9,7 +9,6 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import MixedBackendsError, ShapeError
-from agrad.shapes import ARRAY
 
 _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
 """The backends whose arrays the sparse matrices of a module multiply."""
@@ -39,11 +38,10 @@ def matmul_p(xp: Any, x: Any, /, *, matrix: Any) -> Any:
 def _by_entries(xp: Any, x: Any, /, *, matrix: Any) -> Any:
     """Return the sum over the stored elements of the matrix."""
     entries = matrix.value.tocoo()
-    rows, columns = (np.asarray(entries.coords[i], dtype=np.int64) for i in range(2))
-    data = xp.take(x, agrad.asarray(columns), axis=len(x.shape) - 2) * agrad.asarray(entries.data[:, None])
-    lead = (slice(None),) * (len(x.shape) - 2)
-    shape = (*x.shape[:-2], entries.shape[0], x.shape[-1])
-    return xp.scatter_add(data, agrad.asarray(rows), index=(*lead, ARRAY, slice(None)), shape=shape)
+    rows, columns = (agrad.asarray(np.asarray(part, dtype=np.int64)) for part in entries.coords)
+    first = agrad.moveaxis(x, -2, 0)
+    data = agrad.reshape(agrad.asarray(entries.data), (-1, *(1,) * (len(x.shape) - 1)))
+    return agrad.moveaxis(agrad.segment_sum(agrad.take(first, columns, axis=0) * data, rows, entries.shape[0]), 0, -2)
 
 
 matmul_p.primitive.definition = _by_entries

@@ -1,4 +1,4 @@
-"""Colors: groups of columns, or rows, of a sparse matrix that one product finds together.
+"""Colors: groups of columns, or rows, that one product with a matrix finds.
 
 Columns of one color have no row in common; for a symmetric matrix it is enough that of each element and its mirror
 image one stands alone. Grids are colored by a linear form of the position, which is optimal for most stencils; other

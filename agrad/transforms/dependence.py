@@ -1,4 +1,6 @@
-"""Dependence: the elements of the inputs of a program that each element of its outputs may depend on.
+"""Dependence: the elements of inputs that each element of an output depends on.
+
+"May depend" is meant: a pattern has no element too few.
 
 The program is walked once. To each array belongs a Boolean matrix, a row for each of its elements and a column for each
 element of the inputs in question. Operations that move elements are run on the numbers of the elements; composed ones
@@ -67,7 +69,10 @@ def numbers(shape: Sequence[int], out: Sequence[int] | None = None) -> np.ndarra
 
 
 class Walk:
-    """A walk over programs. ``width``: the number of elements that patterns have columns for."""
+    """A walk over programs.
+
+    width: the number of elements that patterns have columns for.
+    """
 
     def __init__(self, width: int) -> None:
         self.sparse = sparse_of_scipy()
@@ -129,16 +134,9 @@ class _Step:
     def __init__(
         self, walk: Walk, i: Instruction, operands: Sequence[Entry], active: Sequence[int], settings: dict[str, Any]
     ) -> None:
-        self.walk, self.operation, self.operands, self.active, self.settings = (
-            walk,
-            i.operation,
-            operands,
-            active,
-            settings,
-        )
-        self.inputs = list(i.operands)
+        self.walk, self.operation, self.inputs = walk, i.operation, i.operands
+        self.operands, self.active, self.settings = operands, active, settings
         self.outputs = [None if v is None else tuple(v.shape) for v in i.outputs]
-        self.likes = i.outputs
 
     def shape(self, position: int) -> tuple[int, ...]:
         return tuple(getattr(self.inputs[position], "shape", ()))
@@ -147,7 +145,7 @@ class _Step:
         """Return the pattern of each output."""
         op = self.operation
         if isinstance(op, Switch):
-            return self._branches(op)
+            return self.everything() if 0 in self.active else self._branches(op)
         if isinstance(op, Scan | While):
             return self._loop(op)
         if isinstance(op, RuledCall):
@@ -183,24 +181,26 @@ class _Step:
 
     def repeated(self, pattern: Any, rows: np.ndarray) -> Any:
         """Return a pattern with some rows of another, unless it is too large."""
-        count = int(np.diff(pattern.indptr)[rows].sum()) if rows.size * pattern.nnz > LARGEST else 0
+        if rows.size * pattern.nnz > LARGEST:
+            self.check(int(np.diff(pattern.indptr)[rows].sum()), len(rows))
+        return pattern[rows]
+
+    def check(self, count: int, rows: int) -> None:
+        """Raise ``ConfigurationError`` for a pattern of too many elements."""
         if count > LARGEST:
             raise ConfigurationError(
-                f"the derivative is not sparse: {self.operation.name} makes {len(rows):,} elements that depend on "
-                f"{count / len(rows):,.0f} elements of the arguments each. Use agrad.jvp or agrad.vjp."
+                f"the derivative is not sparse: {self.operation.name} makes {rows:,} elements that depend on "
+                f"{count / rows:,.0f} elements of the arguments each. Use agrad.jvp or agrad.vjp."
             )
-        return pattern[rows]
 
     def _broadcast(self, out: Any) -> Any:
         if out is None:
             return None
-        parts = []
-        for p in self.active:
-            pattern = self.operands[p].pattern
-            parts.append(
-                pattern if self.shape(p) == out else self.repeated(pattern, numbers(self.shape(p), out).ravel())
-            )
-        return self.union(parts)
+        return self.union([self.spread(self.operands[p].pattern, self.shape(p), out) for p in self.active])
+
+    def spread(self, pattern: Any, shape: Sequence[int], out: Any) -> Any:
+        """Return the pattern of an array broadcast to another shape."""
+        return pattern if shape == out else self.repeated(pattern, numbers(shape, out).ravel())
 
     def _picked(self) -> list[Any]:
         """Run the operation on the numbers of the elements, from 1 on; 0 is none."""
@@ -216,9 +216,8 @@ class _Step:
                 first += args[-1].size
             else:
                 args.append(np.zeros(self.shape(p), int))
-        stack = self.walk.stacked(
-            [self.operands[p].pattern for p in self.active], [size(self.shape(p)) for p in self.active]
-        )
+        patterns = [self.operands[p].pattern for p in self.active]
+        stack = self.walk.stacked(patterns, [p.shape[0] for p in patterns])
         found = self.operation.evaluate(tuple(args), self.settings)
         out = []
         for part in (found,) if self.operation.outputs is None else found:
@@ -259,12 +258,7 @@ class _Step:
             parts.append(self.moved(p, group, numbers(self.shape(p), common).ravel(), size(kept)))
         union = self.union(parts)
         return [
-            None
-            if out is None
-            else union
-            if size(out) == size(kept)
-            else self.repeated(union, numbers(kept, out).ravel())
-            for out in self.outputs
+            union if out is None or size(out) == size(kept) else self.spread(union, kept, out) for out in self.outputs
         ]
 
     def _before(self, out: Any) -> Any:
@@ -272,6 +266,7 @@ class _Step:
         (p,), shape = self.active, self.shape(self.active[0])
         axis = self.settings["axis"] % len(shape)
         n, m = shape[axis], out[axis]
+        self.check(m * n // 2 * (size(shape) // max(n, 1)), size(out))
         later, earlier = np.tril_indices(m, n - m, n)
         rows, elements = np.moveaxis(numbers(out), axis, -1), np.moveaxis(numbers(shape), axis, -1)
         return self.moved(p, rows[..., later].ravel(), elements[..., earlier].ravel(), size(out))
@@ -283,7 +278,7 @@ class _Step:
             shape = self.shape(p)
             kept = (*shape[:-1], 1) if p == 0 else (*shape[:-2], 1, shape[-1])
             union = self.moved(p, numbers(kept, shape).ravel(), np.arange(size(shape)), size(kept))
-            parts.append(union if kept == out else self.repeated(union, numbers(kept, out).ravel()))
+            parts.append(self.spread(union, kept, out))
         return self.union(parts)
 
     def _by_batch(self) -> list[Any] | None:
@@ -299,7 +294,7 @@ class _Step:
         for p in self.active:
             count, elements = size(leads[p]), np.arange(size(shapes[p]))
             one = self.moved(p, elements // max(elements.size // max(count, 1), 1), elements, count)
-            parts.append(self.repeated(one, numbers(leads[p], lead).ravel()))
+            parts.append(self.spread(one, leads[p], lead))
         union = self.union(parts)
         rows = np.arange(size(lead))
         return [
@@ -309,9 +304,8 @@ class _Step:
 
     def everything(self) -> list[Any]:
         """Every element depends on all elements of the operands."""
-        parts = [
-            self.moved(p, np.zeros(size(self.shape(p)), int), np.arange(size(self.shape(p))), 1) for p in self.active
-        ]
+        counts = [size(self.shape(p)) for p in self.active]
+        parts = [self.moved(p, np.zeros(n, int), np.arange(n), 1) for p, n in zip(self.active, counts, strict=True)]
         union = self.union(parts)
         return [None if out is None else self.repeated(union, np.zeros(size(out), int)) for out in self.outputs]
 

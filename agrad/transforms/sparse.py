@@ -6,15 +6,12 @@ those of ``jacobian``, with a batch of these in the place of the unit vectors.
 
 import copy
 import functools
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
-from agrad.backends import backend_of
 from agrad.control.bodies import StatefulBody, example, traced_body
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass
@@ -23,10 +20,10 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, namespace_of
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
-from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
+from agrad.errors import ConfigurationError, ShapeError, TracedValueError
 from agrad.jit.state import CapturedState
 from agrad.ops.definition import primitive
-from agrad.shapes import ARRAY, size
+from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
@@ -42,9 +39,10 @@ from agrad.transforms.coloring import Coloring, colored
 from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
 from agrad.transforms.grad import Recording, grad
 from agrad.transforms.jacobian import _check_real, _Outputs, _Units
-from agrad.transforms.trees import NAMESPACE, flatten, flatten_all, tree_map, unflatten
+from agrad.transforms.sparse_array import Coordinates, matrix_of, placed
+from agrad.transforms.trees import flatten, flatten_all, tree_map, unflatten
 
-__all__ = ["SparseArray", "sparse_hessian", "sparse_jacobian"]
+__all__ = ["sparse_hessian", "sparse_jacobian"]
 
 Function = Callable[..., Any]
 
@@ -53,93 +51,6 @@ AT_ONCE = 2**24
 
 KEPT = 32
 """The most patterns that are kept for one function."""
-
-
-class Coordinates:
-    """The positions of the elements of a sparse matrix, row by row; equal only to itself.
-
-    rows, columns: arrays of NumPy. indptr: where each row begins.
-    """
-
-    def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> None:
-        self.rows, self.columns, self.shape = rows, columns, shape
-        self.indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(columns.dtype)
-
-
-class SparseArray:
-    """Sparse matrix with constant coordinates, whose values are an array.
-
-    ``sparse_jacobian`` returns it if its values are Tensors, inside of other transforms, and on backends without sparse
-    matrices. It is a pytree with one leaf, the values.
-
-    Attributes
-    ----------
-    values : array
-        Of shape (nnz,), row by row.
-    rows, columns : numpy.ndarray
-        Of shape (nnz,), integers.
-    shape : tuple of int
-        Of the matrix.
-
-    See Also
-    --------
-    agrad.sparse_jacobian : Makes it.
-    agrad.scipy.sparse.linalg.spsolve : Solves a system with it.
-
-    Examples
-    --------
-    >>> x = agrad.asarray([1.0, 2.0, 3.0])
-    >>> matrix = agrad.sparse_jacobian(lambda x: x[1:] * x[:-1])(x)
-    >>> isinstance(matrix, agrad.SparseArray), matrix.rows, matrix.columns
-    (True, array([0, 0, 1, 1]), array([0, 1, 1, 2]))
-    >>> matrix.values
-    Tensor([2.0, 1.0, 3.0, 2.0], dtype=float64, backend=numpy, device=cpu)
-    >>> (matrix @ x).numpy(), matrix.toarray().numpy()
-    (array([ 4., 12.]), array([[2., 1., 0.],
-           [0., 3., 2.]]))
-    """
-
-    def __init__(self, values: Any, where: Coordinates) -> None:
-        self.values, self.where = values, where
-        self.rows, self.columns, self.shape = where.rows, where.columns, where.shape
-
-    def __matmul__(self, x: Any) -> Any:
-        """Return the product with a vector or a matrix."""
-        if not is_array(x) or len(x.shape) not in (1, 2) or x.shape[0] != self.shape[1]:
-            raise ShapeError(f"matmul: the second operand must have shape ({self.shape[1]}, ...), got {described(x)}")
-        values, x = lift_all([self.values, x])
-        xp = namespace_of((values, x))
-        picked = xp.take(x, _placed(self.columns, x), axis=0)
-        terms = picked * (values if len(x.shape) == 1 else values[:, None])
-        return _summed(xp, terms, self.rows, (self.shape[0], *x.shape[1:]))
-
-    def toarray(self) -> Any:
-        """Return the matrix as an array."""
-        (values,) = lift_all([self.values])
-        flat = _summed(namespace_of((values,)), values, self.rows * self.shape[1] + self.columns, (size(self.shape),))
-        return namespace_of((flat,)).reshape(flat, self.shape)
-
-    def __repr__(self) -> str:
-        return f"<SparseArray of shape {self.shape} with {len(self.rows)} elements>"
-
-
-optree.register_pytree_node(
-    SparseArray,
-    lambda s: ((s.values,), s.where, ("values",)),
-    lambda where, c: SparseArray(c[0], where),
-    namespace=NAMESPACE,
-)
-
-
-def _placed(index: np.ndarray, like: Any) -> Any:
-    """Return an array of NumPy on the backend and the device of another."""
-    raw = example(like)
-    backend = backend_of(raw)
-    return backend.from_host(np.asarray(index, order="C"), backend.device_of(raw))
-
-
-def _summed(xp: Any, terms: Any, index: np.ndarray, shape: tuple[int, ...]) -> Any:
-    return xp.scatter_add(terms, _placed(index, terms), index=(ARRAY,), shape=shape)
 
 
 @primitive(linear="x", constant="arrays", name="sparse.unchanged", raises=True)
@@ -174,8 +85,9 @@ class _Seeds(_Units):
         raw = like.raw if isinstance(like, Tensor) else like
         mine = self.colors[offset : offset + size(like.shape)]
         seeds = (mine == np.arange(self.start, self.stop)[:, None]).astype(dtype_name(raw.dtype))
-        placed = _placed(seeds.reshape(((self.count,) if self.batch else ()) + tuple(like.shape)), raw)
-        return placed if self.batch is None else self.batch.wrap(placed)
+        if self.batch is None:
+            return placed(seeds.reshape(like.shape), raw)
+        return self.batch.wrap(placed(seeds.reshape((self.count, *like.shape)), raw))
 
 
 # ------------------------------------------------------------------ patterns
@@ -385,31 +297,6 @@ def _flat(parts: Sequence[Any]) -> Any:
     return xp.reshape(whole, (whole.shape[0], size(whole.shape[1:])))
 
 
-def _matrix(values: Any, where: Coordinates) -> Any:
-    """Return a sparse matrix of the library of the values, or a ``SparseArray``."""
-    backend = None if isinstance(values, Tensor) or mode().trace is not None else backend_of(values).name
-    if backend == "numpy":
-        return sparse_of_scipy().csr_array(
-            (values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape
-        )
-    if backend == "cupy":
-        import cupyx.scipy.sparse
-
-        xp = sys.modules["cupy"]
-        parts = (values, xp.asarray(where.columns.astype(np.int32)), xp.asarray(where.indptr.astype(np.int32)))
-        return cupyx.scipy.sparse.csr_matrix(parts, shape=where.shape)
-    if backend == "torch":
-        torch = sys.modules["torch"]
-        index = torch.as_tensor(np.stack([where.rows, where.columns]), device=values.device)
-        return torch.sparse_coo_tensor(index, values, where.shape, is_coalesced=True, check_invariants=False)
-    if backend == "jax":
-        from jax.experimental.sparse import BCOO
-
-        index = sys.modules["jax"].numpy.asarray(np.stack([where.rows, where.columns], axis=1))
-        return BCOO((values, index), shape=where.shape, indices_sorted=True, unique_indices=True)
-    return SparseArray(values, where)
-
-
 def _sparse(
     f: Function, argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any, name: str, symmetric: bool
 ) -> Function:
@@ -448,10 +335,10 @@ def _sparse(
         for y, blocks in zip(outs.values, plan.blocks(heights, widths), strict=True):
             row = []
             for x, (where, places) in zip(chosen.values, blocks, strict=True):
-                values = xp.take(flat, _placed(places, flat), axis=0)
+                values = xp.take(flat, placed(places, flat), axis=0)
                 dtype = example(y if plan.forward else x).dtype
                 values = values if values.dtype == dtype else xp.astype(values, dtype)
-                row.append(_matrix(chosen.leave(values), where))
+                row.append(matrix_of(chosen.leave(values), where))
             rows.append(chosen.result(unflatten(chosen.spec, row)))
         whole = unflatten(outs.spec, rows)
         return (whole, owned_tree(outs.aux, args, kwargs)) if has_aux else whole

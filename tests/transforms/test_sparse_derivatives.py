@@ -15,11 +15,20 @@ from table import Case
 import agrad
 from agrad.dtypes import is_complex, is_floating
 from agrad.errors import ConfigurationError, DtypeError, MissingExtraError, ShapeError, TracedValueError
+from agrad.transforms.coloring import colored
 
 pytestmark = pytest.mark.needs("scipy")
 
 X = np.linspace(0.3, 1.4, 8)
-TABLE = [case for case in CASES if not case.row.constant]
+
+
+def is_real(case: Case) -> bool:
+    """Return True if there are differentiated arguments and none is complex."""
+    given = [case.arguments()[i] for i in case.places]
+    return bool(given) and not any(x.dtype.kind == "c" for x in given)
+
+
+TABLE = [case for case in CASES if not case.row.constant and is_real(case)]
 SEEDS = int(os.environ.get("RANDOM_PROGRAMS", "150"))
 
 
@@ -64,8 +73,6 @@ def energy(x: Any) -> Any:
 def test_the_table_of_cases(case: Case) -> None:
     arguments, places = case.arguments(), case.places
     given = [arguments[i] for i in places]
-    if not given or any(x.dtype.kind == "c" for x in given):
-        return
 
     def f(*xs: Any) -> Any:
         full = list(arguments)
@@ -250,7 +257,6 @@ def test_jit_finds_the_pattern_once_and_refuses_other_indices() -> None:
 
 
 def test_grids_take_the_least_number_of_colors() -> None:
-    from agrad.transforms.coloring import colored
     from scipy.sparse import csr_array, diags_array, kron
 
     band = csr_array(diags_array([np.ones(49), np.ones(50), np.ones(49)], offsets=[-1, 0, 1]))
@@ -263,7 +269,6 @@ def test_grids_take_the_least_number_of_colors() -> None:
 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_colors_are_valid_and_stars_need_few(symmetric: bool) -> None:
-    from agrad.transforms.coloring import colored
     from scipy.sparse import csr_array
 
     rng = np.random.default_rng(0)
@@ -284,13 +289,7 @@ def test_colors_are_valid_and_stars_need_few(symmetric: bool) -> None:
 
 
 def test_rows_are_colored_if_they_need_fewer() -> None:
-    evaluations = []
-
-    def f(x: Any) -> Any:
-        evaluations.append(1)
-        return agrad.sum(agrad.reshape(x, (2, 4)) ** 2, axis=1)
-
-    assert count(agrees(f, X)) == 8
+    assert count(agrees(lambda x: agrad.sum(agrad.reshape(x, (2, 4)) ** 2, axis=1), X)) == 8
     jac = agrad.sparse_jacobian(lambda x: agrad.sum(x**2)[None])
     assert jac(np.ones(5000)).nnz == 5000
 
@@ -322,7 +321,12 @@ def test_modes() -> None:
     def theirs(x: Any) -> Any:
         return agrad.sum(dense(x) ** 3)
 
-    for transform in (agrad.grad, agrad.hessian, lambda f: agrad.jit(agrad.grad(f)), lambda f: agrad.grad(agrad.jit(f))):
+    for transform in (
+        agrad.grad,
+        agrad.hessian,
+        lambda f: agrad.jit(agrad.grad(f)),
+        lambda f: agrad.grad(agrad.jit(f)),
+    ):
         np.testing.assert_allclose(transform(ours)(X), transform(theirs)(X), rtol=1e-11)
     np.testing.assert_allclose(agrad.jvp(ours, (X,), (X,))[1], agrad.jvp(theirs, (X,), (X,))[1], rtol=1e-12)
     np.testing.assert_allclose(agrad.vmap(agrad.grad(ours))(many), agrad.vmap(agrad.grad(theirs))(many), rtol=1e-11)
@@ -499,5 +503,5 @@ def test_without_scipy_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     import sys
 
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    with pytest.raises(MissingExtraError, match="need SciPy, which holds the pattern. Install it with"):
+    with pytest.raises(MissingExtraError, match=r"need SciPy, which holds the pattern\. Install it with"):
         agrad.sparse_jacobian(neighbours)(X)

@@ -14,7 +14,6 @@ from agrad import SparseArray, Tensor
 from agrad.errors import MixedBackendsError, OperandError, ShapeError
 from agrad.interop.sparse import check_operands, library_of
 from agrad.scipy.shared import function
-from agrad.shapes import ARRAY
 
 
 class _Factors:
@@ -88,7 +87,7 @@ def _solve_values_values(xp: Any, g: Any, values: Any, y: Any, *, where: Any, tr
 def _solve_values_tangent(xp: Any, t: Any, values: Any, y: Any, *, where: Any, transposed: Any) -> Any:
     rows, columns = _coordinates(where, transposed)
     terms = t[:, None] * xp.take(y, xp.asarray(columns), axis=0)
-    moved = xp.scatter_add(terms, xp.asarray(rows), index=(ARRAY,), shape=tuple(y.shape))
+    moved = agrad.segment_sum(terms, rows, where.shape[0])
     return -_solve_values(values, moved, where=where, transposed=transposed)
 
 
