@@ -150,6 +150,7 @@ class BodyTrace(Trace):
                     f"{self.named} returns or uses a value of a transform that has ended; return it from the function "
                     "that the transform takes"
                 )
+            self.examples[value.node] = value.data  # a write may have changed its layout, which decides on views
             return value.node
         return self.constant_variable(value) if is_raw(value) else value
 

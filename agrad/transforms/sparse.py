@@ -194,7 +194,9 @@ class _Patterns:
         if not is_array(leaf):
             return type(leaf), None if free else leaf
         raw = example(leaf)
-        return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), None if free else host(raw).tobytes()
+        content = None if free else host(raw).tobytes()
+        # the layout decides which reshapes are views, which a write changes
+        return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), backend_of(raw).strides(raw), content
 
     def _found(self, chosen: Chosen) -> _Plan:
         others = [arg for key, arg in (*enumerate(chosen.args), *chosen.kwargs.items()) if key not in chosen.keys]
