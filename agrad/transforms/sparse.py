@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends import backend_of
 from agrad.control.bodies import StatefulBody, example, traced_body
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass
@@ -103,6 +104,7 @@ class _Plan:
         pattern = (pattern + pattern.T).tocsr() if symmetric else pattern.tocsr()
         pattern.sort_indices()
         self.shape, self.state = pattern.shape, state
+        self.constants = None if state is None else _constants(state)
         self.rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         self.columns = pattern.indices.astype(np.int64)
         self.coloring: Coloring = colored(pattern, shapes[0] if len(shapes) == 1 else None, symmetric)
@@ -125,7 +127,9 @@ class _Plan:
     def holds(self) -> bool:
         """Return True if what the function reached is as it was."""
         state = self.state
-        return state is None or bool(state.holds() and not (state.arrays and state.changed()))
+        if state is None:
+            return True
+        return state.holds() and not (state.arrays and state.changed()) and self.constants == _constants(state)
 
     def blocks(self, heights: tuple[int, ...], widths: tuple[int, ...]) -> list[list[tuple[Coordinates, np.ndarray]]]:
         """Return the coordinates of each output's block by each input, and where its elements are found."""
@@ -181,9 +185,10 @@ class _Patterns:
             leaves, spec = flatten_all(arg)
             parts.append((name, spec, *[self._mark(leaf, name in chosen.keys) for leaf in leaves]))
         try:
-            return hash(tuple(parts)) and tuple(parts)
+            hash(tuple(parts))
         except TypeError:
             return None
+        return tuple(parts)
 
     def _is_free(self, leaf: Any) -> bool:
         """Return True for a value that a pattern may not depend on, if it is an argument."""
@@ -194,7 +199,8 @@ class _Patterns:
         if not is_array(leaf):
             return type(leaf), None if free else leaf
         raw = example(leaf)
-        content = None if free else host(raw).tobytes()
+        hidden = isinstance(leaf, Tensor) and (isinstance(leaf.data, Tensor) or leaf.node is not None)
+        content = hidden if free or hidden else host(raw).tobytes()
         # the layout decides which reshapes are views, which a write changes
         return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), backend_of(raw).strides(raw), content
 
@@ -250,15 +256,14 @@ class _Patterns:
 
     def _state(self) -> Any:
         try:
-            state = CapturedState(self.f, title="sparse_jacobian")
+            return CapturedState(self.f, title="sparse_jacobian")
         except ConfigurationError:  # more values than are compared at each call
             return None
-        for tensor in state.tensors:
-            raw = tensor.bare
-            if not isinstance(raw, Tensor) and not is_floating(raw.dtype):
-                state.arrays.append(raw)
-                state._written.append((raw, content_of(raw), "a Tensor"))
-        return state
+
+
+def _constants(state: Any) -> list[bytes]:
+    """Return the content of the constant Tensors in some state."""
+    return [host(t.bare).tobytes() for t in state.tensors if t.node is None and not isinstance(t.bare, Tensor)]
 
 
 # ------------------------------------------------------------------ passes

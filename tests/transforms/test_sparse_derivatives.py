@@ -250,6 +250,18 @@ def test_integers_among_the_arguments_tell_the_pattern() -> None:
         found = jac(X, index)
         assert count(found) == 4
         np.testing.assert_array_equal(found.indices, index)
+    many = np.stack([INDEX, INDEX[::-1]])  # of a mapped index no value is known
+    mapped = agrad.vmap(jac, in_axes=(None, 0))(X, many)
+    for i, index in enumerate(many):
+        np.testing.assert_allclose(agrad.SparseArray(mapped.values[i], mapped.where).toarray(), jac(X, index).toarray())
+
+
+def test_a_captured_tensor_of_integers_is_read_again() -> None:
+    index = agrad.asarray([1, 2, 3])
+    jac = agrad.sparse_jacobian(lambda x: x[index] ** 2)
+    for value in (1, 1, 5):
+        index[0] = value
+        np.testing.assert_array_equal(jac(X).indices, [value, 2, 3])
 
 
 def test_jit_finds_the_pattern_once_and_refuses_other_indices() -> None:
