@@ -21,7 +21,7 @@ SAMPLE = 512
 
 
 class Coloring(NamedTuple):
-    """A color for each column, their number, and where the elements of the matrix are found."""
+    """A color for each column, the number of colors, and where elements are found."""
 
     colors: np.ndarray
     count: int
@@ -50,7 +50,10 @@ def colored(pattern: Any, shape: Sequence[int] | None, symmetric: bool = False) 
 
 
 def places_of(pattern: Any, rows: np.ndarray, colors: np.ndarray, count: int, symmetric: bool) -> np.ndarray | None:
-    """Return where each element is found in the products, or None if some element is nowhere alone."""
+    """Return where each element is found in the products.
+
+    None: some element is nowhere alone.
+    """
     m, columns = pattern.shape[0], pattern.indices
     keys = colors[columns] * m + rows
     shared = np.bincount(keys, minlength=count * m)

@@ -35,7 +35,7 @@ LARGEST = 2**27
 
 
 class Entry(NamedTuple):
-    """What is known of an operand: its pattern, None if it depends on nothing, and its value."""
+    """The pattern of an operand, None if it depends on nothing, and its value."""
 
     pattern: Any
     value: Any = UNKNOWN
@@ -115,7 +115,7 @@ class Walk:
         return self.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0] if parts else self.empty(0)
 
     def apart(self, sizes: Sequence[int]) -> tuple["Walk", list[Any]]:
-        """Return a walk for some arrays, and their patterns: each element depends on itself."""
+        """Return a walk for some arrays, each element of which depends on itself."""
         inner = Walk(sum(sizes))
         inner.notes, inner.within = self.notes, self.within
         whole = self.sparse.eye_array(inner.width, dtype=bool, format="csr")
@@ -175,7 +175,10 @@ class _Step:
         return sum(different[1:], different[0])
 
     def moved(self, position: int, rows: Any, elements: Any, count: int) -> Any:
-        """Return a pattern of ``count`` rows: those at ``rows`` depend on some elements of an operand."""
+        """Return a pattern whose rows at ``rows`` depend on elements of an operand.
+
+        count: the number of rows.
+        """
         pattern = self.operands[position].pattern
         return joined(rows, elements, (count, pattern.shape[0])) @ pattern
 

@@ -1,4 +1,4 @@
-"""``sparse_jacobian`` and ``sparse_hessian``: the elements of derivative matrices that can differ from 0.
+"""``sparse_jacobian`` and ``sparse_hessian``: sparse derivative matrices.
 
 ``dependence`` finds the pattern, ``coloring`` the columns or rows that one tangent or cotangent serves for. Passes are
 those of ``jacobian``, with a batch of these in the place of the unit vectors.
@@ -132,7 +132,7 @@ class _Plan:
         return state.holds() and not (state.arrays and state.changed()) and self.constants == _constants(state)
 
     def blocks(self, heights: tuple[int, ...], widths: tuple[int, ...]) -> list[list[tuple[Coordinates, np.ndarray]]]:
-        """Return the coordinates of each output's block by each input, and where its elements are found."""
+        """Return coordinates by output and input, and where the elements are found."""
         if (heights, widths) not in self._blocks:
             ends = np.cumsum([0, *heights]), np.cumsum([0, *widths])
             self._blocks[heights, widths] = [
@@ -158,7 +158,10 @@ class _Patterns:
         """False after the function read the value of a float that it is given: there is a pattern for each then."""
 
     def plan(self, chosen: Chosen) -> _Plan:
-        """Return the plan of a call; inside a trace it is found anew, as no value of the trace is known."""
+        """Return the plan of a call.
+
+        Inside a trace it is found again, because the values of the trace are unknown.
+        """
         if mode().trace is not None:
             return self._found(chosen)
         key = self._key(chosen)

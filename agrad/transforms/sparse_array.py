@@ -1,4 +1,4 @@
-"""``SparseArray``: the values of a sparse matrix, which are differentiated, at constant coordinates."""
+"""``SparseArray``: differentiable values at constant coordinates."""
 
 from typing import Any
 
@@ -20,7 +20,9 @@ __all__ = ["SparseArray"]
 
 
 class Coordinates:
-    """The positions of the elements of a sparse matrix, row by row; equal only to itself.
+    """The positions of the elements of a sparse matrix, row by row.
+
+    They are equal only to themselves.
 
     rows, columns: arrays of NumPy. indptr: where each row begins.
     """

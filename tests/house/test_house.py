@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 935,
     "backends": 4485,
-    "control": 1687,
+    "control": 1688,
     "cli": 1900,
     "data": 2460,
     "engine": 4098,
@@ -37,7 +37,7 @@ BUDGETS = {
     "solvers": 1437,
     "testing": 865,
     "train": 1805,
-    "transforms": 2770,
+    "transforms": 2773,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
