@@ -179,7 +179,7 @@ def _colors(f: Callable[[Any], Any], x: np.ndarray) -> str:
         agrad.sparse_jacobian(f)(x)
     finally:
         sparse._Plan = made  # type: ignore[misc]
-    return f"{plans[0].coloring.count} {'columns' if plans[0].forward else 'rows'}"
+    return f"{plans[0].coloring.number} {'columns' if plans[0].forward else 'rows'}"
 
 
 def picture(file: Path) -> None:
@@ -198,7 +198,7 @@ def picture(file: Path) -> None:
         found = colored(matrix, shape, symmetric)
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         axes.scatter(matrix.indices, rows, c=[f"C{k}" for k in found.colors[matrix.indices]], marker="s", s=22)
-        axes.set(title=f"{title}: {matrix.shape[1]} columns, {found.count} colors", aspect="equal")
+        axes.set(title=f"{title}: {matrix.shape[1]} columns, {found.number} colors", aspect="equal")
         axes.set(xlabel="element of the argument", ylabel="element of the result")
         axes.invert_yaxis()
     # no date and fixed names of parts: the same picture gives the same file

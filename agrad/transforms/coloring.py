@@ -24,7 +24,7 @@ class Coloring(NamedTuple):
     """A color for each column, the number of colors, and where elements are found."""
 
     colors: np.ndarray
-    count: int
+    number: int
     places: np.ndarray
     """For each element its position in the products, of shape (colors, rows)."""
 
@@ -81,7 +81,10 @@ def _by_position(
         for p in range(1 if symmetric else least, least + 3)
     )
     for p, form in itertools.islice(steps, TRIALS):
-        colors = sum((k * position[a] for k, a in zip((1, *form), reversed(axes), strict=True)), 0) % p
+        colors = np.zeros(pattern.shape[1], np.int64)
+        for k, a in zip((1, *form), reversed(axes), strict=True):
+            colors += k * position[a]
+        colors %= p
         if not symmetric and places_of(some, its_rows, colors, p, False) is None:
             continue
         if places_of(pattern, rows, colors, p, symmetric) is not None:

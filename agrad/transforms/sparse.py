@@ -19,11 +19,11 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, namespace_of
+from agrad.engine.notation import primitive
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, ShapeError, TracedValueError
 from agrad.jit.state import CapturedState
-from agrad.ops.definition import primitive
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
@@ -109,7 +109,7 @@ class _Plan:
         self.columns = pattern.indices.astype(np.int64)
         self.coloring: Coloring = colored(pattern, shapes[0] if len(shapes) == 1 else None, symmetric)
         self.forward = True
-        if not symmetric and self.coloring.count > max(1, np.diff(pattern.tocsc().indptr).max(initial=1)):
+        if not symmetric and self.coloring.number > max(1, np.diff(pattern.tocsc().indptr).max(initial=1)):
             self._try_rows(pattern)
         self._blocks: dict[Any, Any] = {}
 
@@ -119,7 +119,7 @@ class _Plan:
         numbered = numbered.T.tocsr()
         numbered.sort_indices()
         found = colored(numbered.astype(bool) if not len(self.rows) else numbered, None)
-        if found.count < self.coloring.count:
+        if found.number < self.coloring.number:
             places = np.empty(len(self.rows), np.int64)
             places[numbered.data] = found.places
             self.coloring, self.forward = found._replace(places=places), False
@@ -275,7 +275,7 @@ def _constants(state: Any) -> list[bytes]:
 def _by_columns(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[_Outputs, list[Any]]:
     """Return the outputs, and the products with the colors, of shape (colors, rows) for each output."""
     products = []
-    for places in chunks(plan.coloring.count, chunk_size):
+    for places in chunks(plan.coloring.number, chunk_size):
         units, level = _Seeds(places, plan.coloring.colors), Forward()
         tangents = units.of(chosen.values)
         try:
@@ -292,10 +292,10 @@ def _by_rows(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tup
     """Return the outputs, and the products with the colors, of shape (colors, columns) for each input."""
     run, products = Recording(chosen, chosen.call, has_aux), []
     outs = _Outputs(run.out, run.aux, run.level, chosen)
-    for places in chunks(plan.coloring.count, chunk_size):
+    for places in chunks(plan.coloring.number, chunk_size):
         units = _Seeds(places, plan.coloring.colors)
         starts = starting_cotangents(outs.records, units.of(outs.values))
-        found = backward_pass(starts, retain=places.stop < plan.coloring.count)
+        found = backward_pass(starts, retain=places.stop < plan.coloring.number)
         products.append([units.rows(found.get(root), x) for root, x in zip(run.roots, chosen.values, strict=True)])
     return outs, [_flat(parts) for parts in zip(*products, strict=True)]
 

@@ -283,10 +283,10 @@ def test_grids_take_the_least_number_of_colors() -> None:
 
     band = csr_array(diags_array([np.ones(49), np.ones(50), np.ones(49)], offsets=[-1, 0, 1]))
     eye = csr_array(diags_array(np.ones(50)))
-    assert colored(band, (50,)).count == 3
+    assert colored(band, (50,)).number == 3
     grid = csr_array((kron(band, eye) + kron(eye, band)) > 0)
-    assert colored(grid, (50, 50)).count == 5
-    assert colored(grid, None).count <= 9
+    assert colored(grid, (50, 50)).number == 5
+    assert colored(grid, None).number <= 9
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -301,13 +301,13 @@ def test_colors_are_valid_and_stars_need_few(symmetric: bool) -> None:
         values = values + values.T if symmetric else values
         pattern = csr_array(matrix)
         found = colored(pattern, None, symmetric)
-        seeds = found.colors == np.arange(found.count)[:, None]
+        seeds = found.colors == np.arange(found.number)[:, None]
         products = (seeds @ values.T).ravel()
         rows = np.repeat(np.arange(n), np.diff(pattern.indptr))
         np.testing.assert_allclose(products[found.places], values[rows, pattern.indices])
     arrow = np.eye(50, dtype=bool)
     arrow[0], arrow[:, 0] = True, True
-    assert colored(csr_array(arrow), None, symmetric).count == (2 if symmetric else 50)
+    assert colored(csr_array(arrow), None, symmetric).number == (2 if symmetric else 50)
 
 
 def test_rows_are_colored_if_they_need_fewer() -> None:
