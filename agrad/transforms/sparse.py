@@ -22,7 +22,7 @@ from agrad.engine.levels import Forward, namespace_of
 from agrad.engine.notation import primitive
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
-from agrad.errors import ConfigurationError, ShapeError, TracedValueError
+from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
 from agrad.jit.state import CapturedState
 from agrad.shapes import size
 from agrad.transforms.arguments import (
@@ -318,6 +318,8 @@ def _sparse(
             return patterns.plan(chosen)
         if not given:
             matrix = sparsity if hasattr(sparsity, "tocsr") else np.asarray(sparsity)
+            if len(matrix.shape) != 2 or matrix.dtype.kind not in "biuf":
+                raise ShapeError(f"{chosen.what}: sparsity must be a matrix, got {described(sparsity)}.")
             pattern = sparse_of_scipy().csr_array(matrix).astype(bool)
             pattern.eliminate_zeros()
             given.append(_Plan(pattern, [x.shape for x in chosen.values], symmetric))

@@ -93,12 +93,16 @@ class SparseArray:
         return f"<SparseArray of shape {self.shape} with {len(self.rows)} elements>"
 
 
-optree.register_pytree_node(
-    SparseArray,
-    lambda s: ((s.values,), s.where, ("values",)),
-    lambda where, c: SparseArray(c[0], where),
-    namespace=NAMESPACE,
-)
+def _taken_apart(array: Any) -> Any:
+    return (array.values,), array.where, ("values",)
+
+
+def _put_together(where: Any, children: Any) -> Any:
+    return SparseArray(children[0], where)
+
+
+_register: Any = optree.register_pytree_node
+_register(SparseArray, _taken_apart, _put_together, namespace=NAMESPACE)
 
 
 def placed(index: np.ndarray, like: Any) -> Any:

@@ -37,7 +37,7 @@ BUDGETS = {
     "solvers": 1437,
     "testing": 865,
     "train": 1805,
-    "transforms": 2776,
+    "transforms": 2778,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

@@ -437,6 +437,8 @@ def test_a_given_pattern() -> None:
         np.testing.assert_allclose(found.toarray(), np.diag(2 * X))
     with pytest.raises(ShapeError, match="sparsity must have 8 columns, got 7"):
         agrad.sparse_jacobian(branches, sparsity=np.eye(7))(X)
+    with pytest.raises(ShapeError, match="sparsity must be a matrix, got 'diag'"):
+        agrad.sparse_jacobian(branches, sparsity="diag")(X)
     with pytest.raises(ShapeError, match="sparsity must have 8 rows, got 7"):
         agrad.sparse_jacobian(branches, sparsity=np.eye(8)[:7])(X)
 
