@@ -39,6 +39,8 @@ from agrad.transforms.custom import *
 from agrad.transforms.grad import *
 from agrad.solvers.implicit import *
 from agrad.transforms.jacobian import *
+from agrad.transforms.sparse import *
+from agrad.transforms.sparse_array import SparseArray as SparseArray
 from agrad.transforms.vmap import vmap as vmap
 from agrad.transforms.numerical import numerical_rule as numerical_rule
 from agrad.solvers.ode import odeint as odeint

@@ -96,6 +96,8 @@ class Backend:
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
     """Return a function whose value changes if and only if the array is written into, such as its bytes. Return None
     where no such function is cheap (more than ``CONTENT`` bytes) and where arrays are immutable."""
+    sparse: Callable[[Raw, Any], Any] | None = None
+    """Return a sparse matrix of the library, of values and their ``rows``, ``columns``, ``indptr`` and ``shape``."""
     weak_dtypes: bool = False
     """True if operators, unlike functions, treat the dtype of an array without dimensions as weak."""
     refused: Mapping[str, str] = field(default_factory=dict)

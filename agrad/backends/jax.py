@@ -180,6 +180,13 @@ def _synchronize() -> None:
     jax.block_until_ready(jax.live_arrays())
 
 
+def _sparse(values: Any, where: Any) -> Any:
+    from jax.experimental.sparse import BCOO
+
+    index = jnp.asarray(np.stack([where.rows, where.columns], axis=1))
+    return BCOO((values, index), shape=where.shape, indices_sorted=True, unique_indices=True)
+
+
 BACKEND = Backend(
     name="jax",
     xp=vocabulary(
@@ -203,6 +210,7 @@ BACKEND = Backend(
     to_host=lambda x: np.asarray(x),
     from_host=_from_host,
     synchronize=_synchronize,
+    sparse=_sparse,
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
 

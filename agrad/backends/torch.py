@@ -276,6 +276,11 @@ def _laid_out_like(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return x if x.stride() == like.stride() else torch.empty_like(like).copy_(x)
 
 
+def _sparse(values: Any, where: Any) -> Any:
+    index = torch.as_tensor(np.stack([where.rows, where.columns]), device=values.device)
+    return torch.sparse_coo_tensor(index, values, where.shape, is_coalesced=True, check_invariants=False)
+
+
 BACKEND = Backend(
     name="torch",
     weak_dtypes=True,
@@ -304,6 +309,7 @@ BACKEND = Backend(
     strides=lambda x: x.stride(),
     row_major=lambda x: x.is_contiguous(),
     shares_memory=_shares_memory,
+    sparse=_sparse,
     memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )

@@ -73,6 +73,12 @@ class BodyTrace(Trace):
         self.examples[tensor.node] = raw
         return tensor
 
+    def scalar(self, value: Any) -> TracedNumber:
+        """See ``Trace.scalar``."""
+        number = super().scalar(value)
+        self.examples[number.variable] = value
+        return number
+
     def captured(self, value: Any) -> Any:
         """Return a Tensor of this level for one of an older level, else the value itself."""
         if self.evaluating:
@@ -144,6 +150,7 @@ class BodyTrace(Trace):
                     f"{self.named} returns or uses a value of a transform that has ended; return it from the function "
                     "that the transform takes"
                 )
+            self.examples[value.node] = value.data  # a write may have changed its layout, which decides on views
             return value.node
         return self.constant_variable(value) if is_raw(value) else value
 
@@ -301,6 +308,7 @@ class StopGradient(Operation):
 
     name = "stop_gradient"
     arrays = ("x",)
+    sparsity = "picks"
     kind = "reshape"  # to the shape that it has
     is_own = False
     may_alias = True

@@ -19,7 +19,7 @@ KINDS = frozenset(
 TRAITS = frozenset(
     {
         "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias", "moves",
-        "no_alias", "operator", "product_rules", "raises", "rule_traits", "takes_traced_numbers",
+        "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -89,6 +89,13 @@ class Operation:
     but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
     elements at positions. product: of matrices.
     """
+    sparsity = ""
+    """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
+
+    picks: each is an element of an operand, or 0. adds: elements of the operands are added up at positions of the
+    result, and the reverse rule picks them. same: on the elements at the same position. before: along ``axis``, on
+    those up to the same position.
+    """
     is_view = False
     """True if the one result has elements of the first operand, perhaps in its memory."""
     is_own = True
@@ -148,6 +155,8 @@ class Operation:
         self.may_alias = self.may_alias or self.is_view
         self.moves = self.moves or self.is_view or self.kind in ("broadcast", "reshape", "transpose", "indexing")
         self.sketches = self.sketches or self.is_update
+        if self.moves and self.is_own and self.kind not in ("elementwise", "reduction"):
+            self.sparsity = self.sparsity or "picks"
 
     @property
     def identifier(self) -> str:

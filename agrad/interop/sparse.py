@@ -4,6 +4,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import agrad
 from agrad import Tensor
 from agrad.errors import MixedBackendsError, ShapeError
@@ -31,6 +33,18 @@ def matmul_p(xp: Any, x: Any, /, *, matrix: Any) -> Any:
     columns = x if len(x.shape) == 2 else xp.reshape(xp.moveaxis(x, -2, 0), (x.shape[-2], -1))
     y = matrix.value @ columns
     return y if len(x.shape) == 2 else xp.moveaxis(xp.reshape(y, (y.shape[0], *x.shape[:-2], x.shape[-1])), 0, -2)
+
+
+def _by_entries(xp: Any, x: Any, /, *, matrix: Any) -> Any:
+    """Return the sum over the stored elements of the matrix."""
+    entries = matrix.value.tocoo()
+    rows, columns = (agrad.asarray(np.asarray(part, dtype=np.int64)) for part in entries.coords)
+    first = agrad.moveaxis(x, -2, 0)
+    data = agrad.reshape(agrad.asarray(entries.data), (-1, *(1,) * (len(x.shape) - 1)))
+    return agrad.moveaxis(agrad.segment_sum(agrad.take(first, columns, axis=0) * data, rows, entries.shape[0]), 0, -2)
+
+
+matmul_p.primitive.definition = _by_entries
 
 
 @matmul_p.vjp

@@ -1,9 +1,11 @@
 """The convolution primitive, whose derivatives are convolutions too."""
 
+import itertools
 from typing import Any
 
 from agrad.ops.definition import primitive
 from agrad.registry import namespace
+from agrad.shapes import size
 
 Pads = tuple[tuple[int, int], ...]
 Steps = tuple[int, ...]
@@ -40,6 +42,39 @@ def convolution(
     return xp.convolution(
         x, w, strides=strides, padding=padding, x_dilation=x_dilation, w_dilation=w_dilation, groups=groups
     )
+
+
+def _spaced(xp: Any, x: Any, axis: int, low: int, high: int, step: int) -> Any:
+    """Return ``x`` with ``step - 1`` zeros between its elements along an axis, and padded or cut."""
+    lead = (slice(None),) * axis
+    shape = (*x.shape[:axis], max((x.shape[axis] - 1) * step + 1, 0), *x.shape[axis + 1 :])
+    x = xp.scatter_add(x, index=(*lead, slice(0, None, step)), shape=shape)
+    x = x[(*lead, slice(max(-low, 0), shape[axis] - max(-high, 0)))]
+    first, n = max(low, 0), x.shape[axis]
+    whole = (*shape[:axis], n + first + max(high, 0), *shape[axis + 1 :])
+    return xp.scatter_add(x, index=(*lead, slice(first, first + n)), shape=whole)
+
+
+def _by_windows(
+    xp: Any, x: Any, w: Any, /, *, strides: Steps, padding: Pads, x_dilation: Steps, w_dilation: Steps, groups: int
+) -> Any:
+    """Return the sum over the positions in a kernel of products with the elements that are met there."""
+    rows, own, *kernel = w.shape
+    for axis, ((low, high), step) in enumerate(zip(padding, x_dilation, strict=True), 2):
+        x = _spaced(xp, x, axis, low, high, step)
+    spans = zip(x.shape[2:], kernel, w_dilation, strides, strict=True)
+    out = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in spans]
+    total = None
+    for place in itertools.product(*map(range, kernel)):
+        starts = zip(place, w_dilation, strides, out, strict=True)
+        part = x[(slice(None), slice(None), *(slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, s, n in starts))]
+        part = xp.reshape(part, (x.shape[0], groups, own, size(out)))
+        one = xp.matmul(xp.reshape(w[(slice(None), slice(None), *place)], (groups, rows // groups, own)), part)
+        total = one if total is None else total + one
+    return xp.reshape(total, (x.shape[0], rows, *out))
+
+
+convolution.primitive.definition = _by_windows
 
 
 @convolution.vjp("x")

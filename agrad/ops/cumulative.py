@@ -10,7 +10,7 @@ from agrad.ops.statistical import in_dtype
 __all__ = ["cumulative_prod", "cumulative_sum"]
 
 
-@primitive(name="cumulative_sum", linear="x", batch="axis")
+@primitive(name="cumulative_sum", linear="x", batch="axis", sparsity="before")
 def cumulative_sum_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
 
@@ -90,7 +90,7 @@ def _before(xp: Any, x: Any) -> Any:
     return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
 
 
-@primitive(name="cumulative_prod", batch="axis")
+@primitive(name="cumulative_prod", batch="axis", sparsity="before")
 def cumulative_prod_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
 

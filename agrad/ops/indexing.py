@@ -64,7 +64,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
     return xp.setitem(x, value, index=index)
 
 
-@primitive(linear="x", constant="indices", raises=True, moves=True)
+@primitive(linear="x", constant="indices", raises=True, moves=True, sparsity="adds")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
     """Return zeros of ``shape`` with ``x`` added at the index; repeated places add up."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
@@ -100,7 +100,7 @@ def scatter_add_batch(
     return xp.scatter_add(x, own, *indices, index=(ARRAY, *index), shape=target)
 
 
-@primitive(linear="parts")
+@primitive(linear="parts", sparsity="adds")
 def scatter_sum(xp: Any, /, *parts: Any, indices: tuple[Template, ...], shape: tuple[int, ...]) -> Any:
     """Return zeros of ``shape`` with each part added at its index.
 

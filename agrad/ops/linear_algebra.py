@@ -169,7 +169,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @public
-@primitive(linear="x", batch="leading", core_axes=2, symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, symmetric=True, sparsity="picks")
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the lower triangle, with zeros above a diagonal.
 
@@ -205,7 +205,7 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
 
 
 @public
-@primitive(linear="x", batch="leading", core_axes=2, symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, symmetric=True, sparsity="picks")
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the upper triangle, with zeros below a diagonal.
 

@@ -255,6 +255,18 @@ def tensordot_x2(xp: Any, g: Any, x2_meta: Any, x1: Any, *, axes: tuple[Axes, Ax
     return _in_place_of(xp, out, (*(second[first.index(axis)] for axis in sorted(first)), *free2))
 
 
+def _by_matmul(xp: Any, x1: Any, x2: Any, /, *, axes: tuple[Axes, Axes]) -> Any:
+    first, second = axes
+    free1, free2 = _free(len(x1.shape), first), _free(len(x2.shape), second)
+    left, right = xp.permute_dims(x1, (*free1, *first)), xp.permute_dims(x2, (*second, *free2))
+    lead, inner, rest = left.shape[: len(free1)], size(left.shape[len(free1) :]), right.shape[len(second) :]
+    product = xp.matmul(xp.reshape(left, (size(lead), inner)), xp.reshape(right, (inner, size(rest))))
+    return xp.reshape(product, (*lead, *rest))
+
+
+tensordot_p.primitive.definition = _by_matmul
+
+
 @tensordot_p.batch
 def tensordot_batch(
     xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batch_size: int, *, axes: tuple[Axes, Axes]

@@ -480,3 +480,19 @@ def test_a_mask_in_a_loop(backend: str) -> None:
             run(x)
     else:
         assert_close(run(x), [1.0, 9.0], "loop")
+
+
+def test_a_write_in_a_body_keeps_the_layout_that_decides_on_views() -> None:
+    def step(carry: Any, _: Any) -> Any:
+        turned = agrad.flip(carry * 1, axis=1)
+        view = turned[None]
+        view += -1.5 * view
+        np.ravel(turned)[...] = 3.0  # a copy of an array that is not row-major
+        return turned, agrad.sum(turned)
+
+    x = np.arange(4.0).reshape(2, 2) + 1
+    last, sums = agrad.scan(step, x, np.zeros(2))
+    jitted = agrad.jit(lambda v: agrad.scan(step, v, np.zeros(2)))(x)
+    np.testing.assert_array_equal(last, [[0.25, 0.5], [0.75, 1.0]])
+    np.testing.assert_array_equal(jitted[0], last)
+    np.testing.assert_array_equal(jitted[1], sums)

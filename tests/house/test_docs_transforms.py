@@ -38,7 +38,10 @@ WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torc
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN], ids=lambda page: page.stem)
+NEEDING = [pytest.param(page, marks=pytest.mark.needs("scipy")) if page.stem == "sparse" else page for page in PAGES]
+
+
+@pytest.mark.parametrize("page", [*NEEDING, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN], ids=lambda page: page.stem)
 def test_programs_print_what_the_page_says(page: Path) -> None:
     scope: dict[str, object] = {"__name__": "page"}
     printed, checked = "", 0

@@ -19,25 +19,25 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 935,
-    "backends": 4466,
-    "control": 1682,
+    "backends": 4485,
+    "control": 1688,
     "cli": 1900,
     "data": 2460,
-    "engine": 4095,
+    "engine": 4098,
     "inspecting": 1365,
-    "interop": 3359,
+    "interop": 3367,
     "jit": 6570,
     "nn": 4975,
     "numpy": 500,
-    "ops": 6055,
+    "ops": 6090,
     "optim": 2175,
     "random": 455,
-    "scipy": 5540,
+    "scipy": 5571,
     "sklearn": 900,
     "solvers": 1437,
     "testing": 865,
     "train": 1805,
-    "transforms": 2035,
+    "transforms": 2778,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

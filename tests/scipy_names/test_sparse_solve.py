@@ -114,3 +114,31 @@ def test_other_backends_are_told_to_move(backend: str) -> None:
     with pytest.raises(MixedBackendsError, match=re.escape("move the Tensor: x.to('numpy')")):
         spsolve(a, x)
     close(spsolve(a, x.to("numpy")).numpy(), [0.5, 1.0])
+
+
+def test_the_values_of_a_sparse_array_are_differentiated() -> None:
+    def f(x: Any) -> Any:
+        p = agrad.concat([x[-1:], x, x[:1]])
+        return 3 * x**3 + p[2:] * x - p[:-2] ** 2
+
+    x, b = np.linspace(1, 2, 6), np.stack([np.arange(1.0, 7), np.ones(6)], axis=1)
+    sparse, dense = agrad.sparse_jacobian(f), agrad.jacobian(f)
+
+    def ours(x: Any, b: Any) -> Any:
+        return agrad.sum(spsolve(sparse(x), b) ** 2)
+
+    def theirs(x: Any, b: Any) -> Any:
+        return agrad.sum(agrad.linalg.solve(dense(x), b) ** 2)
+
+    for right in (b, b[:, 0]):
+        for mine, other in zip(agrad.grad(ours, (0, 1))(x, right), agrad.grad(theirs, (0, 1))(x, right), strict=True):
+            np.testing.assert_allclose(mine, other, atol=1e-13)
+    check_grads(ours, (x, b), order=2)
+    np.testing.assert_allclose(agrad.hessian(ours)(x, b), agrad.hessian(theirs)(x, b), atol=1e-11)
+    np.testing.assert_allclose(agrad.jit(agrad.grad(ours))(x, b), agrad.grad(theirs)(x, b), atol=1e-13)
+    many = agrad.vmap(agrad.grad(ours), in_axes=(0, None))(np.stack([x, 2 * x]), b)
+    np.testing.assert_allclose(many[1], agrad.grad(theirs)(2 * x, b), atol=1e-13)
+    with pytest.raises(ShapeError, match="has no right side"):
+        spsolve(sparse(agrad.asarray(x)), b[:3])
+    with pytest.raises(ShapeError, match="take a square matrix"):
+        spsolve(agrad.sparse_jacobian(lambda v: v[1:])(agrad.asarray(x)), b)

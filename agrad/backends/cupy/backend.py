@@ -242,6 +242,14 @@ vars(_XP.linalg).update(
     solve_or_nan=solve,
 )
 
+
+def _sparse(values: Any, where: Any) -> Any:
+    from cupyx.scipy.sparse import csr_matrix
+
+    index = [cupy.asarray(part.astype(np.int32)) for part in (where.columns, where.indptr)]
+    return csr_matrix((values, *index), shape=where.shape)
+
+
 BACKEND = Backend(
     name="cupy",
     xp=_XP,
@@ -258,6 +266,7 @@ BACKEND = Backend(
     strides=lambda x: x.strides,
     row_major=lambda x: x.flags.c_contiguous,
     shares_memory=cupy.may_share_memory,
+    sparse=_sparse,
     memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
     joint=JOINT,

@@ -141,6 +141,12 @@ def keep_memory() -> None:
     set_parameter(_TRIM_THRESHOLD, _KEPT)
 
 
+def _sparse(values: np.ndarray, where: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array((values, where.columns.astype(where.indptr.dtype), where.indptr), where.shape)
+
+
 BACKEND = Backend(
     name="numpy",
     xp=vocabulary(
@@ -171,6 +177,7 @@ BACKEND = Backend(
     read_only=lambda x: isinstance(x, np.ndarray) and not x.flags.writeable,
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,
+    sparse=_sparse,
 )
 vars(BACKEND.xp.linalg).update(lu=lu, solve_or_nan=solve_or_nan)
 

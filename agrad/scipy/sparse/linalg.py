@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import Tensor
-from agrad.errors import OperandError, ShapeError
+from agrad import SparseArray, Tensor
+from agrad.errors import MixedBackendsError, OperandError, ShapeError
 from agrad.interop.sparse import check_operands, library_of
 from agrad.scipy.shared import function
 
@@ -59,6 +59,57 @@ def _solve_vjp(xp: Any, g: Any, *, factors: Any, transposed: Any) -> Any:
     return _solve(g, factors=factors, transposed=not transposed)
 
 
+@agrad.primitive(name="sparse.solve_values", linear="b", batch="loop")
+def _solve_values(xp: Any, values: Any, b: Any, /, *, where: Any, transposed: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    matrix = csr_array((values, where.columns, where.indptr), where.shape)
+    return _Factors(matrix, {}).solve(b, transposed)
+
+
+def _coordinates(where: Any, transposed: bool) -> tuple[Any, Any]:
+    return (where.columns, where.rows) if transposed else (where.rows, where.columns)
+
+
+@_solve_values.vjp("b")
+def _solve_values_b(xp: Any, g: Any, values: Any, *, where: Any, transposed: Any) -> Any:
+    return _solve_values(values, g, where=where, transposed=not transposed)
+
+
+@_solve_values.vjp("values")
+def _solve_values_values(xp: Any, g: Any, values: Any, y: Any, *, where: Any, transposed: Any) -> Any:
+    rows, columns = _coordinates(where, transposed)
+    w = _solve_values(values, g, where=where, transposed=not transposed)
+    return -xp.sum(xp.take(w, xp.asarray(rows), axis=0) * xp.take(y, xp.asarray(columns), axis=0), axis=1)
+
+
+@_solve_values.jvp("values")
+def _solve_values_tangent(xp: Any, t: Any, values: Any, y: Any, *, where: Any, transposed: Any) -> Any:
+    rows, columns = _coordinates(where, transposed)
+    terms = t[:, None] * xp.take(y, xp.asarray(columns), axis=0)
+    moved = agrad.segment_sum(terms, rows, where.shape[0])
+    return -_solve_values(values, moved, where=where, transposed=transposed)
+
+
+@function
+def _solved_with_values(A: Any, b: Any) -> Any:
+    values, b = (x if isinstance(x, Tensor) else agrad.asarray(x) for x in (A.values, b))
+    _check_square(A)
+    if b.backend != "numpy":
+        raise MixedBackendsError(
+            f"spsolve: the operands must be on 'numpy', got {b.backend!r}. Move them: x.to('numpy')."
+        )
+    if b.ndim not in (1, 2) or b.shape[0] != A.shape[0]:
+        raise ShapeError(f"spsolve: the matrix of shape {A.shape} has no right side of shape {b.shape}")
+    x = _solve_values(values, b[:, None] if b.ndim == 1 else b, where=A.where, transposed=False)
+    return x[:, 0] if b.ndim == 1 else x
+
+
+def _check_square(A: Any) -> None:
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ShapeError(f"splu and spsolve take a square matrix, not one of shape {A.shape}")
+
+
 class SuperLU:
     """LU factors of a sparse matrix, as ``splu`` returns them.
 
@@ -95,8 +146,7 @@ class SuperLU:
                 f"splu and spsolve take a sparse matrix of SciPy, not {type(A).__name__}; "
                 "agrad.linalg.solve takes a dense one"
             )
-        if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-            raise ShapeError(f"splu and spsolve take a square matrix, not one of shape {A.shape}")
+        _check_square(A)
         self._factors = _Factors(A.copy(), options)
         self._factors.of(np.result_type(A.dtype, np.float32))
 
@@ -242,12 +292,12 @@ def factorized(A: Any) -> Callable[[Any], Any]:
 
 
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
-    """Solve ``A x = b`` for a sparse square matrix, a constant.
+    """Solve ``A x = b`` for a sparse square matrix.
 
     Parameters
     ----------
     A : sparse matrix
-        Square, of SciPy.
+        Square, of SciPy, or an ``agrad.SparseArray``, whose values are differentiated.
     b : array
         Of shape (n,) or (n, k).
     permc_spec : str, optional
@@ -273,8 +323,8 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
     Notes
     -----
-    The cotangent of b solves the system with the transposed matrix, by the same factors. For a derivative by the
-    matrix, write it as a function: ``agrad.linear_solve``.
+    The cotangent of b solves the system with the transposed matrix, by the same factors. For a derivative with respect
+    to the matrix, pass an ``agrad.SparseArray``, or write it as a function: ``agrad.linear_solve``.
 
     Examples
     --------
@@ -286,7 +336,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     >>> agrad.grad(lambda b: linalg.spsolve(a, b)[0])(np.asarray([1.0, 2.0])).round(4)
     array([ 0.2727, -0.0909])
     """
-    x = splu(A, permc_spec=permc_spec).solve(b)
+    x = _solved_with_values(A, b) if isinstance(A, SparseArray) else splu(A, permc_spec=permc_spec).solve(b)
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
 
 
