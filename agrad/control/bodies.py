@@ -47,13 +47,15 @@ class BodyTrace(Trace):
     captures: True if the function may use values of older levels and arrays that an outer trace reads anew.
     """
 
-    __slots__ = ("captured_values", "examples", "outer", "stops", "tensors")
+    __slots__ = ("captured_values", "examples", "moved", "outer", "stops", "tensors")
 
     name = "body"
     keeps_rules = True
 
-    def __init__(self, named: str, captures: bool = True, level_id: Any = None) -> None:
+    def __init__(self, named: str, captures: bool = True, level_id: Any = None, moved: Any = None) -> None:
         super().__init__(named)
+        self.moved = moved or {}
+        """Values to use in the place of captured ones, by ``capture_key``."""
         self.id = next_id() if level_id is None else level_id
         self.unreal = True
         self.stops = max(self.id, 0) >= mode().oldest
@@ -87,6 +89,7 @@ class BodyTrace(Trace):
             inner = settle(value)
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
+                inner = self.moved.get(capture_key(inner), inner)
                 return wrap(example(inner), self, self.capture(inner))
             again = self.captured(inner)
             return value if again is inner else again
@@ -106,7 +109,7 @@ class BodyTrace(Trace):
                     f"{self.named} makes a Tensor that requires a gradient of a traced value; take the derivative by "
                     "a transform, agrad.grad say"
                 )
-            key = (id(value.level), id(value.node), id(value.data))
+            key = capture_key(value)
             made = variable_like(example(value))
         known = self.captured_values.setdefault(key, (value, made))[1]
         if known is made:
@@ -266,6 +269,11 @@ class BodyTrace(Trace):
         for k, tensor in zip(arrays, made, strict=True):
             outs[k] = tensor
         return outs
+
+
+def capture_key(value: Tensor) -> Any:
+    """Return the identity of a captured value, while it is alive."""
+    return id(value.level), id(value.node), id(value.data)
 
 
 def id_above(*levels: Any) -> Any:
@@ -441,13 +449,13 @@ def _running(trace: BodyTrace) -> Iterator[None]:
 
 
 def traced_body(
-    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None
+    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None, moved: Any = None
 ) -> Body:
     """Trace a function of Tensors like the raw arrays ``examples``.
 
-    Raises ``TracedValueError`` if the function writes into them.
+    moved: see ``BodyTrace``. Raises ``TracedValueError`` if the function writes into its arguments.
     """
-    trace = BodyTrace(named, captures, level_id)
+    trace = BodyTrace(named, captures, level_id, moved)
     given, inputs = trace.inputs_like(examples)
     with _running(trace):
         outputs = [trace.variable_of(out) for out in function(given)]
