@@ -76,28 +76,25 @@ def control_flow(w: Any, v: Any) -> dict[str, Function]:
 
     halved.defvjp(lambda x: (x * v / 2, x), lambda x, g: (g * v / 2 + 0 * x,))
 
-    def total(y: Any) -> Any:
-        return agrad.sum(y**2)
+    def total(*ys: Any) -> Any:
+        return agrad.sum(agrad.stack([agrad.sum(y**2) for y in ys]))
 
     def solved(x: Any) -> Any:
-        return total(agrad.linear_solve(lambda y: w @ y + x * y, ones, X)) + total(
-            agrad.linear_solve(lambda y: w @ y, x)
-        )
+        first = agrad.linear_solve(lambda y: w @ y + x * y, ones, X)
+        return total(first, agrad.linear_solve(lambda y: w @ y, x))
 
     def integrated(x: Any) -> Any:
         y0, tight = {"a": x, "b": ones}, {"rtol": 1e-9, "atol": 1e-9}
         ys = agrad.odeint(lambda y, t: {"a": -y["a"] * v * x, "b": -0.1 * ones}, y0, times, **tight)
-        return total(ys["a"]) + total(ys["b"] * v)
+        return total(ys["a"], ys["b"])
 
     return {
         "scan": lambda x: total(agrad.scan(lambda c, row: (c * row + v * x, c * W[0]), ones, W * x)[0]),
         "rows of a scan": lambda x: total(agrad.scan(lambda c, row: (c * row, c * v * x), x, W)[1]),
-        "fori_loop": lambda x: total(agrad.fori_loop(0, 3, lambda i, c: c * W[0] + i * v * x, ones)),
+        "fori_loop": lambda x: total(agrad.fori_loop(0, 3, lambda i, c: c * W[0] + v * x, ones)),
         "cond": lambda x: agrad.cond(x[0] > 1.5, lambda x: agrad.sum(v * x**2), lambda x: agrad.sum(x**3 * W[0]), x),
         "switch": lambda x: total(agrad.switch(2, [lambda x: x * W[0], lambda x: ones, lambda x: v * x], x)),
-        "root": lambda x: (
-            total(agrad.root(lambda y: y**3 + v * y - x, ones)) + agrad.sum(agrad.root(lambda y: y - v, x))
-        ),
+        "root": lambda x: total(agrad.root(lambda y: y**3 + v * y - x, ones), agrad.root(lambda y: y - v, x)),
         "fixed_point": lambda x: total(agrad.fixed_point(lambda y: 0.3 * agrad.cos(y) * v + x, ones)),
         "linear_solve": solved,
         "odeint": integrated,
