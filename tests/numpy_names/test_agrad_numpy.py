@@ -366,3 +366,36 @@ def test_plain_lists_in_a_function_of_another_library_go_there() -> None:
     with agrad.use_backend("numpy"):
         gradient = agrad.grad(lambda t: np.sum(np.concatenate([[1.0, 2.0], X[:1]]) * t))(x)
     numpy.testing.assert_allclose(host(gradient), [1.0, 2.0, 0.5])
+
+
+@pytest.mark.needs("torch")
+def test_booleans_and_scalars_promote_as_in_numpy_on_pytorch() -> None:
+    """1 - mask is an array of integers, and float64 scalars beside integers make float64."""
+    with agrad.use_backend("torch"):
+        mask, counts = np.array([True, False, True]), np.arange(3)
+        x = numpy.asarray([1.0, 2.0, 3.0])
+        for found, expected in (
+            (1 - mask, numpy.asarray([0, 1, 0])),
+            (mask - 1, numpy.asarray([0, -1, 0])),
+            (counts * numpy.float64(0.1), numpy.arange(3) * 0.1),
+            (numpy.float64(0.1) - counts, 0.1 - numpy.arange(3)),
+            (agrad.jit(lambda m: 1 - m)(mask), numpy.asarray([0, 1, 0])),
+            (agrad.vmap(lambda m: 1 - m)(mask), numpy.asarray([0, 1, 0])),
+        ):
+            assert str(found.dtype) == expected.dtype
+            numpy.testing.assert_array_equal(host(found), expected)
+
+        def f(x: Any) -> Any:
+            return np.sum((1 - mask) * x**2 + counts * numpy.float64(0.5) * x)
+
+        for gradient in (agrad.grad(f), agrad.jit(agrad.grad(f))):
+            numpy.testing.assert_allclose(gradient(x), [0.0, 4.5, 1.0])
+        with pytest.raises(RuntimeError, match="bool"):
+            mask - mask
+
+
+def test_star_imports_have_the_names_of_each_module() -> None:
+    for module in (np, np.linalg, np.fft, np.random):
+        names: dict[str, Any] = {}
+        exec(f"from {module.__name__} import *", names)
+        assert set(module.__all__) <= set(names)
