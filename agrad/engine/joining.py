@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type, selected
+from agrad.dtypes import is_floating
 from agrad.engine.tape import no_grad
 from agrad.engine.tensor import Tensor
 from agrad.errors import MixedBackendsError
@@ -100,10 +101,18 @@ def mixed(name: str, *arrays: Any) -> MixedBackendsError:
 
 
 def without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make NumPy scalars Python numbers if the first array is of another library."""
+    """Make NumPy scalars Python numbers if the first array is of another library.
+
+    Beside an array of integers a floating scalar is an array of its dtype, as in NumPy.
+    """
     for arg in args:
         if hasattr(arg, "shape") and not isinstance(arg, np.generic):
             if is_numpys(arg):
                 return args
-            return tuple([a.item() if isinstance(a, np.generic) else a for a in args])
+            whole = not is_floating(arg.dtype)
+            return tuple([_number(a, arg, whole) if isinstance(a, np.generic) else a for a in args])
     return args
+
+
+def _number(scalar: np.generic, like: Any, whole: bool) -> Any:
+    return beside(np.asarray(scalar), like) if whole and isinstance(scalar, np.inexact) else scalar.item()
