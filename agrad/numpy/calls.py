@@ -185,8 +185,12 @@ def accepting(function: Function) -> Function:
                 kind = type(arg)
                 if kind is Tensor:
                     tensors = True
-                elif kind not in (_NUMBERS if tensors else PLAIN) and (tensors or not is_plain(arg)):
-                    break
+                elif kind not in (_NUMBERS if tensors else PLAIN):
+                    listed = kind is tuple or kind is list
+                    if not listed or not (_NUMBERS if tensors else PLAIN).issuperset(map(type, arg)):
+                        break
+                    if is_ufunc if tensors else (RUNNING.get() is not None or mode().trace is not None):
+                        break
             else:
                 if not tensors:
                     if selected().backend.name == "numpy":

@@ -42,18 +42,6 @@ def test_the_page_says_what_the_code_does() -> None:
     assert not missing, "write docs/numpy.md anew: python tests/numpy_page.py"
 
 
-def test_the_page_of_agrad_numpy_counts_and_lists_the_names() -> None:
-    text = numpy_page.NAMES_PAGE.read_text(encoding="utf-8")
-    kinds = [numpy_page.kind_of("", name) for name in ("sin", "argsort", "zeros", "isnat", "float64")]
-    assert kinds == ["differentiable", "constant", "create", "refused", "numpy"]
-    assert (numpy_page.kind_of("random", "normal"), numpy_page.kind_of("linalg", "inv")) == ("draw", "differentiable")
-    if numpy_page.release() not in text:  # another NumPy has a few other names
-        text = text.replace(
-            text.split(numpy_page.START)[1].split(numpy_page.END)[0], "\n" + numpy_page.names_text() + "\n"
-        )
-    assert numpy_page.with_names(text) == text, "write docs/agrad_numpy.md anew: python tests/numpy_page.py"
-
-
 def test_every_dispatched_function_without_a_handler_is_refused_by_name() -> None:
     functions = {
         name for name, value in numpy_page.public() if isinstance(value, type(np.sum)) and value not in FUNCTIONS
