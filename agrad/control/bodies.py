@@ -14,7 +14,7 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
-from agrad.engine.calls import lift_all, newest_level
+from agrad.engine.calls import capture_key, lift_all, newest_level
 from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
@@ -44,7 +44,7 @@ class StatefulBody(Exception):
 class BodyTrace(Trace):
     """The trace of a function that control flow calls.
 
-    captures: True if the function may use values of older levels and arrays that an outer trace reads anew.
+    captures: True if it may use values of older levels. moved: values in place of captured ones, by ``capture_key``.
     """
 
     __slots__ = ("captured_values", "examples", "moved", "outer", "stops", "tensors")
@@ -54,9 +54,7 @@ class BodyTrace(Trace):
 
     def __init__(self, named: str, captures: bool = True, level_id: Any = None, moved: Any = None) -> None:
         super().__init__(named)
-        self.moved = moved or {}
-        """Values to use in the place of captured ones, by ``capture_key``."""
-        self.id = next_id() if level_id is None else level_id
+        self.moved, self.id = moved or {}, next_id() if level_id is None else level_id
         self.unreal = True
         self.stops = max(self.id, 0) >= mode().oldest
         """False where no results have derivatives, so that none need be stopped."""
@@ -109,8 +107,7 @@ class BodyTrace(Trace):
                     f"{self.named} makes a Tensor that requires a gradient of a traced value; take the derivative by "
                     "a transform, agrad.grad say"
                 )
-            key = capture_key(value)
-            made = variable_like(example(value))
+            key, made = capture_key(value), variable_like(example(value))
         known = self.captured_values.setdefault(key, (value, made))[1]
         if known is made:
             self.examples[made] = example(value)
@@ -269,11 +266,6 @@ class BodyTrace(Trace):
         for k, tensor in zip(arrays, made, strict=True):
             outs[k] = tensor
         return outs
-
-
-def capture_key(value: Tensor) -> Any:
-    """Return the identity of a captured value, while it is alive."""
-    return id(value.level), id(value.node), id(value.data)
 
 
 def id_above(*levels: Any) -> Any:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.control.bodies import Body, Flat, StatefulBody, capture_key, example, repeated, traced_body
+from agrad.control.bodies import Body, Flat, StatefulBody, example, repeated, traced_body
 from agrad.control.branches import Switch, SwitchRules
 from agrad.control.results import own
 from agrad.control.scans import Scan, ScanRules
 from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
 from agrad.dtypes import as_dtype, dtype_name
-from agrad.engine.calls import array_of_number, lift_all
+from agrad.engine.calls import array_of_number, capture_key, lift_all
 from agrad.engine.joining import is_numpys, moved_beside
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
