@@ -214,6 +214,12 @@ BACKEND = Backend(
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
 
+
+@kernel("jax", "transfer", "forward", when=lambda x: isinstance(x, jax.core.Tracer))
+def transfer(x: jax.Array, *, target: tuple[str, Any], source: tuple[str, Any]) -> jax.Array:
+    return x  # JAX runs all of a loop or branch that it traces
+
+
 # ------------------------------------------------------------------ linear algebra
 
 

@@ -19,11 +19,11 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
     "": 935,
-    "backends": 4485,
-    "control": 1688,
+    "backends": 4497,
+    "control": 1717,
     "cli": 1900,
     "data": 2460,
-    "engine": 4098,
+    "engine": 4122,
     "inspecting": 1365,
     "interop": 3367,
     "jit": 6570,
@@ -34,10 +34,10 @@ BUDGETS = {
     "random": 455,
     "scipy": 5839,
     "sklearn": 900,
-    "solvers": 1437,
+    "solvers": 1445,
     "testing": 865,
     "train": 1805,
-    "transforms": 2778,
+    "transforms": 2779,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
