@@ -179,7 +179,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 def _writes(module: Any, x: Any) -> bool:
     """Return True if a copy can be written into, and the original stays [1.0]."""
     try:
-        copy = module.asarray(x, copy=True)
+        copy = module.astype(x, x.dtype)
         copy[0] = 2.0
         return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
     except Exception:

@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.convolution import beside, zeros_around, zeros_between
-from agrad.backends.indexing import check_bounds, explicit, positions
+from agrad.backends.indexing import basic, check_bounds, positions, shape_at
 from agrad.dtypes import as_dtype
 from agrad.errors import OperandError
 from agrad.shapes import ARRAY, fill_index, size
 
 Index = tuple[Any, ...]
-
-
-def _is_basic(index: Index) -> bool:
-    return not any(entry is ARRAY or isinstance(entry, (bool, np.bool_)) for entry in index)
 
 
 def _is_whole(entry: Any) -> bool:
@@ -73,10 +69,9 @@ class Words:
 
     def getitem(self, x: Any, /, *indices: Any, index: Index) -> Any:
         shape = tuple(x.shape)
-        if _is_basic(index):
-            check_bounds(index, (), shape)
-            at = explicit(index, shape)
-            return x[at if sum(e is not None for e in at) == len(shape) else (*at, Ellipsis)]
+        at = basic(index, shape)
+        if at is not None:
+            return x[at]
         values = self._values(indices)
         if values is None:
             places = self._positions(x, indices, index, shape)
@@ -84,13 +79,17 @@ class Words:
         axis = _axis_of(index, values, len(shape))
         if axis is None:
             return self._gather(self._flat(x), positions(index, values, shape))
-        return self._gather(x, np.arange(shape[axis])[values[0]], axis)
+        places = np.arange(shape[axis])[values[0]]
+        if places.size and isinstance(indices[0], type(x)) and (places == values[0]).all():
+            return self.xp.take(x, indices[0], axis=axis)
+        return self._gather(x, places, axis)
 
     def scatter_add(self, g: Any, /, *indices: Any, index: Index, shape: tuple[int, ...]) -> Any:
         if not size(g.shape) or not size(shape):
             return self.xp.zeros(shape, dtype=g.dtype, **beside(g))
-        if _is_basic(index):
-            return self._spread(g, explicit(index, shape), shape)
+        at = basic(index, shape)
+        if at is not None:
+            return self._spread(g, at, shape)
         values = self._values(indices)
         if values is None:
             return self._added_at_unknown(g, indices, index, shape)
@@ -132,7 +131,6 @@ class Words:
         if self.writes:
             out = self.xp.zeros(shape, dtype=g.dtype, **beside(g))
             return self._written(out, g, at)
-        at = (*at, *(slice(None),) * (len(shape) - sum(e is not None for e in at)))
         entries = [e for e in at if e is not None]
         ranges = [
             range(n)[e] if isinstance(e, slice) else range(n)[e:][:1] for e, n in zip(entries, shape, strict=True)
@@ -149,11 +147,9 @@ class Words:
     def _written(self, out: Any, value: Any, at: Index) -> Any:
         """Write into an array of our own, at a basic index. In the standard it has no None."""
         if None in at:
-            value = self.xp.reshape(
-                value, tuple(np.empty(out.shape, bool)[tuple(e for e in at if e is not None)].shape)
-            )
-        at = tuple(e for e in at if e is not None)
-        out[at if len(at) == len(out.shape) else (*at, Ellipsis)] = value
+            at = tuple(e for e in at if e is not None)
+            value = self.xp.reshape(value, shape_at(at, tuple(out.shape)))
+        out[at] = value
         return out
 
     def setitem(self, x: Any, value: Any, /, *indices: Any, index: Index) -> Any:
@@ -162,6 +158,9 @@ class Words:
             value = self.xp.full((), value, dtype=x.dtype, **beside(x))
         elif value.dtype != x.dtype:
             value = self.xp.astype(value, x.dtype)
+        at = basic(index, shape)
+        if at is not None:
+            return self._set_at(x, value, at, shape)
         values = self._values(indices)
         if values is None:
             return self._set_at_unknown(x, value, indices, index)
@@ -170,16 +169,21 @@ class Words:
         value = self._shaped(value, picked)
         if not size(picked):
             return x
-        if _is_basic(index):
-            at = explicit(index, shape)
-            if self.writes:
-                return self._written(self.xp.asarray(x, copy=True), value, at)
-            mask = np.zeros(shape, bool)
-            mask[at] = True
-            return self.xp.where(self.placed(mask, x), self._spread(value, at, shape), x)
         places = np.arange(size(shape)).reshape(shape)
         places[fill_index(index, values)] = size(shape) + np.arange(size(picked)).reshape(picked)
         return self._gather(self.xp.concat([self._flat(x), self._flat(value)], axis=0), places)
+
+    def _set_at(self, x: Any, value: Any, at: Index, shape: tuple[int, ...]) -> Any:
+        picked = shape_at(at, shape)
+        if not size(picked):
+            return x
+        if not self.writes:
+            mask = np.zeros(shape, bool)
+            mask[at] = True
+            return self.xp.where(self.placed(mask, x), self._spread(self._shaped(value, picked), at, shape), x)
+        if None in at or len(value.shape) > len(picked):
+            value = self._shaped(value, picked)
+        return self._written(self.xp.astype(x, x.dtype), value, at)
 
     def _shaped(self, value: Any, shape: tuple[int, ...]) -> Any:
         """Return a value broadcast as assignments do, which drop leading axes of length 1."""

@@ -82,14 +82,69 @@ def explicit(index: Index, shape: Shape) -> Index:
             out += [slice(None)] * (len(shape) - used)
             axis += len(shape) - used
         elif isinstance(entry, slice):
-            picked = range(*entry.indices(shape[axis])) if axis < len(shape) else range(0)
-            end = picked.stop if picked.stop >= 0 else None
-            out.append(slice(picked.start, end, picked.step) if picked else slice(0, 0))
+            out.append(_in_bounds(entry, shape[axis] if axis < len(shape) else 0))
             axis += 1
         else:
             out.append(entry)
             axis += entry is not None
     return tuple(out)
+
+
+def basic(index: Index, shape: Shape) -> Index | None:
+    """Return an index of integers, slices and None in the standard's terms; None if it has arrays or Booleans.
+
+    The result has an entry for each axis, and its slices are in bounds. Raise ``IndexRangeError`` for an integer out of
+    range.
+    """
+    out: list[Any] = []
+    axis = 0
+    for entry in index:
+        kind = type(entry)
+        if entry is None:
+            out.append(entry)
+        elif entry is Ellipsis:
+            rest = len(shape) - sum(e is not None and e is not Ellipsis for e in index)
+            out += [_WHOLE] * rest
+            axis += rest
+        elif entry is ARRAY or kind is bool or kind is np.bool_:
+            return None
+        elif axis >= len(shape):
+            used = sum(e is not None and e is not Ellipsis for e in index)
+            raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
+        elif kind is slice:
+            out.append(_in_bounds(entry, shape[axis]))
+            axis += 1
+        else:
+            n, place = shape[axis], int(entry)
+            if not -n <= place < n:
+                raise IndexRangeError(f"index {place} is out of bounds for axis {axis} of length {n}")
+            out.append(place)
+            axis += 1
+    return (*out, *(_WHOLE,) * (len(shape) - axis))
+
+
+def shape_at(index: Index, shape: Shape) -> Shape:
+    """Return the shape of ``x[index]`` for an index from ``basic`` and an array of a shape."""
+    lengths = iter(shape)
+    out = []
+    for entry in index:
+        if entry is None:
+            out.append(1)
+        elif type(entry) is slice:
+            out.append(len(range(*entry.indices(next(lengths)))))
+        else:
+            next(lengths)
+    return tuple(out)
+
+
+_WHOLE, _NOTHING = slice(None), slice(0, 0)
+
+
+def _in_bounds(entry: slice, n: int) -> slice:
+    start, stop, step = entry.indices(n)
+    if start >= stop if step > 0 else start <= stop:
+        return _NOTHING
+    return slice(start, stop if stop >= 0 else None, step)
 
 
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
