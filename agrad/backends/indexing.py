@@ -69,82 +69,39 @@ def _consumes(entry: Any, is_array: bool) -> int:
     return 1
 
 
-def explicit(index: Index, shape: Shape) -> Index:
-    """Return a basic index without Ellipsis and with slices in bounds.
+def explicit(index: Index, shape: Shape) -> Index | None:
+    """Return an index with an entry for each axis and slices in bounds, or None if it has Booleans.
 
-    ``ARRAY`` counts as one axis.
-    """
-    used = sum(entry is ARRAY or _consumes(entry, False) for entry in index)
-    out: list[Any] = []
-    axis = 0
-    for entry in index:
-        if entry is Ellipsis:
-            out += [slice(None)] * (len(shape) - used)
-            axis += len(shape) - used
-        elif isinstance(entry, slice):
-            out.append(_in_bounds(entry, shape[axis] if axis < len(shape) else 0))
-            axis += 1
-        else:
-            out.append(entry)
-            axis += entry is not None
-    return tuple(out)
-
-
-def basic(index: Index, shape: Shape) -> Index | None:
-    """Return an index of integers, slices and None in the standard's terms; None if it has arrays or Booleans.
-
-    The result has an entry for each axis, and its slices are in bounds. Raise ``IndexRangeError`` for an integer out of
-    range.
+    ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
     """
     out: list[Any] = []
-    axis = 0
+    axis, used = 0, sum(entry is not None and entry is not Ellipsis for entry in index)
     for entry in index:
         kind = type(entry)
         if entry is None:
             out.append(entry)
-        elif entry is Ellipsis:
-            rest = len(shape) - sum(e is not None and e is not Ellipsis for e in index)
-            out += [_WHOLE] * rest
-            axis += rest
-        elif entry is ARRAY or kind is bool or kind is np.bool_:
+            continue
+        if kind is bool or kind is np.bool_:
             return None
-        elif axis >= len(shape):
-            used = sum(e is not None and e is not Ellipsis for e in index)
+        if entry is Ellipsis:
+            out += [_WHOLE] * (len(shape) - used)
+            axis += len(shape) - used
+            continue
+        if axis >= len(shape):
             raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
-        elif kind is slice:
-            out.append(_in_bounds(entry, shape[axis]))
-            axis += 1
-        else:
-            n, place = shape[axis], int(entry)
-            if not -n <= place < n:
-                raise IndexRangeError(f"index {place} is out of bounds for axis {axis} of length {n}")
-            out.append(place)
-            axis += 1
+        n = shape[axis]
+        if kind is slice:
+            start, stop, step = entry.indices(n)
+            some = start < stop if step > 0 else start > stop
+            entry = slice(start, stop if stop >= 0 else None, step) if some else _NOTHING
+        elif entry is not ARRAY and not -n <= entry < n:
+            raise IndexRangeError(f"index {entry} is out of bounds for axis {axis} of length {n}")
+        out.append(entry)
+        axis += 1
     return (*out, *(_WHOLE,) * (len(shape) - axis))
 
 
-def shape_at(index: Index, shape: Shape) -> Shape:
-    """Return the shape of ``x[index]`` for an index from ``basic`` and an array of a shape."""
-    lengths = iter(shape)
-    out = []
-    for entry in index:
-        if entry is None:
-            out.append(1)
-        elif type(entry) is slice:
-            out.append(len(range(*entry.indices(next(lengths)))))
-        else:
-            next(lengths)
-    return tuple(out)
-
-
 _WHOLE, _NOTHING = slice(None), slice(0, 0)
-
-
-def _in_bounds(entry: slice, n: int) -> slice:
-    start, stop, step = entry.indices(n)
-    if start >= stop if step > 0 else start <= stop:
-        return _NOTHING
-    return slice(start, stop if stop >= 0 else None, step)
 
 
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
