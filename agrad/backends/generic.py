@@ -9,41 +9,22 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import Backend, iterate
+from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate
 from agrad.backends.convolution import convolution
-from agrad.backends.generic_words import Words, diagonal, solve_or_nan, vector_norm
+from agrad.backends.generic_words import Words, diagonal, lu, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
-from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
+from agrad.errors import BackendUnavailableError, DtypeError, OperandError
 
 __all__ = ["of_namespace"]
 
 _made: dict[int, Backend] = {}
-
-
-class Names(SimpleNamespace):
-    """The functions of a library.
-
-    Access to a function that the library lacks raises ``MissingFunctionError``, which names both.
-    """
-
-    def __init__(self, library: str, section: str = "", **functions: Any) -> None:
-        super().__init__(**functions)
-        self._library, self._section = library, section
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise MissingFunctionError(
-            f"the array library {self._library} has no {self._section}{name}. "
-            "Move the arrays to a library that has it: x.to('numpy')."
-        )
 
 
 def _public(module: Any) -> dict[str, Any]:
@@ -154,9 +135,7 @@ class _Host:
 
 
 def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    one = xp.ones((1,), dtype=xp.float64)
-    if not hasattr(one, "compute") and bool((one + 2.0**-60 > one)[0]):
-        raise DtypeError(f"{form.__name__} is computed by a formula for float64, and these arrays have more digits.")
+    check_digits(form.__name__, arrays[0])
     return in_double(xp, form, dtype, *arrays, **settings)
 
 
@@ -186,6 +165,13 @@ def _writes(module: Any, x: Any) -> bool:
         return False
 
 
+def _holds_objects(x: Any) -> bool:
+    try:
+        return np.asarray(x).dtype == object
+    except Exception:
+        return False
+
+
 def of_namespace(
     module: Any, name: str = "", functions: Mapping[str, Any] = MappingProxyType({}), **own: Any
 ) -> Backend:
@@ -203,9 +189,11 @@ def of_namespace(
     xp = Names(name, **_public(module) | dict(functions))
     for part in ("linalg", "fft"):
         # a function beyond the standard may mean something else elsewhere
-        section = _public(getattr(module, part, None)) | {"lu": None} | dict(functions.get(part, {}))
+        section = _public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
         setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
+    if not lazy and _holds_objects(sample):
+        WIDER[kind] = xp
     writes = not lazy and _writes(module, sample)
     words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import in_digits_of
 from agrad.backends.convolution import beside, zeros_around, zeros_between
-from agrad.backends.indexing import basic, check_bounds, positions, shape_at
+from agrad.backends.indexing import check_bounds, explicit, positions
 from agrad.dtypes import as_dtype
 from agrad.errors import OperandError
 from agrad.shapes import ARRAY, fill_index, size
@@ -69,7 +70,7 @@ class Words:
 
     def getitem(self, x: Any, /, *indices: Any, index: Index) -> Any:
         shape = tuple(x.shape)
-        at = basic(index, shape)
+        at = None if indices else explicit(index, shape)
         if at is not None:
             return x[at]
         values = self._values(indices)
@@ -87,7 +88,7 @@ class Words:
     def scatter_add(self, g: Any, /, *indices: Any, index: Index, shape: tuple[int, ...]) -> Any:
         if not size(g.shape) or not size(shape):
             return self.xp.zeros(shape, dtype=g.dtype, **beside(g))
-        at = basic(index, shape)
+        at = None if indices else explicit(index, shape)
         if at is not None:
             return self._spread(g, at, shape)
         values = self._values(indices)
@@ -148,7 +149,7 @@ class Words:
         """Write into an array of our own, at a basic index. In the standard it has no None."""
         if None in at:
             at = tuple(e for e in at if e is not None)
-            value = self.xp.reshape(value, shape_at(at, tuple(out.shape)))
+            value = self.xp.reshape(value, np.broadcast_to(np.False_, out.shape)[at].shape)
         out[at] = value
         return out
 
@@ -158,7 +159,7 @@ class Words:
             value = self.xp.full((), value, dtype=x.dtype, **beside(x))
         elif value.dtype != x.dtype:
             value = self.xp.astype(value, x.dtype)
-        at = basic(index, shape)
+        at = None if indices else explicit(index, shape)
         if at is not None:
             return self._set_at(x, value, at, shape)
         values = self._values(indices)
@@ -174,7 +175,7 @@ class Words:
         return self._gather(self.xp.concat([self._flat(x), self._flat(value)], axis=0), places)
 
     def _set_at(self, x: Any, value: Any, at: Index, shape: tuple[int, ...]) -> Any:
-        picked = shape_at(at, shape)
+        picked = np.broadcast_to(np.False_, shape)[at].shape
         if not size(picked):
             return x
         if not self.writes:
@@ -239,14 +240,19 @@ class Words:
     # ------------------------------------------------------------ complex numbers
 
     def from_parts(self, x1: Any, x2: Any, /) -> Any:
-        """Return ``x1 + 1j * x2``, where products with 1j would make NaN of infinities."""
+        """Return ``x1 + 1j * x2``, where sums and products would lose the sign of zeros and make NaN of infinities."""
         xp = self.xp
         dtype = xp.complex64 if as_dtype(x1.dtype).name == "float32" else xp.complex128
-        finite = xp.isfinite(x2)
-        imaginary = 1j * xp.astype(xp.where(finite, x2, xp.zeros_like(x2)), dtype)
-        ends = [xp.full((), complex(0, end), dtype=dtype, **beside(x2)) for end in (math.inf, -math.inf, math.nan)]
-        other = xp.where(x2 > 0, ends[0], xp.where(x2 < 0, ends[1], ends[2]))
-        return xp.astype(x1, dtype) + xp.where(finite, imaginary, other)
+        length = xp.abs(x2)
+        finite = xp.isfinite(length)
+        known = xp.astype(xp.where(finite, length, xp.zeros_like(length)), dtype)
+
+        def above(real: float) -> Any:
+            ends = [xp.full((), complex(real, end), dtype=dtype, **beside(x2)) for end in (math.inf, math.nan)]
+            return xp.where(finite, complex(real, 1) * known, xp.where(length > 0, *ends))
+
+        z = xp.where((x1 == 0) & xp.signbit(x1), above(-0.0), xp.astype(x1, dtype) + above(0.0))
+        return xp.where(xp.signbit(x2), xp.conj(z), z)
 
 
 def _is_boolean(array: Any) -> bool:
@@ -261,6 +267,31 @@ def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.where(singular, xp.full_like(y, math.nan), y)
 
 
+def lu(xp: Any, x: Any, /) -> tuple[Any, Any, Any]:
+    """Return P, L and U of each matrix, column by column, with the pivots that LAPACK chooses."""
+    kind = as_dtype(x.dtype).kind
+    x = x if kind.endswith("floating") else xp.astype(x, xp.float64)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    rows, columns = xp.arange_like(x, m), xp.arange_like(x, n)
+    down = xp.expand_dims(rows, axis=-1)
+    order = xp.broadcast_to(rows, tuple(x.shape[:-1]))
+    for j in range(k):
+        column = x[..., :, j]
+        lengths = xp.abs(xp.real(column)) + xp.abs(xp.imag(column)) if kind[0] == "c" else xp.abs(column)
+        pivot = xp.argmax(xp.where(rows >= j, lengths, -xp.ones_like(lengths)), axis=-1, keepdims=True)
+        swap = rows + (pivot - j) * (xp.astype(rows == j, rows.dtype) - xp.astype(rows == pivot, rows.dtype))
+        order = xp.take_along_axis(order, swap, axis=-1)
+        x = xp.take_along_axis(x, xp.broadcast_to(xp.expand_dims(swap, axis=-1), x.shape), axis=-2)
+        top = x[..., j : j + 1, j : j + 1]
+        factor = x[..., :, j : j + 1] / xp.where(top == 0, xp.ones_like(top), top)
+        factor = xp.where(down > j, factor, xp.zeros_like(factor))
+        x = xp.where((down > j) & (columns == j), factor, x)
+        x = x - xp.where(columns > j, factor * x[..., j : j + 1, :], xp.zeros_like(x))
+    P = xp.astype(xp.expand_dims(order, axis=-2) == down, x.dtype)
+    return P, xp.tril(x[..., :, :k], k=-1) + xp.astype(down == columns[:k], x.dtype), xp.triu(x[..., :k, :])
+
+
 def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     rows = np.diagonal(np.arange(size(x.shape[-2:])).reshape(x.shape[-2:]), offset) // x.shape[-1]
     return xp.getitem(x, rows, rows + offset, index=(Ellipsis, ARRAY, ARRAY))
@@ -272,4 +303,5 @@ def vector_norm(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False,
         return (xp.max if ord > 0 else xp.min)(lengths, axis=axis, keepdims=keepdims)
     if ord == 0:
         return xp.sum(xp.astype(lengths != 0, lengths.dtype), axis=axis, keepdims=keepdims)
-    return xp.sum(lengths**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    power = in_digits_of(x, 1 / ord, lambda xp, one: one / ord)
+    return xp.sum(lengths**ord, axis=axis, keepdims=keepdims) ** power

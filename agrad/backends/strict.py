@@ -20,10 +20,6 @@ def _in_double(xp: Any, form: Any, dtype: Any, *arrays: Any, **settings: Any) ->
     return strict.asarray(found, device=arrays[0].device)
 
 
-def _lu(x: Any, /) -> Any:
-    return tuple(strict.asarray(part, device=x.device) for part in host.BACKEND.xp.linalg.lu(x._array))
-
-
 def _find_device(name: str) -> Any:
     try:
         return strict.Device("CPU_DEVICE" if name == "cpu" else name)
@@ -39,7 +35,7 @@ def _laid_out_like(x: Any, like: Any) -> Any:
 
 BACKEND = of_namespace(
     strict,
-    functions={"special": SpecialWords(evaluate=_in_double), "linalg": {"lu": _lu}},
+    functions={"special": SpecialWords(evaluate=_in_double)},
     find_device=_find_device,
     to_host=lambda x: x._array,
     laid_out_like=_laid_out_like,
