@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -133,7 +134,7 @@ class Names(SimpleNamespace):
     Access to a function that the library lacks raises ``MissingFunctionError``, which names both.
     """
 
-    def __init__(self, library: str, section: str = "", **functions: Any) -> None:
+    def __init__(self, library: str, section: str = "", /, **functions: Any) -> None:
         super().__init__(**functions)
         self._library, self._section = library, section
 
@@ -166,28 +167,27 @@ def check_digits(name: str, x: Any) -> None:
         raise DtypeError(f"{name} is computed by a formula for float64, and these arrays have more digits.")
 
 
+def public(module: Any) -> dict[str, Any]:
+    """Return the functions and other objects of a module by their names."""
+    # dir() and __all__ of some packages leave functions out that the other has
+    names = {*dir(module), *getattr(module, "__all__", ())}
+    return {name: getattr(module, name) for name in sorted(names) if name[0] != "_" and hasattr(module, name)}
+
+
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     """Return a namespace of the public names of ``module`` and the extension words.
 
     Its ``linalg`` and ``fft`` are namespaces too.
     """
 
-    def arange_like(x: Any, n: int, /) -> Any:
-        return made.arange(n, device=device_of(x))
-
-    def correlated(x: Any, w: Any, /, **settings: Any) -> Any:
-        return convolution(made, x, w, **settings)
-
     library = module.__name__.removeprefix("array_api_compat.").partition(".")[0]
-    names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
-    names["__array_namespace_info__"] = module.__array_namespace_info__
-    for part in ("linalg", "fft"):
-        if part in names:
-            inner = names[part]
-            functions = {name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
-            names[part] = Names(library, f"{part}.", **functions)
-    beyond = {"arange_like": arange_like, "iterate": iterate, "convolution": correlated}
-    made = Names(library, **{**names, **beyond, **extensions})
+    names = public(module) | {"__array_namespace_info__": module.__array_namespace_info__, "iterate": iterate}
+    for part in {"linalg", "fft"} & names.keys():
+        names[part] = Names(library, f"{part}.", **public(names[part]))
+    made = Names(library, **names)
+    made.arange_like = lambda x, n, /: made.arange(n, device=device_of(x))
+    made.convolution = partial(convolution, made)
+    vars(made).update(extensions)
     return made
 
 

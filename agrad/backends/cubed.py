@@ -1,10 +1,16 @@
 """Cubed: arrays larger than memory, in chunks that are computed one by one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import cubed
+import numpy as np
+from cubed.core.ops import elemwise
 
 from agrad.backends.generic import of_namespace
+from agrad.backends.numpy import backend as host
+from agrad.backends.special import SpecialWords, in_double
+from agrad.registry import PRIMITIVES, kernel
 
 
 def _take(x: Any, indices: Any, /, *, axis: int = 0) -> Any:
@@ -25,4 +31,26 @@ def _broadcast_to(x: Any, shape: tuple[int, ...], /) -> Any:
     return cubed.broadcast_to(x, shape, chunks=tuple(chunks))
 
 
-BACKEND = of_namespace(cubed, functions={"take": _take, "broadcast_to": _broadcast_to})
+def _in_chunks(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    """Evaluate a form as one operation on NumPy's chunks, as the plan of its thousand operations takes minutes."""
+
+    def on_chunks(*chunks: Any) -> Any:
+        return np.asarray(in_double(host.BACKEND.xp, form, dtype, *chunks, **settings))
+
+    return elemwise(on_chunks, *arrays, dtype=dtype)
+
+
+def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
+    try:
+        return cubed.reshape(x, shape, copy=copy)
+    except ValueError:  # its chunks do not split or merge evenly
+        return cubed.reshape(cubed.rechunk(x, x.shape), shape, copy=copy)
+
+
+_FUNCTIONS = {"take": _take, "broadcast_to": _broadcast_to, "reshape": _reshape}
+BACKEND = of_namespace(cubed, functions=_FUNCTIONS | {"special": SpecialWords(evaluate=_in_chunks)})
+
+
+@kernel("cubed", "random_truncated_normal", "forward")
+def truncated_normal(u: Any, low: Any, high: Any) -> Any:
+    return _in_chunks(None, PRIMITIVES["random_truncated_normal"].forward, low.dtype, u, low, high)

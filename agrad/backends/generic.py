@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate
+from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate, public
 from agrad.backends.convolution import convolution
 from agrad.backends.generic_words import Words, diagonal, lu, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
@@ -25,12 +25,6 @@ from agrad.errors import BackendUnavailableError, DtypeError, OperandError
 __all__ = ["of_namespace"]
 
 _made: dict[int, Backend] = {}
-
-
-def _public(module: Any) -> dict[str, Any]:
-    # dir() and __all__ of some packages leave functions out that the other has
-    names = {*dir(module), *getattr(module, "__all__", ())}
-    return {name: getattr(module, name) for name in sorted(names) if name[0] != "_" and hasattr(module, name)}
 
 
 def namespace_of_type(kind: type) -> Any:
@@ -186,10 +180,10 @@ def of_namespace(
     kind = own.get("array_types", (type(sample),))[0]
     masked, lazy = hasattr(kind, "mask"), own.get("lazy", hasattr(kind, "compute"))
     read = _checked(to_host) if masked else own.get("to_host", to_host)
-    xp = Names(name, **_public(module) | dict(functions))
+    xp = Names(name, **public(module) | dict(functions))
     for part in ("linalg", "fft"):
         # a function beyond the standard may mean something else elsewhere
-        section = _public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
+        section = public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
         setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
     if not lazy and _holds_objects(sample):
