@@ -47,7 +47,12 @@ def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> 
         return cubed.reshape(cubed.rechunk(x, x.shape), shape, copy=copy)
 
 
-_FUNCTIONS = {"take": _take, "broadcast_to": _broadcast_to, "reshape": _reshape}
+def _concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    # it compares the wrong lengths for a negative axis
+    return cubed.concat(arrays, axis=axis if axis is None else axis % arrays[0].ndim)
+
+
+_FUNCTIONS = {"take": _take, "broadcast_to": _broadcast_to, "reshape": _reshape, "concat": _concat}
 BACKEND = of_namespace(cubed, functions=_FUNCTIONS | {"special": SpecialWords(evaluate=_in_chunks)})
 
 

@@ -211,7 +211,7 @@ def of_namespace(
         "from_host": host.array,
         "device_of": device_of,
         "default_device": info.default_device,
-        "devices": lambda: [d for d in info.devices() if d is not None],
+        "devices": lambda: [getattr(d, "filter_string", d) for d in info.devices() if d is not None],
         "find_device": partial(_device_by_name, module, info),
         "device_name": lambda x: str(device_of(x)),
         "lazy": lazy,
@@ -222,12 +222,15 @@ def of_namespace(
 
 
 def _device_by_name(module: Any, info: Any, spec: str) -> Any:
-    """Return the device of that name, as the library lists it or understands it."""
-    found = [d for d in info.devices() if str(d) == spec or f"('{spec}')" in str(d)]
+    """Return the device of that name, as the library understands or lists it; "cpu" and "gpu" may be a part."""
     try:
-        return found[0] if found else module.zeros((1,), device=spec).device
+        return module.zeros((1,), device=spec).device
     except Exception:
-        return None
+        found = [d for d in info.devices() if f"'{spec}'" in repr(d) or (spec in _KINDS and spec in repr(d).lower())]
+        return found[0] if found else None
+
+
+_KINDS = ("cpu", "gpu")
 
 
 def _content(read: Callable[[Any], np.ndarray], x: Any) -> Callable[[], Any]:

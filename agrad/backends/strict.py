@@ -20,13 +20,6 @@ def _in_double(xp: Any, form: Any, dtype: Any, *arrays: Any, **settings: Any) ->
     return strict.asarray(found, device=arrays[0].device)
 
 
-def _find_device(name: str) -> Any:
-    try:
-        return strict.Device("CPU_DEVICE" if name == "cpu" else name)
-    except ValueError:
-        return None
-
-
 def _laid_out_like(x: Any, like: Any) -> Any:
     if x._array.strides == like._array.strides:
         return x
@@ -36,7 +29,6 @@ def _laid_out_like(x: Any, like: Any) -> Any:
 BACKEND = of_namespace(
     strict,
     functions={"special": SpecialWords(evaluate=_in_double)},
-    find_device=_find_device,
     to_host=lambda x: x._array,
     laid_out_like=_laid_out_like,
     strides=lambda x: x._array.strides,

@@ -11,10 +11,10 @@ mpmath = pytest.importorskip("mpmath")
 mparray = pytest.importorskip("mparray")
 
 import cases  # noqa: E402, F401 - files the rows
-import mpmath.ctx_mp_python as arithmetic  # noqa: E402
 import generic_counts  # noqa: E402
-from mpmath import mp  # noqa: E402
+import mpmath.ctx_mp_python as arithmetic  # noqa: E402
 from checker import outputs, random_like  # noqa: E402
+from mpmath import mp  # noqa: E402
 from table import COMPOSITES, ROWS, Case  # noqa: E402
 
 import agrad  # noqa: E402
@@ -63,7 +63,7 @@ def no_floats(monkeypatch: pytest.MonkeyPatch, allowed: set[float]) -> Iterator[
 
 
 FAULTS = ("linspace", "segment_prod", "segment_max", "segment_min")
-"""Rows that mparray itself computes in 16 digits or not at all: docs/backends.md names its ``linspace``, ``maximum``."""
+"""Rows that mparray itself computes in 16 digits or not at all, by its ``linspace``, ``maximum`` and ``minimum``."""
 REFUSED = ("erf", "gelu", "random_truncated_normal", "random_log_gamma")
 """Rows that formulas for float64 compute. They raise ``DtypeError``, as the special functions do."""
 
@@ -84,7 +84,7 @@ def attempt(way: Callable[..., list[Any]], name: str, *args: Any) -> list[Any] |
         assert "mparray has no" in str(error)  # noqa: PT017
     except DtypeError as error:
         assert "these arrays have more digits" in str(error)  # noqa: PT017
-        assert name in REFUSED or name.startswith("special.")  # noqa: PT017
+        assert name in REFUSED or name.startswith("special.")
     return None
 
 
