@@ -152,12 +152,12 @@ WIDER: dict[type, Any] = {}
 
 
 def in_digits_of(x: Any, value: float, form: Callable[[Any, Raw], Raw]) -> Any:
-    """Return a constant for the derivative at ``x``: ``value``, or ``form(xp, one)`` if ``x`` may have more digits.
+    """Return a real constant of a rule: ``value``, or ``form(xp, one)`` if ``x`` may have more digits.
 
-    ``x`` is an array, or a Tensor.
+    ``x`` is an array or a Tensor, and ``one`` an array of its precision. It stands on the right of ``x``.
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
-    return value if xp is None else form(xp, xp.ones((), dtype=x.dtype))
+    return value if xp is None else form(xp, xp.abs(xp.ones((), dtype=x.dtype)))
 
 
 def check_digits(name: str, x: Any) -> None:
