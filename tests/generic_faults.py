@@ -4,6 +4,7 @@
 holds that each call still fails: a fault that a new version has mended leaves this list.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -56,7 +57,8 @@ def rough(names: str) -> Callable[[Any], bool]:
     def shown(xp: Any) -> bool:
         for name in names.split():
             at = np.linspace(0.1, 0.9, 9) + (name == "acosh")
-            got, want = host(getattr(xp, name)(xp.asarray(at, dtype=xp.float64))), getattr(np, name)(at)
+            with warnings.catch_warnings(action="ignore"):  # ndonnx says that it casts to float32
+                got, want = host(getattr(xp, name)(xp.asarray(at, dtype=xp.float64))), getattr(np, name)(at)
             if np.allclose(got, want, rtol=1e-11, atol=0):
                 return False
         return True
@@ -85,8 +87,8 @@ FAULTS = [
           raises(lambda xp: xp.reshape(xp.asarray(np.ones((3, 2)), chunks=(3, 1)), (6,)), ValueError)),
     Fault("cubed", "`cubed.linalg.svd(x)` with `full_matrices=True`", "ValueError", "linalg.svd", raises(
         lambda xp: xp.linalg.svd(xp.asarray(np.eye(2))), ValueError)),
-    Fault("ndonnx", "`cos`, `sinh`, `cosh`, `tan` and others of float64", "right to 7 digits",
-          "sin cos tan asin acos atan sinh cosh acosh atanh", rough("cos tan sinh cosh")),
+    Fault("ndonnx", "`cos`, `sinh`, `cosh`, `tan` and others of float64", "computed in float32, with a warning",
+          "sin cos tan asin acos atan sinh cosh acosh atanh", rough("cos tan asin acos atan sinh cosh acosh atanh")),
     Fault("ndonnx", "`ndonnx.cumulative_prod(x)` of negative numbers", "NaN", "cumulative_prod",
           wrong(lambda xp: xp.cumulative_prod(xp.asarray([-1.0, 2.0])), [-1.0, -2.0])),
     *(Fault("ndonnx", f"`ndonnx.{name}(x, y)`", "NotImplementedError", rows, raises(

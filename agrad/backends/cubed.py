@@ -23,10 +23,10 @@ def _take(x: Any, indices: Any, /, *, axis: int = 0) -> Any:
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...], /) -> Any:
-    """Broadcast in chunks of about 8 MB; Cubed's own have one element."""
+    """Broadcast in chunks of about a twentieth of a task's memory, at most 8 MB; Cubed's own have one element."""
     lead = len(shape) - x.ndim
     kept = [i >= lead and x.shape[i - lead] == n for i, n in enumerate(shape)]
-    length = int(1e6 ** (1 / max(1, kept.count(False))))
+    length = int(min(1e6, x.spec.allowed_mem / 160) ** (1 / max(1, kept.count(False))))
     chunks = [x.chunks[i - lead] if kept[i] else min(n, length) for i, n in enumerate(shape)]
     return cubed.broadcast_to(x, shape, chunks=tuple(chunks))
 

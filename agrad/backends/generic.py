@@ -8,6 +8,7 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate, public
-from agrad.backends.convolution import convolution
+from agrad.backends.convolution import beside, convolution
 from agrad.backends.generic_words import Words, diagonal, lu, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords, in_double
@@ -98,11 +99,11 @@ class _Host:
         self.xp, self.read, self.lazy = xp, read, lazy
         self.hosted: dict[int, np.ndarray] = {}
 
-    def array(self, a: np.ndarray, device: Any = None) -> Any:
+    def array(self, a: np.ndarray, device: Any = None, like: Any = None) -> Any:
         dtype = getattr(self.xp, a.dtype.name, None)
         if dtype is None:
             raise DtypeError(f"{self.xp._library} has no dtype {a.dtype.name}")
-        where = {} if device is None else {"device": device}
+        where = beside(like) if device is None else {"device": device}
         try:
             made = self.xp.asarray(np.array(a), dtype=dtype, **where)
         except (TypeError, ValueError):  # a library that knows no arrays but its own
@@ -151,19 +152,11 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _writes(module: Any, x: Any) -> bool:
     """Return True if a copy can be written into, and the original stays [1.0]."""
-    try:
+    with suppress(Exception):
         copy = module.astype(x, x.dtype)
         copy[0] = 2.0
         return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
-    except Exception:
-        return False
-
-
-def _holds_objects(x: Any) -> bool:
-    try:
-        return np.asarray(x).dtype == object
-    except Exception:
-        return False
+    return False
 
 
 def of_namespace(
@@ -186,10 +179,11 @@ def of_namespace(
         section = public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
         setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
-    if not lazy and _holds_objects(sample):
-        WIDER[kind] = xp
+    with suppress(Exception):  # numbers of Python, of any precision
+        if not lazy and np.asarray(sample).dtype == object:
+            WIDER[kind] = xp
     writes = not lazy and _writes(module, sample)
-    words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
+    words = Words(xp, lambda a, like: host.array(a, like=like), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
     beyond = {name: getattr(words, name) for name in vars(Words) if not name.startswith("_")}
     beyond |= {
@@ -226,11 +220,8 @@ def _device_by_name(module: Any, info: Any, spec: str) -> Any:
     try:
         return module.zeros((1,), device=spec).device
     except Exception:
-        found = [d for d in info.devices() if f"'{spec}'" in repr(d) or (spec in _KINDS and spec in repr(d).lower())]
+        found = [d for d in info.devices() if f"'{spec}'" in repr(d) or (spec[1:] == "pu" and spec in repr(d).lower())]
         return found[0] if found else None
-
-
-_KINDS = ("cpu", "gpu")
 
 
 def _content(read: Callable[[Any], np.ndarray], x: Any) -> Callable[[], Any]:

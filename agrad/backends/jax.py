@@ -111,9 +111,8 @@ def _padded(g: jax.Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax
 
     XLA fuses this with the sums around it, and a scatter with nothing.
     """
-    entries = [entry for entry in index if entry is not None]
     lengths, flipped, padding = [], [], []
-    for axis, (entry, n) in enumerate(zip(entries, shape, strict=True)):
+    for axis, (entry, n) in enumerate(zip((e for e in index if e is not None), shape, strict=True)):
         places = range(n)[entry] if isinstance(entry, slice) else [range(n)[entry]]
         first, last = (min(places[0], places[-1]), max(places[0], places[-1])) if places else (n, n - 1)
         if len(places) > 1 and places[0] > places[1]:

@@ -20,17 +20,15 @@ def _in_double(xp: Any, form: Any, dtype: Any, *arrays: Any, **settings: Any) ->
     return strict.asarray(found, device=arrays[0].device)
 
 
-def _laid_out_like(x: Any, like: Any) -> Any:
-    if x._array.strides == like._array.strides:
-        return x
-    return strict.asarray(host.laid_out_like(x._array, like._array), device=x.device)
-
-
 BACKEND = of_namespace(
     strict,
     functions={"special": SpecialWords(evaluate=_in_double)},
     to_host=lambda x: x._array,
-    laid_out_like=_laid_out_like,
+    laid_out_like=lambda x, like: (
+        x
+        if x._array.strides == like._array.strides
+        else strict.asarray(host.laid_out_like(x._array, like._array), device=x.device)
+    ),
     strides=lambda x: x._array.strides,
     row_major=lambda x: x._array.flags.c_contiguous,
     memory=lambda x: host.memory(x._array),
