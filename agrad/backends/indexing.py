@@ -84,7 +84,7 @@ def explicit(index: Index, shape: Shape) -> Index | None:
         if kind is bool or kind is np.bool_:
             return None
         if entry is Ellipsis:
-            out += [_WHOLE] * (len(shape) - used)
+            out += [slice(None)] * (len(shape) - used)
             axis += len(shape) - used
             continue
         if axis >= len(shape):
@@ -93,15 +93,12 @@ def explicit(index: Index, shape: Shape) -> Index | None:
         if kind is slice:
             start, stop, step = entry.indices(n)
             some = start < stop if step > 0 else start > stop
-            entry = slice(start, stop if stop >= 0 else None, step) if some else _NOTHING
+            entry = slice(start, stop if stop >= 0 else None, step) if some else slice(0, 0)
         elif entry is not ARRAY and not -n <= entry < n:
             raise IndexRangeError(f"index {entry} is out of bounds for axis {axis} of length {n}")
         out.append(entry)
         axis += 1
-    return (*out, *(_WHOLE,) * (len(shape) - axis))
-
-
-_WHOLE, _NOTHING = slice(None), slice(0, 0)
+    return (*out, *(slice(None),) * (len(shape) - axis))
 
 
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
