@@ -152,9 +152,10 @@ WIDER: dict[type, Any] = {}
 
 
 def in_digits_of(x: Any, value: float, form: Callable[[Any, Raw], Raw]) -> Any:
-    """Return a real constant of a rule: ``value``, or ``form(xp, one)`` if ``x`` may have more digits.
+    """Return a real constant of a rule in the digits of ``x``.
 
-    ``x`` is an array or a Tensor, and ``one`` an array of its precision. It stands on the right of ``x``.
+    It is ``value``, or ``form(xp, one)`` if ``x``, an array or a Tensor, may have more digits than float64. An array
+    ``one`` has the precision of ``x``. The constant stands on the right of ``x`` in the rule.
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     return value if xp is None else form(xp, xp.abs(xp.ones((), dtype=x.dtype)))

@@ -70,9 +70,9 @@ def _consumes(entry: Any, is_array: bool) -> int:
 
 
 def explicit(index: Index, shape: Shape) -> Index | None:
-    """Return an index with an entry for each axis and slices in bounds, or None if it has Booleans.
+    """Return an index with an entry for each axis and slices in bounds.
 
-    ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
+    None if it has Booleans. ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
     """
     out: list[Any] = []
     axis, used = 0, sum(entry is not None and entry is not Ellipsis for entry in index)

@@ -133,8 +133,7 @@ def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
         x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite slope
         scale, cubic = _constants(x)
         u = xp.tanh((x + x * cubic * x * x) * scale)
-        slope = (1 + x * (3 * cubic) * x) * scale
-        return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * slope)
+        return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * ((1 + x * (3 * cubic) * x) * scale))
     density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
     return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
 
