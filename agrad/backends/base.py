@@ -162,7 +162,10 @@ def in_digits_of(x: Any, value: float, form: Callable[[Any, Raw], Raw]) -> Any:
 
 
 def check_digits(name: str, x: Any) -> None:
-    """Raise ``DtypeError`` if ``x`` has more digits than float64, which the formula of a function is for."""
+    """Raise ``DtypeError`` if ``x`` has more digits than float64.
+
+    For functions that are computed by a formula for float64.
+    """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
         raise DtypeError(f"{name} is computed by a formula for float64, and these arrays have more digits.")

@@ -240,7 +240,7 @@ class Words:
     # ------------------------------------------------------------ complex numbers
 
     def from_parts(self, x1: Any, x2: Any, /) -> Any:
-        """Return ``x1 + 1j * x2``, where sums and products would lose the sign of zeros and make NaN of infinities."""
+        """Return ``x1 + 1j * x2``, with the signs of zeros and without NaN for infinities."""
         xp = self.xp
         dtype = xp.complex64 if as_dtype(x1.dtype).name == "float32" else xp.complex128
         length = xp.abs(x2)
@@ -268,7 +268,7 @@ def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
 
 
 def lu(xp: Any, x: Any, /) -> tuple[Any, Any, Any]:
-    """Return P, L and U of each matrix, column by column, with the pivots that LAPACK chooses."""
+    """Return P, L and U of each matrix, with the pivots that LAPACK chooses."""
     kind = as_dtype(x.dtype).kind
     x = x if kind.endswith("floating") else xp.astype(x, xp.float64)
     m, n = x.shape[-2:]
