@@ -9,9 +9,9 @@ Pads = Sequence[tuple[int, int]]
 
 
 def beside(x: Any) -> dict[str, Any]:
-    """Return the keyword that makes an array on the device of ``x``, or with the ``spec`` of Cubed.
+    """Return the keyword that makes an array on the device of ``x``.
 
-    There is none if the library's arrays do not tell their device.
+    Arrays of Cubed have a ``spec`` in its place. There is none if the library's arrays do not tell their device.
     """
     where = "spec" if hasattr(x, "spec") else "device"
     return {where: getattr(x, where)} if hasattr(x, where) else {}
