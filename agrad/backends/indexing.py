@@ -69,7 +69,7 @@ def _consumes(entry: Any, is_array: bool) -> int:
     return 1
 
 
-def explicit(index: Index, shape: Shape) -> Index | None:
+def explicit(index: Index, shape: Shape) -> Any:
     """Return an index with an entry for each axis and slices in bounds.
 
     None if it has Booleans. ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
