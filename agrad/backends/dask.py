@@ -59,8 +59,9 @@ def _slices_only(index: tuple[Any, ...]) -> bool:
 
 
 def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
-    if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
-        return x[fill_index(explicit(index, x.shape), ())]
+    at = None if indices else explicit(index, x.shape)
+    if at is not None:
+        return x[at]
     arrays = _known(indices)
     # with an index that is a Dask array, Dask silently drops integers out of range
     native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
@@ -76,7 +77,7 @@ def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -
         np.broadcast_to(np.broadcast_to(np.False_, value.shape), picked)  # raises now, not when it is computed
     if not indices and _slices_only(index) and size(picked):
         out = x.copy()
-        out[fill_index(explicit(index, x.shape), ())] = value
+        out[explicit(index, x.shape)] = value
         return out
     return _one_task(partial(host.setitem, index=index), x.shape, x.dtype, x, value, *arrays)
 
