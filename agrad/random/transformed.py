@@ -1,4 +1,4 @@
-"""Distributions that are computed from uniform, normal and gamma-distributed numbers.
+"""Distributions computed from uniform, normal and gamma-distributed numbers.
 
 They are differentiable in their parameters by that transformation.
 """
