@@ -19,7 +19,7 @@ from agrad.backends import host_random
 from agrad.backends.generic import of_namespace
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
-from agrad.backends.numpy.words import scatter_add as host_scatter_add
+from agrad.backends.numpy.namespace import scatter_add as host_scatter_add
 from agrad.backends.special import NUMPY, SpecialWords, in_double
 from agrad.philox import WIDTHS
 from agrad.registry import PRIMITIVES, kernel

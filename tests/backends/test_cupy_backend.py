@@ -94,7 +94,7 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.backends import load
-from agrad.backends.cupy.products import gemm, lt_of
+from agrad.kernels.cupy.products import gemm, lt_of
 from agrad.jit.lower.cuda.products import cupy_way, product_function
 from agrad.jit.program import Instruction, Variable
 from agrad.registry import PRIMITIVES

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.backends.numpy.words import WORDS, reduced
+from agrad.backends.numpy.namespace import WORDS, reduced
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
 SHAPES = ((), (3,), (2, 3), (4, 1, 3), (0, 3), (2, 0), (520, 2), (2, 200, 3), (300, 5), (300, 6))

@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.numpy.blas import ROUTINES
+from agrad.kernels.numpy.blas import ROUTINES
 
 needs_routines = pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
 N = 128

@@ -7,7 +7,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.numpy.blas import ROUTINES, added_multiple, address, laid, product_adder
+from agrad.kernels.numpy.blas import ROUTINES, added_multiple, address, laid, product_adder
 
 needs_routines = pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
 

@@ -10,16 +10,16 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy import products as lt_products
-from agrad.backends.cupy.cublaslt import CublasLtError
-from agrad.backends.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.jit.lower.cuda import products as cuda_products
 from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.epilogues import Joined
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available, product_function
 from agrad.jit.passes.precision import NarrowProduct
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy import products as lt_products
+from agrad.kernels.cupy.cublaslt import CublasLtError
+from agrad.kernels.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.registry import PRIMITIVES
 
 

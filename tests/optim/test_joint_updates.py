@@ -173,7 +173,7 @@ def test_a_step_that_fails_has_changed_the_parameters_before() -> None:
 
 
 def test_another_thread_does_not_wait() -> None:
-    from agrad.backends.cupy.elementwise import JOINT
+    from agrad.kernels.cupy.elementwise import JOINT
 
     (p,) = many(1)
     before = p.detach().numpy()

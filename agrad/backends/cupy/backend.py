@@ -14,16 +14,15 @@ import array_api_compat.cupy as compat
 import cupy
 import numpy as np
 
-import agrad.backends.cupy.kernels
-import agrad.backends.cupy.random  # noqa: F401 - both file kernels
+import agrad.kernels.cupy  # noqa: F401 - it files kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import DEVICE_GUARDS, HANDOVERS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
-from agrad.backends.cupy.convolution import convolution
-from agrad.backends.cupy.elementwise import JOINT
 from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
+from agrad.kernels.cupy.convolution import convolution
+from agrad.kernels.cupy.elementwise import JOINT
 from agrad.shapes import fill_index
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import Instruction, Program, Variable
+from agrad.kernels.numpy.blas import ROUTINES
 from agrad.registry import PRIMITIVES
 
 ADD, MULTIPLY = PRIMITIVES["add"], PRIMITIVES["multiply"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.fused import SHORT, unsigned
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.program import Instruction, Program, Variable, is_rule
+from agrad.kernels.numpy.fused import SHORT, unsigned
 from agrad.registry import PRIMITIVES
 
 FORWARD = PRIMITIVES["softmax_cross_entropy"]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.program import Instruction, Program, Variable
+from agrad.kernels.numpy.blas import ROUTINES
 from agrad.registry import PRIMITIVES
 
 UPDATE = PRIMITIVES["sgd_update"]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.source import ARGUMENT_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
@@ -23,6 +22,7 @@ from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
+from agrad.kernels.cupy.source import ARGUMENT_BYTES
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy.elementwise import elementwise_kernel
-from agrad.backends.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
 from agrad.jit.lower.cuda.epilogues import Joined, is_batch, shape_of, with_epilogues
 from agrad.jit.passes.precision import Way
 from agrad.jit.program import Instruction, Program
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy.elementwise import elementwise_kernel
+from agrad.kernels.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
 from agrad.registry import PRIMITIVES
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.groups import group_function, with_joint_groups
@@ -23,6 +22,7 @@ from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
+from agrad.kernels.cupy.products import gemm
 
 # ------------------------------------------------------------------ numbers of the host
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
+from agrad.kernels.cupy.source import ELEMENTWISE
 
 THREADS = 256
 """Threads of a block, a power of two, as reductions halve it."""

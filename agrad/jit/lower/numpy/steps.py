@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy.fused import SHORT, all_ones, zeros_beside
-from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.lower.plain import evaluation, stem_of
 from agrad.jit.passes.added_products import AddedProduct
 from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.numpy.blas import ROUTINES, address, laid, product_adder
+from agrad.kernels.numpy.fused import SHORT, all_ones, zeros_beside
+from agrad.kernels.numpy.updates import SMALL, momentum_step, settle
 
 if TYPE_CHECKING:
     from agrad.jit.lower.numpy.program import Writer

@@ -13,8 +13,8 @@ import pytest
 from checker import host
 
 from agrad.backends import load
-from agrad.backends.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
-from agrad.backends.cupy.source import ELEMENTWISE, row_source
+from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.kernels.cupy.source import ELEMENTWISE, row_source
 from agrad.registry import KERNELS, PRIMITIVES
 
 NVCC = shutil.which("nvcc")
@@ -315,7 +315,7 @@ TWO_DEVICES = """
 import cupy
 import numpy as np
 from agrad.backends import load
-from agrad.backends.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
 from agrad.registry import KERNELS
 
 load("cupy")

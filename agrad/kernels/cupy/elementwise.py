@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_source
+from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_source
 
 Raw = Any
 

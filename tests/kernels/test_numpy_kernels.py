@@ -12,7 +12,7 @@ import pytest
 
 import agrad
 from agrad.backends import load
-from agrad.backends.numpy import fused as numpy_fused
+from agrad.kernels.numpy import fused as numpy_fused
 from agrad.registry import KERNELS, PRIMITIVES
 
 FLOATS = (np.float32, np.float64)

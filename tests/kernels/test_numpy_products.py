@@ -8,8 +8,8 @@ import pytest
 
 import agrad
 from agrad.backends import threads
-from agrad.backends.numpy import blocks
-from agrad.backends.numpy import products as numpy_products
+from agrad.kernels.numpy import blocks
+from agrad.kernels.numpy import products as numpy_products
 from agrad.registry import KERNELS, PRIMITIVES
 
 ROWS, COLUMNS = 1200, 300

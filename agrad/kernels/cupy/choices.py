@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agrad.backends.cupy.cublaslt import Choice
+from agrad.kernels.cupy.cublaslt import Choice
 
 MOST = 4 << 20
 """The bytes from which on nothing is added to a file."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, are_alike, blockwise, is_floating
-from agrad.backends.numpy.fused import chosen
+from agrad.kernels.numpy.blocks import BITS, are_alike, blockwise, is_floating
+from agrad.kernels.numpy.fused import chosen
 from agrad.registry import kernel
 
 Raw = Any

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, added_multiple, weighted_sum
+from agrad.kernels.numpy.blas import ROUTINES, added_multiple, weighted_sum
 from agrad.registry import kernel
 
 Raw = Any

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.elementwise import on_each, updated
-from agrad.backends.cupy.source import THREADS, row_source
+from agrad.kernels.cupy.elementwise import on_each, updated
+from agrad.kernels.cupy.source import THREADS, row_source
 from agrad.registry import kernel
 
 Raw = Any

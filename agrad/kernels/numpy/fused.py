@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, are_alike, blockwise, in_blocks, is_floating
+from agrad.kernels.numpy.blocks import BITS, are_alike, blockwise, in_blocks, is_floating
 from agrad.registry import kernel
 
 Raw = Any

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import fill_in_blocks
 from agrad.backends.threads import BLOCK_BYTES, cores
+from agrad.kernels.numpy.blocks import fill_in_blocks
 from agrad.registry import kernel
 
 Raw = Any

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, BLOCK, are_alike, is_floating
-from agrad.backends.numpy.elementwise import HUGE, LEAST
+from agrad.kernels.numpy.blocks import BITS, BLOCK, are_alike, is_floating
+from agrad.kernels.numpy.elementwise import HUGE, LEAST
 from agrad.registry import kernel
 from agrad.shapes import kept_shape
 

@@ -11,7 +11,7 @@ import cupy
 from cupy.lib.stride_tricks import as_strided
 
 from agrad.backends.convolution import Pads, out_lengths
-from agrad.backends.cupy.products import product_in_capture
+from agrad.kernels.cupy.products import product_in_capture
 
 _BLOCK = 1 << 28
 """The bytes of windows that are copied at once."""

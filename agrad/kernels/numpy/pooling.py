@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS
 from agrad.backends.threads import BLOCK_BYTES, run_blocks
+from agrad.kernels.numpy.blocks import BITS
 from agrad.registry import kernel
 from agrad.shapes import window_places
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends.convolution import Pads, out_lengths
-from agrad.backends.numpy.blas import ROUTINES, address
 from agrad.backends.threads import THREADED, run_blocks
+from agrad.kernels.numpy.blas import ROUTINES, address
 
 _BLOCK = 1 << 20
 """The bytes of frames and columns that are worked on at once, half of a second-level cache."""

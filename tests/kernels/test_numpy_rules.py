@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad.backends import load
-from agrad.backends.numpy import words as numpy_words
+from agrad.backends.numpy import namespace as numpy_words
 from agrad.registry import KERNELS, PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index
 

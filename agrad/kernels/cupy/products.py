@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy.choices import Kept
-from agrad.backends.cupy.cublaslt import REAL, Choice, CublasLtError, Task
-from agrad.backends.cupy.elementwise import elementwise_kernel
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy.choices import Kept
+from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Task
+from agrad.kernels.cupy.elementwise import elementwise_kernel
 
 WORKSPACE = 32 << 20
 """The most bytes of workspace for cuBLASLt, as NVIDIA recommends for its newest GPUs."""
