@@ -12,6 +12,7 @@ import pytest
 
 import agrad
 from agrad.backends import load
+from agrad.kernels.numpy import blocks
 from agrad.kernels.numpy import fused as numpy_fused
 from agrad.registry import KERNELS, PRIMITIVES
 
@@ -293,3 +294,38 @@ def test_ones_to_sum_with_hold_little_memory() -> None:
         assert ones.dtype == dtype and (ones == 1).all()
     with pytest.raises(ValueError, match="read-only"):
         short[0][0] = 2
+
+
+def test_a_block_that_fails_is_the_callers_error() -> None:
+    def fail(x: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("in a block")
+
+    for x in (np.ones(10 * blocks.BLOCK), np.ones((20, blocks.BLOCK))[:, ::2]):
+        with pytest.raises(ZeroDivisionError, match="in a block"):
+            blocks.in_blocks(fail, x)
+
+
+# ------------------------------------------------------------------ rules under a map
+
+
+def test_an_elementwise_rules_kernel_runs_once_for_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, primitive, calls = ("numpy", "relu", "vjp:x"), PRIMITIVES["relu"], []
+    own = KERNELS[key].function
+
+    def watched(g: Any, y: Any) -> Any:
+        calls.append(y.shape)
+        return own(g, y)
+
+    x = np.random.default_rng(0).uniform(-0.5, 1.0, (5, 4, 3))
+    monkeypatch.setitem(KERNELS, key, KERNELS[key]._replace(function=watched))
+    try:
+        primitive.kernel_filed()
+        one = agrad.grad(lambda a: agrad.sum(agrad.relu(a) * a))
+        found = agrad.vmap(agrad.vmap(one))(x)
+        recorded = agrad.grad(lambda a: agrad.sum(agrad.vmap(one)(a)))(x)
+    finally:
+        monkeypatch.undo()
+        primitive.kernel_filed()
+    assert calls[0] == x.shape
+    np.testing.assert_allclose(found, 2 * np.maximum(x, 0))
+    np.testing.assert_allclose(recorded, 2.0 * (x > 0))

@@ -136,8 +136,7 @@ def test_gradients_are_those_of_the_generic_rules(monkeypatch: pytest.MonkeyPatc
     for name in ("linalg.over_triangle", "linalg.adjugate"):
         kernel = KERNELS["numpy", name, "forward"]
         monkeypatch.setitem(KERNELS, ("numpy", name, "forward"), kernel._replace(when=lambda *arrays: False))
-        for part, place in (("forward", PRIMITIVES[name].raw), ("level", PRIMITIVES[name].on_levels)):
-            monkeypatch.setitem(place, np.ndarray, PRIMITIVES[name].adopt(load("numpy"), part))
+        monkeypatch.setitem(PRIMITIVES[name].raw, np.ndarray, PRIMITIVES[name].adopt(load("numpy")))
     generic = agrad.grad(f)(x), agrad.jvp(agrad.grad(f), (x,), (x,))[1]
     monkeypatch.undo()
     PRIMITIVES["linalg.det"].kernel_filed()
@@ -150,3 +149,22 @@ def test_solving_with_a_singular_matrix_is_numpys_error_whatever_the_shapes() ->
         agrad.linalg.solve(agrad.asarray(np.zeros((3, 3))), agrad.asarray(np.ones((3, 2))))
     with pytest.raises(ShapeError, match="do not broadcast"):
         agrad.linalg.solve(agrad.asarray(np.ones((2, 3, 3))), agrad.asarray(np.ones((5, 3, 1))))
+
+
+# ------------------------------------------------------------------ outer products
+
+
+@pytest.mark.parametrize("sizes", [(7, 5), (5, 7), (1, 1)])
+def test_outer_products_of_a_batch(sizes: tuple[int, int]) -> None:
+    """Of mapped vectors, and the derivatives of both, also of one that all members share."""
+    u, v = drawn((6, sizes[0]), "float64"), drawn((6, sizes[1]), "float64", 1)
+    expected = u[:, :, None] * v[:, None, :]
+    np.testing.assert_array_equal(agrad.vmap(agrad.linalg.outer)(u, v), expected)
+    np.testing.assert_array_equal(agrad.vmap(lambda a, b: a[:, None] @ b[None, :])(u, v), expected)
+
+    def total(a: Any, b: Any) -> Any:
+        return agrad.sum(agrad.vmap(agrad.linalg.outer, (0, None))(a, b) ** 2)
+
+    by_a, by_b = agrad.grad(total, argnums=(0, 1))(u, v[0])
+    np.testing.assert_allclose(by_a, 2 * u * np.sum(v[0] ** 2))
+    np.testing.assert_allclose(by_b, 2 * v[0] * np.sum(u**2))

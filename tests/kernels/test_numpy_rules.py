@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad.backends import load
-from agrad.backends.numpy import namespace as numpy_words
+from agrad.kernels.numpy import scatter
 from agrad.registry import KERNELS, PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index
 
@@ -326,8 +326,8 @@ def test_scatter_add(label: str, kind: str) -> None:
     indices, index, shape = SCATTERED[label]()
     g = np.random.default_rng(5).uniform(-9, 9, np.zeros(shape)[fill_index(index, indices)].shape)
     g = (g + 1j * g[::-1] if kind == "complex128" else g).astype(kind)
-    assert g.size > numpy_words._FEW
-    found = numpy_words.scatter_add(g, *indices, index=index, shape=shape)
+    assert g.size > scatter._FEW
+    found = scatter.scatter_add(g, *indices, index=index, shape=shape)
     right = added(g, indices, index, shape)
     assert found.dtype == right.dtype
     np.testing.assert_array_equal(found, right)  # the order of adding is the same, so every bit is
@@ -337,7 +337,7 @@ def test_an_index_out_of_range_is_numpys_error() -> None:
     for wrong in (30, -31):
         index = np.full(600, wrong)
         with pytest.raises(IndexError, match="out of bounds"):
-            numpy_words.scatter_add(np.ones(600), index, index=(ARRAY,), shape=(30,))
+            scatter.scatter_add(np.ones(600), index, index=(ARRAY,), shape=(30,))
 
 
 # ------------------------------------------------------------------ in the engine

@@ -12,6 +12,7 @@ from cupy.lib.stride_tricks import as_strided
 
 from agrad.backends.convolution import Pads, out_lengths
 from agrad.kernels.cupy.products import product_in_capture
+from agrad.registry import kernel
 
 _BLOCK = 1 << 28
 """The bytes of windows that are copied at once."""
@@ -32,6 +33,7 @@ def _placed(x: Any, padding: Pads, dilation: Sequence[int]) -> Any:
     return whole
 
 
+@kernel("cupy", "convolution", "namespace", gain=16.0)
 def convolution(
     x: Any,
     w: Any,

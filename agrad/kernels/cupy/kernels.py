@@ -50,18 +50,18 @@ def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, i
         _row_module(arrays[0].dtype.char).get_function(name)((blocks,), block, (*arrays, *numbers))
 
 
-for _name in ("relu", "sigmoid"):
-    kernel("cupy", _name, "forward", _fits, names=("x",))(partial(on_each, _name))
-for _name in ("relu", "tanh", "sigmoid"):
-    kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"))(partial(on_each, f"{_name}_vjp"))
+for _name, _gain in (("relu", 2.0), ("sigmoid", 8.0)):
+    kernel("cupy", _name, "forward", _fits, names=("x",), gain=_gain)(partial(on_each, _name))
+for _name, _gain in (("relu", 2.0), ("tanh", 3.0), ("sigmoid", 3.0)):
+    kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"), gain=_gain)(partial(on_each, f"{_name}_vjp"))
 
 
-@kernel("cupy", "gelu", "forward", when=_fits)
+@kernel("cupy", "gelu", "forward", gain=4.0, when=_fits)
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     return on_each("gelu_tanh" if approximate else "gelu_erf", x)
 
 
-@kernel("cupy", "gelu", "vjp:x", when=_fits)
+@kernel("cupy", "gelu", "vjp:x", gain=10.0, when=_fits)
 def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
     return on_each("gelu_tanh_vjp" if approximate else "gelu_erf_vjp", g, x)
 
@@ -79,11 +79,11 @@ def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
 
 
 def _file_softmax(name: str, logs: bool) -> None:
-    @kernel("cupy", name, "forward", when=lambda x: _fits(x) and x.ndim > 0)
+    @kernel("cupy", name, "forward", gain=5.0, when=lambda x: _fits(x) and x.ndim > 0)
     def softmax(x: Raw, *, axis: int) -> Raw:
         return _along("softmax", axis, logs, x)
 
-    @kernel("cupy", name, "vjp:x", when=lambda g, y: _fits(g, y) and y.ndim > 0)
+    @kernel("cupy", name, "vjp:x", gain=4.0, when=lambda g, y: _fits(g, y) and y.ndim > 0)
     def softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
         return _along("softmax_vjp", axis, logs, g, y)
 
@@ -96,7 +96,7 @@ def _labelled(x: Raw, labels: Raw) -> bool:
     return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
 
 
-@kernel("cupy", "softmax_cross_entropy", "forward", when=_labelled)
+@kernel("cupy", "softmax_cross_entropy", "forward", gain=13.0, when=_labelled)
 def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     import cupy
 
@@ -113,6 +113,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     "cupy",
     "softmax_cross_entropy",
     "vjp:x",
+    gain=15.0,
     when=lambda g_loss, g_lse, x, labels, lse: (
         _labelled(x, labels) and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None)) and lse.dtype == x.dtype
     ),
@@ -129,7 +130,7 @@ def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, lab
     return out
 
 
-@kernel("cupy", "sgd_update", "forward", when=_fits)
+@kernel("cupy", "sgd_update", "forward", gain=4.0, when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -154,7 +155,7 @@ def sgd_update(
     return updated("sgd_momentum", (p, g, v), values, (p, v) if donate else ())
 
 
-@kernel("cupy", "adam_update", "forward", when=_fits)
+@kernel("cupy", "adam_update", "forward", gain=12.0, when=_fits)
 def adam_update(
     p: Raw,
     g: Raw,
@@ -184,7 +185,7 @@ def _solvable(x1: Raw, x2: Raw) -> bool:
     return bool(x1.dtype == x2.dtype and x1.size and x2.size)
 
 
-@kernel("cupy", "linalg.over_triangle", "forward", when=_solvable)
+@kernel("cupy", "linalg.over_triangle", "forward", gain=1.3, when=_solvable)
 def over_triangle(x1: Raw, x2: Raw, *, upper: bool, checked: bool = False) -> Raw:
     import cupy
     from cupyx.scipy.linalg import solve_triangular

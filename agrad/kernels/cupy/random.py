@@ -69,18 +69,18 @@ def _stream(key: Any) -> philox.Stream:
     return stream
 
 
-@kernel("cupy", "random_keys", "forward")
+@kernel("cupy", "random_keys", "forward", gain=460.0)
 def keys(key: Any, *, count: int, domain: int, data: int) -> Any:
     return _words(key, 2 * count, domain, data).view(np.uint32)[: 4 * count].reshape(count, 4)
 
 
-@kernel("cupy", "random_bits", "forward")
+@kernel("cupy", "random_bits", "forward", gain=460.0)
 def bits(key: Any, *, shape: tuple[int, ...], dtype: str) -> Any:
     n = math.prod(shape)
     return _words(key, -(-n * philox.WIDTHS[dtype] // 64)).view(dtype)[:n].reshape(shape)
 
 
-@kernel("cupy", "random_uniform", "forward")
+@kernel("cupy", "random_uniform", "forward", gain=230.0)
 def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
     import cupy
 
@@ -94,7 +94,7 @@ def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> 
     return out
 
 
-@kernel("cupy", "random_mask", "forward")
+@kernel("cupy", "random_mask", "forward", gain=150.0)
 def mask(key: Any, *, shape: tuple[int, ...], threshold: int) -> Any:
     n = math.prod(shape)
     drawn = _words(key, -(-n // 2)).view(np.uint32)[:n].reshape(shape)
@@ -102,7 +102,7 @@ def mask(key: Any, *, shape: tuple[int, ...], threshold: int) -> Any:
         return drawn.astype(np.uint64) < np.uint64(threshold)
 
 
-@kernel("cupy", "random_integers", "forward")
+@kernel("cupy", "random_integers", "forward", gain=58.0)
 def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
     import array_api_compat.cupy as compat
 
@@ -110,7 +110,7 @@ def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: st
         return philox.integers(compat, _stream(key), low, high, shape, dtype)
 
 
-@kernel("cupy", "random_permutation", "forward")
+@kernel("cupy", "random_permutation", "forward", gain=230.0)
 def permutation(key: Any, *, n: int) -> Any:
     import cupy
 

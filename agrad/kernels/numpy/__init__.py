@@ -1,3 +1,13 @@
 """NumPy kernels. Importing the package files them."""
 
-from agrad.kernels.numpy import elementwise, fused, linalg, pooling, products, reductions, updates  # noqa: F401
+from agrad.kernels.numpy import (  # noqa: F401
+    convolution,
+    elementwise,
+    fused,
+    linalg,
+    pooling,
+    random,
+    reductions,
+    scatter,
+    updates,
+)

@@ -31,20 +31,30 @@ def are_alike(x: Raw, y: Raw) -> bool:
 
 
 def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: Raw) -> np.ndarray:
-    """Return ``function`` of alike arrays and numbers, computed in blocks where long."""
+    """Return ``function`` of alike arrays and numbers, computed in blocks where long.
+
+    Threads share the blocks.
+    """
     if first.size <= BLOCK:
         return function(first, *others)
-    arrays = [a for a in (first, *others) if type(a) is np.ndarray]
+    given: list[Raw] = [first, *others]
+    arrays = [a for a in given if type(a) is np.ndarray]
+    whole = out = np.empty(first.shape, first.dtype)
+    if all(a.flags.c_contiguous for a in arrays):
+        out, *given = (a.reshape(-1) if type(a) is np.ndarray else a for a in (out, *given))
     # arrays that are not contiguous, because elements repeat along an axis, are cut into whole rows
-    rows = first.size <= BLOCK * first.shape[0] and all(a.strides[0] >= max(a.strides) for a in arrays)
-    if not rows and not all(a.flags.c_contiguous for a in arrays):
+    elif first.size > BLOCK * first.shape[0] or any(a.strides[0] < max(a.strides) for a in arrays):
         return function(first, *others)
+    rows = out.shape[0]
+    step = max(1, BLOCK * rows // out.size)
 
-    def fill(out: np.ndarray, *parts: np.ndarray) -> None:
-        out[...] = function(*parts)
+    def work(take: Callable[[], int]) -> None:
+        while (start := take() * step) < rows:
+            part = slice(start, start + step)
+            out[part] = function(*[a[part] if type(a) is np.ndarray else a for a in given])
 
-    out = np.empty(first.shape, first.dtype)
-    return fill_in_blocks(fill, out, first, *others, block_bytes=BLOCK * first.dtype.itemsize)
+    run_blocks(work, -(-rows // step), max(2, THREADED * BLOCK_BYTES // (BLOCK * first.dtype.itemsize)))
+    return whole
 
 
 def blockwise(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -55,29 +65,3 @@ def blockwise(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         return in_blocks(partial(function, **settings) if settings else function, *arrays)
 
     return call
-
-
-def fill_in_blocks(
-    fill: Callable[..., Any], out: np.ndarray, *given: Raw, block_bytes: int = BLOCK_BYTES
-) -> np.ndarray:
-    """Call ``fill(part of out, *parts of given)`` for all parts, and return ``out``.
-
-    Threads share the parts. ``given`` are numbers and arrays that broadcast to ``out``, which is not empty.
-    """
-    whole, arrays = out, list(given)
-    if all(np.shape(a) in (out.shape, ()) and (not np.ndim(a) or a.flags.c_contiguous) for a in arrays):
-        out, *arrays = (a.reshape(-1) if np.ndim(a) else a for a in (out, *arrays))
-    while out.shape[0] == 1 < out.ndim:
-        arrays = [a[0] if np.ndim(a) == out.ndim else a for a in arrays]
-        out = out[0]
-    rows = out.shape[0]
-    step = max(1, block_bytes * rows // out.nbytes)
-    cut = [np.ndim(a) == out.ndim and a.shape[0] == rows for a in arrays]
-
-    def work(take: Callable[[], int]) -> None:
-        while (start := take() * step) < rows:
-            part = slice(start, start + step)
-            fill(out[part], *[a[part] if is_cut else a for a, is_cut in zip(arrays, cut, strict=True)])
-
-    run_blocks(work, -(-rows // step), max(2, THREADED * BLOCK_BYTES // block_bytes))
-    return whole

@@ -16,6 +16,7 @@ import numpy as np
 from agrad.backends.convolution import Pads, out_lengths
 from agrad.backends.threads import THREADED, run_blocks
 from agrad.kernels.numpy.blas import ROUTINES, address
+from agrad.registry import kernel
 
 _BLOCK = 1 << 20
 """The bytes of frames and columns that are worked on at once, half of a second-level cache."""
@@ -91,6 +92,7 @@ def _shifts(few: Sequence[int], few_steps: Any, many: Sequence[int], many_steps:
     )
 
 
+@kernel("numpy", "convolution", "namespace", gain=4.9)
 def convolution(
     x: Raw,
     w: Raw,

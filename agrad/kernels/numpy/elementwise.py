@@ -56,14 +56,14 @@ def _file_extreme(name: str, beats: Any) -> None:
         return _split(g, beats(mine, other), np.equal(mine, other))
 
     for mine, other in (("x1", "x2"), ("x2", "x1")):
-        kernel("numpy", name, f"vjp:{mine}", _is_share, names=("g", mine, other))(share)
+        kernel("numpy", name, f"vjp:{mine}", _is_share, names=("g", mine, other), gain=3.0)(share)
 
 
 _file_extreme("maximum", np.greater)
 _file_extreme("minimum", np.less)
 
 
-@kernel("numpy", "between", "vjp:x", when=lambda g, x: _long_alike(g, x))
+@kernel("numpy", "between", "vjp:x", gain=3.1, when=lambda g, x: _long_alike(g, x))
 @blockwise
 def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
     inside = np.greater(x, low)
@@ -73,7 +73,7 @@ def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
     return _split(g, inside, ties)
 
 
-@kernel("numpy", "between", "forward", when=lambda x: type(x) is np.ndarray and is_floating(x))
+@kernel("numpy", "between", "forward", gain=3.3, when=lambda x: type(x) is np.ndarray and is_floating(x))
 def between(x: Raw, *, low: float, high: float) -> Raw:
     if x.size >= _LONG:
         return np.clip(x, low, high)
@@ -81,7 +81,7 @@ def between(x: Raw, *, low: float, high: float) -> Raw:
     return np.minimum(out, high, out=out)
 
 
-@kernel("numpy", "copysign", "vjp:x1", when=lambda g, x1, y: _long_alike(g, x1, y))
+@kernel("numpy", "copysign", "vjp:x1", gain=2.9, when=lambda g, x1, y: _long_alike(g, x1, y))
 @blockwise
 def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
     bits = BITS[g.dtype]
@@ -94,7 +94,7 @@ def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ powers
 
 
-@kernel("numpy", "pow", "vjp:x1", when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
+@kernel("numpy", "pow", "vjp:x1", gain=3.9, when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
 @blockwise
 def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
     out = np.subtract(x2, 1)
@@ -103,7 +103,7 @@ def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
     return np.multiply(g, out, out=out)
 
 
-@kernel("numpy", "pow", "vjp:x2", when=lambda g, x1, y: _all_alike(g, x1, y) and bool(x1.all()))
+@kernel("numpy", "pow", "vjp:x2", gain=5.6, when=lambda g, x1, y: _all_alike(g, x1, y) and bool(x1.all()))
 @blockwise
 def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
     out = np.multiply(g, y)
@@ -123,7 +123,7 @@ def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return out if out.min() > LEAST[out.dtype] and out.max() < HUGE[out.dtype] else None
 
 
-@kernel("numpy", "hypot", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+@kernel("numpy", "hypot", "forward", gain=2.9, when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
 @blockwise
 def hypot(x1: Raw, x2: Raw) -> Raw:
     squares = _squares(x1, x2)
@@ -154,10 +154,10 @@ def _over_length(g: Raw, other: Raw, mine: Raw) -> Raw:
     return np.multiply(g, squares, out=squares)
 
 
-kernel("numpy", "atan2", "vjp:x1", _long_alike, names=("g", "x2", "x1"))(_over_length)
+kernel("numpy", "atan2", "vjp:x1", _long_alike, names=("g", "x2", "x1"), gain=2.8)(_over_length)
 
 
-@kernel("numpy", "atan2", "vjp:x2", when=_long_alike, names=("g", "x1", "x2"))
+@kernel("numpy", "atan2", "vjp:x2", gain=2.7, when=_long_alike, names=("g", "x1", "x2"))
 def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
     out = _over_length(g, x1, x2)
     return np.negative(out, out=out)
@@ -171,7 +171,7 @@ def _tame(*arrays: np.ndarray) -> bool:
     return all(a.min() > -HUGE[a.dtype] and a.max() < HUGE[a.dtype] for a in arrays if a.size)
 
 
-@kernel("numpy", "logaddexp", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+@kernel("numpy", "logaddexp", "forward", gain=6.4, when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
 @blockwise
 def logaddexp(x1: Raw, x2: Raw) -> Raw:
     if not _tame(x1, x2):
@@ -196,5 +196,5 @@ def _is_weight(g: Raw, mine: Raw, y: Raw) -> bool:
 
 
 for _mine in ("x1", "x2"):
-    kernel("numpy", "hypot", f"vjp:{_mine}", _is_leg, names=("g", _mine, "y"))(_leg)
-    kernel("numpy", "logaddexp", f"vjp:{_mine}", _is_weight, names=("g", _mine, "y"))(_weight)
+    kernel("numpy", "hypot", f"vjp:{_mine}", _is_leg, names=("g", _mine, "y"), gain=25.0)(_leg)
+    kernel("numpy", "logaddexp", f"vjp:{_mine}", _is_weight, names=("g", _mine, "y"), gain=11.0)(_weight)

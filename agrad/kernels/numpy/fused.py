@@ -50,6 +50,7 @@ def _mixed(x1: np.ndarray, x2: np.ndarray, condition: np.ndarray) -> np.ndarray:
     return out.view(x1.dtype)
 
 
+@kernel("numpy", "where", "namespace", gain=5.0)
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Compute ``numpy.where``, for long arrays without a branch for each element."""
     if type(x1) is type(x2) is np.ndarray and _is_choice(condition, x1, x2):
@@ -57,10 +58,12 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return np.where(condition, x1, x2)
 
 
-kernel("numpy", "where", "vjp:x1", lambda g, condition: _is_choice(condition, g), ("g", "condition"))(blockwise(chosen))
+kernel("numpy", "where", "vjp:x1", lambda g, condition: _is_choice(condition, g), ("g", "condition"), gain=7.7)(
+    blockwise(chosen)
+)
 
 
-@kernel("numpy", "where", "vjp:x2", when=lambda g, condition: _is_choice(condition, g))
+@kernel("numpy", "where", "vjp:x2", gain=7.0, when=lambda g, condition: _is_choice(condition, g))
 @blockwise
 def where_second(g: Raw, condition: Raw) -> Raw:
     return chosen(g, np.logical_not(condition))
@@ -90,12 +93,12 @@ def _kept(value: int, dtype: np.dtype) -> np.ndarray:
     return made
 
 
-@kernel("numpy", "relu", "forward", when=is_floating)
+@kernel("numpy", "relu", "forward", gain=2.0, when=is_floating)
 def relu(x: Raw) -> Raw:
     return np.maximum(x, zeros_beside(x.shape, x.dtype))
 
 
-@kernel("numpy", "relu", "vjp:x", when=are_alike)
+@kernel("numpy", "relu", "vjp:x", gain=3.1, when=are_alike)
 def relu_vjp(g: Raw, y: Raw) -> Raw:
     return chosen(g, y > 0)
 
@@ -103,7 +106,7 @@ def relu_vjp(g: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ the logistic function
 
 
-@kernel("numpy", "sigmoid", "forward", when=is_floating)
+@kernel("numpy", "sigmoid", "forward", gain=1.8, when=is_floating)
 @blockwise
 def sigmoid(x: Raw) -> Raw:
     # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
@@ -119,7 +122,9 @@ def sigmoid(x: Raw) -> Raw:
 # ------------------------------------------------------------------ the bias of an affine map
 
 
-@kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta: g.ndim == 2 and bias_meta.shape == g.shape[1:])
+@kernel(
+    "numpy", "linear", "vjp:bias", gain=2.9, when=lambda g, bias_meta: g.ndim == 2 and bias_meta.shape == g.shape[1:]
+)
 def linear_bias(g: Raw, bias_meta: Any) -> Raw:
     return np.matmul(all_ones(g.shape[0], g.dtype), g)
 
@@ -151,7 +156,7 @@ def _is_labelled(x: Raw, labels: Raw) -> bool:
     return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 
-@kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)
+@kernel("numpy", "softmax_cross_entropy", "forward", gain=8.9, when=_is_labelled)
 def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     n, classes = x.shape
     if classes < SHORT:
@@ -173,6 +178,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     "numpy",
     "softmax_cross_entropy",
     "vjp:x",
+    gain=2.9,
     when=lambda g_loss, g_lse, x, labels, lse: (
         g_lse is None
         and g_loss is not None

@@ -1,9 +1,10 @@
-"""Triangular systems and adjugates on NumPy.
+"""Triangular systems, outer products and adjugates on NumPy.
 
 NumPy itself solves and inverts by a general factorisation only. One solve with a whole matrix takes OpenBLAS the time
 of five products; here most of the work is products.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def _worth(x1: Raw, x2: Raw) -> bool:
     return _is_array(x1) and _is_array(x2) and x2.ndim > 1 and x2.shape[-1] > 8 and bool(x1.size and x2.size)
 
 
-@kernel("numpy", "linalg.over_triangle", "forward", when=_worth)
+@kernel("numpy", "linalg.over_triangle", "forward", gain=2.9, when=_worth)
 def over_triangle(x1: Raw, x2: Raw, *, upper: bool, checked: bool = False) -> Raw:
     try:
         return _substituted(x1, x2, upper)
@@ -60,6 +61,44 @@ def _substituted(x1: Raw, x2: Raw, upper: bool) -> Raw:
     return out
 
 
+# ------------------------------------------------------------------ triangles
+
+_SMALL = 4096
+"""Elements of matrices whose triangle is remembered: of small ones NumPy takes most of the time to make it."""
+
+
+@functools.lru_cache(64)
+def _triangle(m: int, n: int, k: int) -> Any:
+    return np.tri(m, n, k, bool)
+
+
+@kernel("numpy", "tril", "namespace", gain=2.0)
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    if (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+        return np.tril(x, k)
+    return np.where(_triangle(m, n, k), x, x.dtype.type(0))
+
+
+@kernel("numpy", "triu", "namespace", gain=2.0)
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    if (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+        return np.triu(x, k)
+    return np.where(_triangle(m, n, k - 1), x.dtype.type(0), x)
+
+
+# ------------------------------------------------------------------ outer products
+
+
+def _are_batches(x1: Raw, x2: Raw) -> bool:
+    return x1.ndim > 1 and x2.ndim > 1 and x1.dtype == x2.dtype and x1.dtype.char in "fd"
+
+
+@kernel("numpy", "linalg.outer", "forward", gain=2.6, when=_are_batches)
+def outer(x1: Raw, x2: Raw) -> Raw:
+    # for many short vectors: einsum's inner loops start in half the time of multiply's
+    return np.einsum("...i,...j->...ij", x1, x2)
+
+
 # ------------------------------------------------------------------ adjugates
 
 
@@ -72,13 +111,13 @@ def _wide(x: Raw) -> bool:
     return _is_array(x) and x.shape[-1] > 1 and x.size > 0
 
 
-@kernel("numpy", "linalg.adjugate", "forward", when=_wide)
+@kernel("numpy", "linalg.adjugate", "forward", gain=2.8, when=_wide)
 def adjugate(x: Raw) -> Raw:
     with np.errstate(all="ignore"):
         return _adjugate(x, np.linalg.det(x))
 
 
-@kernel("numpy", "linalg.det", "vjp:x", when=lambda g, x, y: _wide(x) and g.dtype == x.dtype)
+@kernel("numpy", "linalg.det", "vjp:x", gain=1.5, when=lambda g, x, y: _wide(x) and g.dtype == x.dtype)
 def det_vjp(g: Raw, x: Raw, y: Raw) -> Raw:
     out = _adjugate(x, y)
     return np.multiply(out, g[..., None, None], out=out).swapaxes(-1, -2)

@@ -57,17 +57,17 @@ def _pooled(ufunc: np.ufunc, x: Raw, *settings: Steps) -> Raw:
     return _by_rows(fill, np.empty((*x.shape[: x.ndim - m], *lengths), x.dtype), x, axes=m)
 
 
-@kernel("numpy", "max_pool", "forward", when=_is_plain)
+@kernel("numpy", "max_pool", "forward", gain=1.5, when=_is_plain)
 def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     return _pooled(np.maximum, x, kernel, strides, dilation)
 
 
-@kernel("numpy", "sum_pool", "forward", when=_is_plain)
+@kernel("numpy", "sum_pool", "forward", gain=1.5, when=_is_plain)
 def sum_pool(x: Raw, *, kernel: Steps, strides: Steps) -> Raw:
     return _pooled(np.add, x, kernel, strides, (1,) * len(kernel))
 
 
-@kernel("numpy", "max_pool", "vjp:x", when=lambda g, x, y: _is_plain(g, x, y) and g.dtype == x.dtype)
+@kernel("numpy", "max_pool", "vjp:x", gain=2.5, when=lambda g, x, y: _is_plain(g, x, y) and g.dtype == x.dtype)
 def max_pool_vjp(g: Raw, x: Raw, y: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     m = len(kernel)
     axes = list(enumerate(zip(kernel, strides, dilation, strict=True), 1))
@@ -112,7 +112,7 @@ def _spread(g: Raw, x: Raw, y: Raw, out: Raw, places: list[Any], tiles: bool) ->
             out[place] += part.view(g.dtype)
 
 
-@kernel("numpy", "sum_pool", "vjp:x", when=lambda g, x_meta: _is_plain(g))
+@kernel("numpy", "sum_pool", "vjp:x", gain=2.0, when=lambda g, x_meta: _is_plain(g))
 def sum_pool_vjp(g: Raw, x_meta: Any, *, kernel: Steps, strides: Steps) -> Raw:
     m = len(kernel)
     axes = list(enumerate(zip(kernel, strides, strict=True), 1))

@@ -133,7 +133,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
-@kernel("numpy", "sgd_update", "forward", when=_fits)
+@kernel("numpy", "sgd_update", "forward", gain=3.1, when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -176,7 +176,7 @@ def sgd_update(
     return results[0], results[1] if momentum else v
 
 
-@kernel("numpy", "adam_update", "forward", when=_fits)
+@kernel("numpy", "adam_update", "forward", gain=2.6, when=_fits)
 def adam_update(
     p: Raw,
     g: Raw,

@@ -98,28 +98,28 @@ def flat_mask(key: Any, first: int, n: int, threshold: int) -> np.ndarray:
     return flat_bits(key, first, n, "uint32") < np.uint32(threshold)
 
 
-@kernel("numpy", "random_keys", "forward")
+@kernel("numpy", "random_keys", "forward", gain=53.0)
 def keys(key: Any, *, count: int, domain: int, data: int) -> np.ndarray:
     words = _generator(key, domain=domain, data=data).random_raw(2 * count)
     return words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False).reshape(count, 4)
 
 
-@kernel("numpy", "random_bits", "forward")
+@kernel("numpy", "random_bits", "forward", gain=51.0)
 def bits(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return flat_bits(key, 0, math.prod(shape), dtype).reshape(shape)
 
 
-@kernel("numpy", "random_uniform", "forward")
+@kernel("numpy", "random_uniform", "forward", gain=25.0)
 def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> np.ndarray:
     return flat_uniform(key, 0, math.prod(shape), dtype, interior).reshape(shape)
 
 
-@kernel("numpy", "random_mask", "forward")
+@kernel("numpy", "random_mask", "forward", gain=41.0)
 def mask(key: Any, *, shape: tuple[int, ...], threshold: int) -> np.ndarray:
     return flat_mask(key, 0, math.prod(shape), threshold).reshape(shape)
 
 
-@kernel("numpy", "random_integers", "forward")
+@kernel("numpy", "random_integers", "forward", gain=17.0)
 def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     n = math.prod(shape)
     out = np.empty(n, dtype)
@@ -129,7 +129,7 @@ def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: st
     return out.reshape(shape)
 
 
-@kernel("numpy", "random_permutation", "forward")
+@kernel("numpy", "random_permutation", "forward", gain=38.0)
 def permutation(key: Any, *, n: int) -> np.ndarray:
     return np.argsort(stream(key)(n), stable=True)
 
@@ -142,7 +142,7 @@ def log_gamma(key: Any, alpha: Any) -> np.ndarray:
     return PRIMITIVES["random_log_gamma"].raw[np.ndarray](key, alpha)
 
 
-@kernel("numpy", "random_normal", "forward")
+@kernel("numpy", "random_normal", "forward", gain=1.2)
 def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Draw by the Box-Muller transform, block by block.
 
