@@ -213,13 +213,27 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
         general, given = forward, arrays
     else:
         add_results(primitive, forward(), values, case, place)
-        rule = primitive.vjps[part.removeprefix("vjp:")]
+        joined, _, target = part.rpartition("vjp:")
+        if joined:  # beside the kernels of both
+            return in_one(backend, name, target, values)
+        rule = primitive.vjps[target]
         kept = {key: settings[key] for key in rule.settings}
         known = [backend.xp if key == "xp" else values[key] for key in rule.names]
         general, given = functools.partial(rule.function, *known, **kept), [values[key] for key in kernel.names]
     own = functools.partial(kernel.function, *given, **{key: settings[key] for key in kernel.settings})
     applies = (kernel.when is None or kernel.when(*given)) and own() is not NotImplemented
     return (general, own) if applies else None
+
+
+def in_one(backend: Any, name: str, target: str, values: dict[str, Any]) -> tuple[Call, Call]:
+    """Return calls of the kernels of an operation and of its rule, and of the one that computes both."""
+    filed = load("agrad.registry").KERNELS
+    forward, rule, both = (
+        filed[backend.name, name, part] for part in ("forward", f"vjp:{target}", f"forward+vjp:{target}")
+    )
+    arrays, given = [values[key] for key in forward.names], [values[key] for key in rule.names]
+    together = [values[key] for key in both.names]
+    return lambda: (forward.function(*arrays), rule.function(*given)), lambda: both.function(*together)
 
 
 def add_results(primitive: Any, found: Any, values: dict[str, Any], case: Case, place: Callable[[Any], Any]) -> None:

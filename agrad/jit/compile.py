@@ -19,10 +19,10 @@ from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
-from agrad.jit.passes.cross_entropy import with_entropies
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
 from agrad.jit.passes.folding import with_folded_updates
 from agrad.jit.passes.fusion import with_groups
+from agrad.jit.passes.joined_rules import with_rules_joined
 from agrad.jit.passes.precision import Way, with_precision
 from agrad.jit.program import Program
 
@@ -64,7 +64,7 @@ TARGETS: dict[str, Target] = {
             ("filled arrays as single values", with_single_values),
             ("simpler operations", simplified),
             DEAD_CODE,
-            ("cross entropy with its rule", with_entropies),
+            ("operations with their rules", with_rules_joined),
             IN_PLACE,
             ("products folded into updates", with_folded_updates),
             ("sums with products", with_added_products),

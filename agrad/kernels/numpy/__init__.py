@@ -2,6 +2,7 @@
 
 from agrad.kernels.numpy import (  # noqa: F401
     convolution,
+    cross_entropy,
     elementwise,
     fused,
     linalg,

@@ -1,4 +1,4 @@
-"""NumPy's choices, activations and cross entropy, in few passes over memory.
+"""Choices, activations and sums of rows on NumPy, in few passes over memory.
 
 A new array of megabytes takes longer to write than to compute, and ``numpy.where`` ten times as long where its
 condition cannot be predicted. These kernels write into arrays of their own, take long arrays in blocks, and choose by
@@ -137,66 +137,3 @@ def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
 @functools.lru_cache(maxsize=128)
 def _few_ones(n: int, dtype: np.dtype) -> np.ndarray:
     return _kept(1, dtype)[:n]
-
-
-# ------------------------------------------------------------------ cross entropy
-
-
-@functools.lru_cache(maxsize=32)
-def unsigned(dtype: np.dtype) -> Any:
-    """Return the unsigned dtype of an integer dtype's width and byte order, or None."""
-    return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
-
-
-def _is_labelled(x: Raw, labels: Raw) -> bool:
-    if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
-        return False
-    kind = unsigned(labels.dtype)
-    # a negative label read as unsigned is a large one
-    return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
-
-
-@kernel("numpy", "softmax_cross_entropy", "forward", gain=8.9, when=_is_labelled)
-def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
-    n, classes = x.shape
-    if classes < SHORT:
-        e = np.array(x.T, order="C")
-        top = np.maximum.reduce(e, axis=0)
-        np.subtract(e, top, out=e)
-        total = np.add.reduce(np.exp(e, out=e), axis=0)
-    else:
-        top = np.maximum.reduce(x, axis=1)
-        e = np.subtract(x, top[:, None])
-        total = np.add.reduce(np.exp(e, out=e), axis=1)
-    rest = np.log(total, out=total)
-    loss = np.subtract(top, x[np.arange(n), labels])
-    np.add(loss, rest, out=loss)
-    return loss, np.add(rest, top, out=rest)
-
-
-@kernel(
-    "numpy",
-    "softmax_cross_entropy",
-    "vjp:x",
-    gain=2.9,
-    when=lambda g_loss, g_lse, x, labels, lse: (
-        g_lse is None
-        and g_loss is not None
-        and g_loss.dtype == x.dtype
-        and g_loss.shape == x.shape[:1]
-        and _is_labelled(x, labels)
-    ),
-)
-def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
-    n, classes = x.shape
-    if classes < SHORT:
-        e = np.array(x.T, order="C")
-        np.exp(np.subtract(e, lse, out=e), out=e)
-        np.divide(e, np.add.reduce(e, axis=0), out=e)
-        e[labels, np.arange(n)] -= 1
-        return np.multiply(e, g_loss, out=e).T
-    out = np.subtract(x, lse[:, None])
-    np.exp(out, out=out)
-    np.divide(out, np.add.reduce(out, axis=1, keepdims=True), out=out)
-    out[np.arange(n), labels] -= 1
-    return np.multiply(out, g_loss[:, None], out=out)

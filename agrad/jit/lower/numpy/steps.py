@@ -14,9 +14,9 @@ import numpy as np
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.lower.plain import evaluation, stem_of
 from agrad.jit.passes.added_products import AddedProduct
-from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.numpy import cross_entropy
 from agrad.kernels.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.kernels.numpy.fused import SHORT, all_ones, zeros_beside
 from agrad.kernels.numpy.updates import SMALL, momentum_step, settle
@@ -243,7 +243,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     loss, lse, g_x = instruction.outputs
     n, classes = x.shape
     dtype = np.dtype(x.dtype)
-    shape, starts, step = exponentials_layout(n, classes)
+    shape, starts, step = cross_entropy.layout(n, classes)
     spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
     if None in spare or g_x is None or g_x not in w.ownership.kept:
         return False
@@ -254,7 +254,8 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     for out in (loss, lse):
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
-    name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
+    function = cross_entropy.derivative_of_one if n == 1 else cross_entropy.derivative
+    name = w.scope.hold(function, "cross_entropy")
     middle = [] if n == 1 else [*(f"b{i}" for i in spare), *map(w.scope.hold, (starts, step))]
     w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
@@ -320,7 +321,7 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
 STEPS: dict[str, Step] = {
     "getitem": _getitem,
     "stack": _stack,
-    CrossEntropy.name: _cross_entropy,
+    "softmax_cross_entropy and its rule": _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,
