@@ -14,13 +14,12 @@ from agrad.jit.lower.numpy.program import lower_numpy, numpy_way
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_way
 from agrad.jit.lower.xla import lower_xla, with_arrays_of_jax
-from agrad.jit.passes.added_products import with_added_products
 from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
-from agrad.jit.passes.folding import with_folded_updates
+from agrad.jit.passes.folding import folded
 from agrad.jit.passes.fusion import with_groups
 from agrad.jit.passes.joined_rules import with_rules_joined
 from agrad.jit.passes.precision import Way, with_precision
@@ -66,8 +65,7 @@ TARGETS: dict[str, Target] = {
             DEAD_CODE,
             ("operations with their rules", with_rules_joined),
             IN_PLACE,
-            ("products folded into updates", with_folded_updates),
-            ("sums with products", with_added_products),
+            ("operands computed by their reader", folded("numpy")),
             ("operations written out", decomposed()),
             ("broadcasts left to the operations", without_broadcasts),
             ("common subexpressions", without_repetition),

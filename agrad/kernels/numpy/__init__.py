@@ -10,5 +10,6 @@ from agrad.kernels.numpy import (  # noqa: F401
     random,
     reductions,
     scatter,
+    sums,
     updates,
 )

@@ -7,12 +7,14 @@ multiple of one array is added to another in one pass of NumPy's BLAS; NumPy's f
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
 
-from agrad.kernels.numpy.blas import ROUTINES, added_multiple, weighted_sum
+from agrad.kernels.numpy.blas import ROUTINES, added_multiple, address, laid, product_adder, weighted_sum
+from agrad.kernels.numpy.fused import all_ones
 from agrad.registry import kernel
 
 Raw = Any
@@ -174,6 +176,91 @@ def sgd_update(
             d = add(d, multiply(vb, momentum, out=t), out=t) if nesterov else vb
         subtract(pb, multiply(d, lr, out=s), out=pb)
     return results[0], results[1] if momentum else v
+
+
+# ------------------------------------------------------------------ momentum in compiled programs
+
+FEWEST = 1 << 13
+"""The fewest elements of a gradient that is computed by the update: for fewer, calls take longer than passes."""
+
+
+def is_plain(
+    *, lr: Any, momentum: Any, dampening: Any, nesterov: Any, weight_decay: Any, maximize: Any, donate: Any
+) -> bool:
+    """Return True for ``v = momentum * v + g; p -= lr * v`` that may be in place.
+
+    Options are numbers, or variables, which may be anything at the next call.
+    """
+    others = (dampening, nesterov, weight_decay, maximize)
+    known = type(momentum) is float and all(type(x) in (bool, int, float) for x in others)
+    return known and momentum != 0 and not any(others) and type(donate) is not bool
+
+
+def _are_of_blas(*arrays: Any) -> bool:
+    return len({np.dtype(x.dtype) for x in arrays}) == 1 and np.dtype(arrays[0].dtype) in ROUTINES
+
+
+def _has_product(p: Any, a: Any, b: Any, v: Any, **settings: Any) -> bool:
+    of_matrices = len(a.shape) == len(b.shape) == 2 and p.size >= FEWEST and p.shape == v.shape
+    return of_matrices and _are_of_blas(p, a, b, v) and is_plain(**settings)
+
+
+def _has_sum(p: Any, g: Any, meta: Any, v: Any, **settings: Any) -> bool:
+    of_rows = len(g.shape) == 2 and p.size > 0 and p.shape == v.shape == g.shape[1:]
+    return of_rows and _are_of_blas(p, g, v) and is_plain(**settings)
+
+
+@kernel("numpy", "sgd_update", "forward(g=product)", gain=9.9, when=_has_product)
+def step_of_product(
+    sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the function of ``v = momentum * v + a @ b; p -= lr * v``.
+
+    It computes in place if the arrays may be overwritten and BLAS supports their layouts. ``otherwise`` computes the
+    same into new arrays, and looks up the routine at each call.
+    """
+    product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
+    axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
+    # the product of one row is computed on one thread; axpy would wake the others, and move half of p to their caches
+    alone = sizes[1] == 1
+
+    def step(p: Any, a: Any, b: Any, v: Any, donate: bool, lr: float) -> Any:
+        of_a, of_b = laid(a), laid(b)
+        if not (donate and p.flags.carray and v.flags.carray and sizes[1] and of_a and of_b):
+            return otherwise(p, a, b, v, donate=donate, lr=lr)
+        to = address(v)
+        product(of_a, of_b, momentum, to)
+        settle(v)
+        if alone:
+            axpby(size, -lr, to, 1, 1.0, address(p), 1)
+        else:
+            axpy(size, -lr, to, 1, address(p), 1)
+        return p, v
+
+    return step
+
+
+@kernel("numpy", "sgd_update", "forward(g=row_sum)", gain=9.9, when=_has_sum)
+def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of ``v = momentum * v + g; p -= lr * v``.
+
+    It computes in place if the arrays may be overwritten, and ``otherwise`` into new ones. sums: g is the sum over the
+    rows of what is given. rest: the other operands of the gradient. The function's ``spare`` has the shape and dtype of
+    p, and is written into; ``rate`` is ``lr`` as p's operations take it.
+    """
+
+    def step(p: Any, g: Any, v: Any, spare: Any, donate: bool, lr: float, rate: Any, momentum: Any) -> Any:
+        if not (donate and p.flags.carray and v.flags.carray):
+            return otherwise(p, g, *rest, v, donate=donate, lr=lr)
+        if sums:
+            g = g[0] if g.shape[0] == 1 else np.matmul(all_ones(g.shape[0], g.dtype), g, out=spare)
+        momentum_step(p, g, v, spare, rate, momentum)
+        return p, v
+
+    return step
+
+
+# ------------------------------------------------------------------ Adam
 
 
 @kernel("numpy", "adam_update", "forward", gain=2.6, when=_fits)

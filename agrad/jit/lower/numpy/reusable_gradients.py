@@ -9,6 +9,9 @@ import numpy as np
 
 from agrad.backends.numpy.backend import donatable
 
+FEWEST = 1 << 13
+"""The fewest elements of a gradient whose memory is reused."""
+
 
 class _Holder:
     __slots__ = ("_grad",)
@@ -25,14 +28,14 @@ def _calibrate() -> int:
 _ALONE = _calibrate()
 
 
-def spare_function(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], np.ndarray | None]:
+def reusable_gradient_function(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], np.ndarray | None]:
     """Return the function from a Tensor to the array of its gradient.
 
     It returns None if somebody else holds the gradient or the array, or if a gradient of this shape and dtype cannot be
     written there.
     """
 
-    def spare(tensor: Any) -> np.ndarray | None:
+    def find(tensor: Any) -> np.ndarray | None:
         gradient = tensor._grad
         if getattr(gradient, "node", gradient) is not None or sys.getrefcount(gradient) > _ALONE:
             return None
@@ -41,4 +44,4 @@ def spare_function(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], np.nda
         found: np.ndarray = gradient.data
         return found if found.shape == shape and found.dtype == dtype and found.flags.c_contiguous else None
 
-    return spare
+    return find
