@@ -22,7 +22,6 @@ LEAST = 1.1
 SIZES = (1 << 6, 1 << 12, 1 << 17, 1 << 21)
 SAMPLE = 4e-3
 """Seconds of a sample, at least."""
-STEP = {"lr": 0.1, "weight_decay": 0.0, "donate": True}
 DRAWS = {
     "random_keys": {"domain": 1, "data": 0},
     "random_bits": {"dtype": "uint32"},
@@ -170,11 +169,13 @@ class Case:
 
     def sgd_update(self) -> None:
         self.values.update({name: self.array(self.n) for name in ("p", "g", "v")})
-        self.settings.update(STEP, momentum=0.9, dampening=0.0, nesterov=False, maximize=False)
+        self.settings.update(lr=0.1, momentum=0.9, dampening=0.0, nesterov=False, weight_decay=0.0)
+        self.settings.update(maximize=False, donate=True)
 
     def adam_update(self) -> None:
         self.values.update({name: self.array(self.n) for name in ("p", "g", "m", "v")})
-        self.settings.update(STEP, beta1=0.9, beta2=0.999, eps=1e-8, decoupled=False, step=5)
+        self.settings.update(rate=0.1, floor=1e-8, beta1=0.9, beta2=0.999, decay=0.0, shrink=None)
+        self.settings.update(step=5, donate=True)
 
 
 def general_function(backend: Any, name: str) -> Callable[..., Any]:
@@ -208,6 +209,8 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
         general = functools.partial(general_function(backend, name), *arrays, **settings)
         return general, functools.partial(kernel.function, *arrays, **settings)
     primitive = registry.PRIMITIVES[name]
+    if part.startswith("forward("):
+        return folded(backend, name, part, case.n)
     forward = functools.partial(primitive.generic(backend), *arrays, **settings)
     if part == "forward":
         general, given = forward, arrays
@@ -223,6 +226,31 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
     own = functools.partial(kernel.function, *given, **{key: settings[key] for key in kernel.settings})
     applies = (kernel.when is None or kernel.when(*given)) and own() is not NotImplemented
     return (general, own) if applies else None
+
+
+def folded(backend: Any, name: str, part: str, n: int) -> tuple[Call, Call]:
+    """Return the calls for an operation whose operand is a product of 32 rows or their sum.
+
+    Compiled programs call the parts of these kernels, in place and in memory of their own.
+    """
+    np = load("numpy")
+    kernels, rng = load("agrad.registry").KERNELS, np.random.default_rng(0)
+    make, dtype, rows, side = kernels[backend.name, name, part].function, np.dtype(np.float32), 32, math.isqrt(n)
+    a, b = rng.random((side, rows), dtype), rng.random((rows, side), dtype)
+    p, v, spare = (rng.random((side, side), dtype) for _ in range(3))
+    if name == "add":
+        add = make((side, rows, side), dtype)
+        return lambda: np.add(p, np.matmul(a, b, out=spare), out=p), lambda: add(p, a, b, p)
+    options = {"lr": 1e-9, "momentum": 0.9, "donate": True}
+    options |= {"dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False}
+    update = functools.partial(kernels[backend.name, name, "forward"].function, **options)
+    if part.endswith("=product)"):
+        step = make((side, rows, side), dtype, 0.9, None)
+        return lambda: update(p, np.matmul(a, b, out=spare), v), lambda: step(p, a, b, v, True, 1e-9)
+    step, ones = make(True, (), None), np.ones(rows, dtype)
+    p, v, spare = p[0], v[0], spare[0]
+    numbers = np.array(1e-9, dtype), np.array(0.9, dtype)
+    return lambda: update(p, np.matmul(ones, b), v), lambda: step(p, b, v, spare, True, 1e-9, *numbers)
 
 
 def in_one(backend: Any, name: str, target: str, values: dict[str, Any]) -> tuple[Call, Call]:

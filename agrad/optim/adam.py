@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import agrad
-from agrad.ops.updates import adam_given, adam_update_p, correction, descent, unread
+from agrad.ops.updates import adam_given, adam_numbers, adam_update_p, correction, descent, unread
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
@@ -73,32 +73,40 @@ class Adam(Optimizer):
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
         if options["amsgrad"] or donate is None or hasattr(count, "shape"):
-            return super().update(p, g, arrays, count, donate, decoupled=cls.decoupled, **options)
+            return super().update(p, g, arrays, count, donate, **options)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
-        beta1, beta2 = options["betas"]
+        lr, (beta1, beta2) = options["lr"], options["betas"]
+        rate, floor = adam_numbers(None, lr, beta1, beta2, options["eps"], count)
+        decay, shrink = cls._decay(lr, options["weight_decay"])
         return update(
             p,
             -g if options["maximize"] else g,
             *arrays,
-            lr=options["lr"],
+            rate=rate,
+            floor=floor,
             beta1=beta1,
             beta2=beta2,
-            eps=options["eps"],
-            weight_decay=options["weight_decay"],
-            decoupled=cls.decoupled,
+            decay=decay,
+            shrink=shrink,
             step=count,
             donate=donate,
         )
 
-    @staticmethod
+    @classmethod
+    def _decay(cls, lr: Any, weight_decay: float) -> tuple[float, Any]:
+        """Return the multiple of the parameter that is added to its gradient, and its factor or None."""
+        if not cls.decoupled or weight_decay == 0:
+            return weight_decay, None
+        return 0.0, 1 - lr * weight_decay
+
+    @classmethod
     def _formula(
-        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
-        amsgrad: bool, decoupled: bool, maximize: bool,
+        cls, xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float,
+        weight_decay: float, amsgrad: bool, maximize: bool,
     ) -> Any:  # fmt: skip
         g = -g if maximize else g
-        root = correction(xp, betas[1], count) ** 0.5
-        rate = lr / correction(xp, betas[0], count) * root
-        return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
+        numbers = adam_numbers(xp, lr, *betas, eps, count)
+        return adam_given(xp, p, g, *arrays[:2], *numbers, *betas, *cls._decay(lr, weight_decay), *arrays[2:])
 
 
 class AdamW(Adam):

@@ -169,7 +169,12 @@ class _Folding:
                 continue
             arrays = [x for x in (*operands, *inner.reads()) if isinstance(x, Variable)]
             over = aliases.of(*inner.reads()).intersection(overwritten(instruction))
-            if over or len(set(operands)) < len(operands) or any(x.kind is not self.array for x in arrays):
+            if (
+                over
+                or len(inner.operands) != 2
+                or len(set(operands)) < len(operands)
+                or any(x.kind is not self.array for x in arrays)
+            ):
                 continue
             given = _with_operands(instruction, place, inner)
             if kernel.when is None or kernel.when(*given, **instruction.settings):

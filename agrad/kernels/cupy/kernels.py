@@ -162,22 +162,20 @@ def adam_update(
     m: Raw,
     v: Raw,
     *,
-    lr: float,
+    rate: float,
+    floor: float,
     beta1: float,
     beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
+    decay: float,
+    shrink: float | None,
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
-    """Return the new parameter and moments of a step of Adam by PyTorch's formula.
+    """Return the new parameter and moments of a step of Adam.
 
-    With ``decoupled`` it is AdamW. ``step`` counts from 1.
+    ``donate`` writes them into ``p``, ``m`` and ``v``.
     """
-    shrink, decay = (1.0 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
-    rate, root2 = lr / (1.0 - beta1**step), (1.0 - beta2**step) ** 0.5
-    values = (rate, shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2, root2, eps)
+    values = (rate, floor, 1.0 if shrink is None else shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2)
     return updated("adam", (p, g, m, v), values, (p, m, v) if donate else ())
 
 

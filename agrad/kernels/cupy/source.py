@@ -101,13 +101,13 @@ ELEMENTWISE = {
         """,
     ),
     "adam": Elementwise(
-        "T p, T g, T m, T v, T rate, T shrink, T decay, T keep1, T beta2, T keep2, T root2, T eps",
+        "T p, T g, T m, T v, T rate, T floor, T shrink, T decay, T keep1, T beta2, T keep2",
         "T new_p, T new_m, T new_v",
         """
         T d = g + decay * p;
         T first = m + (d - m) * keep1;
         T second = beta2 * v + keep2 * d * d;
-        new_p = shrink * p - rate * first / (sqrt(second) / root2 + eps);
+        new_p = shrink * p - rate * first / (sqrt(second) + floor);
         new_m = first;
         new_v = second;
         """,

@@ -210,7 +210,7 @@ def _has_sum(p: Any, g: Any, meta: Any, v: Any, **settings: Any) -> bool:
     return of_rows and _are_of_blas(p, g, v) and is_plain(**settings)
 
 
-@kernel("numpy", "sgd_update", "forward(g=product)", gain=9.9, when=_has_product)
+@kernel("numpy", "sgd_update", "forward(g=product)", gain=2.3, when=_has_product)
 def step_of_product(
     sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -240,7 +240,7 @@ def step_of_product(
     return step
 
 
-@kernel("numpy", "sgd_update", "forward(g=row_sum)", gain=9.9, when=_has_sum)
+@kernel("numpy", "sgd_update", "forward(g=row_sum)", gain=2.4, when=_has_sum)
 def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of ``v = momentum * v + g; p -= lr * v``.
 
@@ -270,12 +270,12 @@ def adam_update(
     m: Raw,
     v: Raw,
     *,
-    lr: float,
+    rate: float,
+    floor: float,
     beta1: float,
     beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
+    decay: float,
+    shrink: float | None,
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
@@ -285,9 +285,6 @@ def adam_update(
     """
     results, blocks = _prepare(donate, g, p, m, v)
     real = m.real.dtype
-    root = (1 - beta2**step) ** 0.5
-    rate, floor = lr / (1 - beta1**step) * root, eps * root
-    shrink, decay = (1 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
     lift = _LIFT.get(real) if beta1 and step % _lift_period(beta1) == 0 else None
     together = m.size > SMALL and real in ROUTINES
     keep1, keep2 = 1 - beta1, 1 - beta2
@@ -295,7 +292,7 @@ def adam_update(
     for pb, mb, vb, d, s, t in blocks:
         if decay:
             d = add(d, multiply(pb, decay, out=t), out=t)
-        if shrink != 1.0:
+        if shrink is not None:
             multiply(pb, shrink, out=pb)
         multiply(d, d, out=s)
         if together:

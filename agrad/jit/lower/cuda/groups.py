@@ -144,7 +144,7 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 # ------------------------------------------------------------------ several groups
 
 
-class JointGroups(Operation):
+class HorizontalFusion(Operation):
     """Groups as one operation on the operands of all, with the results of all."""
 
     no_alias = True
@@ -176,10 +176,10 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
     operands = [v for part in parts for v in part.operands]
     settings = {f"{name}_{k}": v for k, part in enumerate(parts) for name, v in part.settings.items()}
     outputs = [v for part in parts for v in part.outputs]
-    return Instruction(JointGroups([part.operation for part in parts]), tuple(operands), settings, tuple(outputs))
+    return Instruction(HorizontalFusion([part.operation for part in parts]), tuple(operands), settings, tuple(outputs))
 
 
-def with_joint_groups(program: Program) -> Program:
+def with_horizontal_fusion(program: Program) -> Program:
     """Compute groups by one instruction, if their kernels differ in sizes alone.
 
     It stands in the place of the last one.

@@ -141,7 +141,7 @@ def _known_dtypes(instruction: Instruction) -> bool:
     return all(_char(v.dtype) in C_TYPES for v in arrays) and all(type(n) in (bool, int, float) for n in numbers)
 
 
-def has_words(instruction: Instruction) -> bool:
+def has_cuda_expression(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction that has an expression in C."""
     name, out = instruction.name, instruction.outputs[0]
     if isinstance(instruction.operation, Rounding):
@@ -297,8 +297,8 @@ class Source:
 class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
-    All instructions of the group satisfy ``has_words``. The function ``run`` computes the share of one block, in packs
-    of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
+    All instructions of the group satisfy ``has_cuda_expression``. The function ``run`` computes the share of one block,
+    in packs of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
     each, and for host numbers a pointer to a double, or null, and the value; the result arrays; and for each reduction
     an array of the partial results of the blocks. ``complete`` takes the partial results, then the arrays for the
     reductions' results. The text of both does not depend on the number of elements: see ``joined``.

@@ -15,7 +15,7 @@ from agrad.jit.lower.numpy.steps import STEPS, group_step
 from agrad.jit.lower.plain import Compiled, Scope, assignment, call_text, define, evaluation
 from agrad.jit.passes.aliasing import Ownership, makes_new_arrays
 from agrad.jit.passes.fusion import Group
-from agrad.jit.passes.precision import Way
+from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program, Variable, names_of
 
 SYMBOLS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
@@ -322,7 +322,7 @@ def _numeral(size: float, sign: float, dtype: np.dtype) -> np.ndarray | None:
     return made
 
 
-def numpy_way(precision: str) -> Way:
+def numpy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float32 arrays rounded to float16."""
     if precision != "float16":
         raise ConfigurationError(
@@ -333,4 +333,4 @@ def numpy_way(precision: str) -> Way:
         with np.errstate(over="ignore"):  # loss scaling looks for the infinities
             return x.astype(np.float16).astype(np.float32)
 
-    return Way(narrow, None, np.dtype(np.float32))
+    return NarrowMatmul(narrow, None, np.dtype(np.float32))
