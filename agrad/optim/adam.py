@@ -1,5 +1,6 @@
 """Adam and what is made of it."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
@@ -13,6 +14,7 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
+_NUMBERS = functools.lru_cache(maxsize=64)(adam_numbers)
 
 
 class Adam(Optimizer):
@@ -75,9 +77,12 @@ class Adam(Optimizer):
         if options["amsgrad"] or donate is None or hasattr(count, "shape"):
             return super().update(p, g, arrays, count, donate, **options)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
-        lr, (beta1, beta2) = options["lr"], options["betas"]
-        rate, floor = adam_numbers(None, lr, beta1, beta2, options["eps"], count)
-        decay, shrink = cls._decay(lr, options["weight_decay"])
+        lr, (beta1, beta2), decay, shrink = options["lr"], options["betas"], options["weight_decay"], None
+        # computed once for all parameters, unless a trace records numbers of its own
+        numbers = _NUMBERS if type(lr) is float and type(count) is int else adam_numbers
+        rate, floor = numbers(None, lr, beta1, beta2, options["eps"], count)
+        if cls.decoupled:
+            decay, shrink = 0.0, None if decay == 0 else 1 - lr * decay
         return update(
             p,
             -g if options["maximize"] else g,
@@ -93,20 +98,13 @@ class Adam(Optimizer):
         )
 
     @classmethod
-    def _decay(cls, lr: Any, weight_decay: float) -> tuple[float, Any]:
-        """Return the multiple of the parameter that is added to its gradient, and its factor or None."""
-        if not cls.decoupled or weight_decay == 0:
-            return weight_decay, None
-        return 0.0, 1 - lr * weight_decay
-
-    @classmethod
     def _formula(
         cls, xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float,
         weight_decay: float, amsgrad: bool, maximize: bool,
     ) -> Any:  # fmt: skip
         g = -g if maximize else g
-        numbers = adam_numbers(xp, lr, *betas, eps, count)
-        return adam_given(xp, p, g, *arrays[:2], *numbers, *betas, *cls._decay(lr, weight_decay), *arrays[2:])
+        decay = (0.0, 1 - lr * weight_decay) if cls.decoupled and weight_decay != 0 else (weight_decay, None)
+        return adam_given(xp, p, g, *arrays[:2], *adam_numbers(xp, lr, *betas, eps, count), *betas, *decay, *arrays[2:])
 
 
 class AdamW(Adam):

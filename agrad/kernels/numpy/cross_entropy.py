@@ -23,14 +23,12 @@ def _unsigned(dtype: np.dtype) -> Any:
     return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
 
 
-def _are_classes(labels: Raw, classes: int) -> bool:
-    # a negative label read as unsigned is a large one
-    return bool(np.maximum.reduce(labels.view(_unsigned(labels.dtype))) < classes)
-
-
 def _is_labelled(x: Raw, labels: Raw) -> bool:
-    fits = x.dtype in BITS and x.ndim == 2 and x.size > 0 and labels.shape == x.shape[:1]
-    return fits and labels.dtype.kind in "iu" and _are_classes(labels, x.shape[1])
+    if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+        return False
+    kind = _unsigned(labels.dtype)
+    # a negative label read as unsigned is a large one
+    return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 
 def layout(n: int, classes: int) -> tuple[tuple[int, int], np.ndarray, int]:
@@ -76,19 +74,12 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     return loss, lse
 
 
-def _has_loss(g_loss: Raw, g_lse: Raw, x: Raw, labels: Raw, lse: Raw) -> bool:
-    alike = g_lse is None and g_loss is not None and g_loss.dtype == x.dtype
-    return alike and g_loss.shape == labels.shape == x.shape[:1]
+def _is_of_loss(g_loss: Raw, g_lse: Raw, x: Raw, labels: Raw, lse: Raw) -> bool:
+    alike = g_lse is None and g_loss is not None and g_loss.dtype == x.dtype and g_loss.shape == labels.shape
+    return alike and _is_labelled(x, labels)
 
 
-@kernel(
-    "numpy",
-    "softmax_cross_entropy",
-    "vjp:x",
-    gain=2.9,
-    when=lambda *values: _has_loss(*values) and _is_labelled(*values[2:4]),
-    names=("g_loss", "g_lse", "x", "labels", "lse"),
-)
+@kernel("numpy", "softmax_cross_entropy", "vjp:x", gain=2.9, when=_is_of_loss)
 def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
     n, classes = x.shape
     if classes < SHORT:
@@ -107,13 +98,14 @@ def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse
 # ------------------------------------------------------------------ both in one
 
 
-@kernel(
-    "numpy",
-    "softmax_cross_entropy",
-    "forward+vjp:x",
-    gain=2.1,
-    when=lambda *values: _has_loss(*values) and values[2].size > 0 and np.dtype(values[3].dtype).kind in "iu",
-)
+def _may_be_joined(g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> bool:
+    """Return True for variables of shapes and dtypes that ``derivative`` supports."""
+    if g_lse is not None or g_loss is None or g_loss.dtype != x.dtype or not x.size:
+        return False
+    return bool(g_loss.shape == labels.shape == x.shape[:1] and np.dtype(labels.dtype).kind in "iu")
+
+
+@kernel("numpy", "softmax_cross_entropy", "forward+vjp:x", gain=2.1, when=_may_be_joined)
 def with_derivative(x: Raw, labels: Raw, g_loss: Raw) -> tuple[Raw, Raw, Raw]:
     """Return loss, logsumexp(x) and the derivative. Compiled programs call its parts in memory of their own."""
     n, classes = x.shape
@@ -135,7 +127,7 @@ def derivative(
     top, total, factor: (n,) of x's dtype, and places: (n,) int64, are written into. Raises ``IndexRangeError`` for
     labels that are no classes.
     """
-    if not _are_classes(labels, x.shape[1]):
+    if np.maximum.reduce(labels.view(_unsigned(labels.dtype))) >= x.shape[1]:
         _refuse(x, labels)
     np.multiply(labels, step, out=places, dtype=places.dtype, casting="unsafe")
     np.add(places, starts, out=places)

@@ -18,7 +18,7 @@ def _fits(x: Any, a: Any, b: Any) -> bool:
     return alike and len(a.shape) == len(b.shape) == 2 and x.shape == (a.shape[0], b.shape[1]) and x.size >= FEWEST
 
 
-@kernel("numpy", "add", "forward(x2=product)", gain=2.0, when=_fits)
+@kernel("numpy", "add", "forward(x2=product)", gain=2.3, when=_fits)
 def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
     """Return the function of ``x + a @ b``.
 
@@ -40,4 +40,4 @@ def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[...,
     return add
 
 
-kernel("numpy", "add", "forward(x1=product)", gain=2.0, when=lambda a, b, x: _fits(x, a, b))(product_added)
+kernel("numpy", "add", "forward(x1=product)", gain=2.3, when=lambda a, b, x: _fits(x, a, b))(product_added)

@@ -5,6 +5,7 @@ each block is finished while it is in the processor's cache, and the only tempor
 multiple of one array is added to another in one pass of NumPy's BLAS; NumPy's functions need two or three.
 """
 
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -102,7 +103,7 @@ def _blocks(flat: list[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
         yield (*[a[start : start + n] for a in flat], s[:left], t[:left])
 
 
-def settle(v: np.ndarray) -> None:
+def flush_denormals(v: np.ndarray) -> None:
     """Flush denormals in v to zero.
 
     120 or more of the elements are checked. If one is denormal, all numbers too small to matter become 0. ``v`` is row
@@ -127,7 +128,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
     """
     if p.size > SMALL and p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray:
         weighted_sum(1.0, g, momentum, v)
-        settle(v)
+        flush_denormals(v)
         added_multiple(-lr, v, p)
         return
     np.multiply(v, momentum, out=v)
@@ -172,7 +173,7 @@ def sgd_update(
             multiply(vb, momentum, out=vb)
             add(vb, multiply(d, 1 - dampening, out=t) if dampening else d, out=vb)
             if vb.size > SMALL:
-                settle(vb)
+                flush_denormals(vb)
             d = add(d, multiply(vb, momentum, out=t), out=t) if nesterov else vb
         subtract(pb, multiply(d, lr, out=s), out=pb)
     return results[0], results[1] if momentum else v
@@ -210,7 +211,7 @@ def _has_sum(p: Any, g: Any, meta: Any, v: Any, **settings: Any) -> bool:
     return of_rows and _are_of_blas(p, g, v) and is_plain(**settings)
 
 
-@kernel("numpy", "sgd_update", "forward(g=product)", gain=2.3, when=_has_product)
+@kernel("numpy", "sgd_update", "forward(g=product)", gain=1.7, when=_has_product)
 def step_of_product(
     sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -230,7 +231,7 @@ def step_of_product(
             return otherwise(p, a, b, v, donate=donate, lr=lr)
         to = address(v)
         product(of_a, of_b, momentum, to)
-        settle(v)
+        flush_denormals(v)
         if alone:
             axpby(size, -lr, to, 1, 1.0, address(p), 1)
         else:
@@ -240,7 +241,7 @@ def step_of_product(
     return step
 
 
-@kernel("numpy", "sgd_update", "forward(g=row_sum)", gain=2.4, when=_has_sum)
+@kernel("numpy", "sgd_update", "forward(g=row_sum)", gain=1.3, when=_has_sum)
 def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of ``v = momentum * v + g; p -= lr * v``.
 
@@ -319,6 +320,7 @@ def adam_update(
     return results
 
 
+@functools.lru_cache(maxsize=64)
 def _lift_period(beta: float) -> int:
     """Return the number of steps after which lifted numbers may be denormal.
 

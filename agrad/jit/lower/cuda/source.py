@@ -298,10 +298,14 @@ class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
     All instructions of the group satisfy ``has_cuda_expression``. The function ``run`` computes the share of one block,
-    in packs of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
-    each, and for host numbers a pointer to a double, or null, and the value; the result arrays; and for each reduction
-    an array of the partial results of the blocks. ``complete`` takes the partial results, then the arrays for the
-    reductions' results. The text of both does not depend on the number of elements: see ``joined``.
+    in packs of elements. Its parameters are:
+
+    - the arrays of the group's shape, aligned to packs;
+    - the single values, a pointer each, and for host numbers a pointer to a double, or null, and the value;
+    - the result arrays, and for each reduction an array of the partial results of the blocks.
+
+    The parameters of ``complete`` are the partial results, then the arrays for the reductions' results. The text of
+    both functions does not depend on the number of elements: see ``joined``.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
