@@ -171,7 +171,7 @@ def adam_update_p(
 
 
 def adam_numbers(xp: Any, lr: Any, beta1: float, beta2: float, eps: float, count: Any) -> tuple[Any, Any]:
-    """Return the numbers of a step of Adam that contain the corrections of both moments.
+    """Return the numbers of a step of Adam with the corrections of both moments.
 
     They are the factor of the quotient of moments, and the addend to the root of the second moment.
     """

@@ -1,7 +1,7 @@
-"""Folding: an operation that computes an operand of another becomes part of that one.
+"""Folding: an operation becomes part of the only one that reads its result.
 
-A kernel computes both: with a product as its gradient, a step of momentum neither writes nor reads the gradient. The
-other operation must be the only reader of the operand.
+A kernel computes both. For example, a step of momentum that computes a product as its gradient neither writes nor reads
+the gradient.
 
 A gradient that outlives the program as ``.grad`` is folded too, if the operands of its product are much smaller than it
 is. Copies of them are outputs in its place, and it is computed when somebody reads it (``LazyGradient``).
@@ -26,7 +26,10 @@ SMALLER = 4
 
 
 class Folded(Operation):
-    """An operation that computes one of its operands. It has the other operand's operands in that place."""
+    """An operation that computes one of its operands.
+
+    Its own operands have those of the inner operation in that place.
+    """
 
     no_alias = True
 

@@ -15,7 +15,10 @@ from agrad.registry import KERNELS
 
 
 class ForwardWithRule(Operation):
-    """A primitive and its rule: from the primitive's operands and the cotangents to the results of both."""
+    """A primitive and its rule as one operation.
+
+    Its operands are those of the primitive and the cotangents, its results those of both.
+    """
 
     no_alias = True
 
@@ -43,7 +46,10 @@ class ForwardWithRule(Operation):
 
 
 def with_rules_joined(program: Program) -> Program:
-    """Join rules to their operations, if a kernel computes both and the cotangents do not depend on the results."""
+    """Join rules to their operations, if a kernel computes both.
+
+    The cotangents must not depend on the results.
+    """
     kept: list[Instruction | None] = list(program.instructions)
     early: dict[int, list[int]] = {}
     """For an instruction the numbers of those behind it that must come before it."""

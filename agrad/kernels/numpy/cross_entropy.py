@@ -1,6 +1,7 @@
-"""Softmax cross entropy on NumPy: losses, derivative, and both in one, which computes exp once.
+"""Softmax cross entropy on NumPy: losses, derivative, and both in one.
 
-With ``e = exp(x - max)`` and their sum by rows the derivative is ``g * (e / sum - onehot)``. Short rows are transposed
+With ``e = exp(x - max)`` and their sum by rows the derivative is ``g * (e / sum - onehot)``: both in one compute exp
+once. Short rows are transposed
 first, as NumPy's inner loop then runs over the long axis.
 """
 
@@ -107,7 +108,10 @@ def _may_be_joined(g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> bo
 
 @kernel("numpy", "softmax_cross_entropy", "forward+vjp:x", gain=2.1, when=_may_be_joined)
 def with_derivative(x: Raw, labels: Raw, g_loss: Raw) -> tuple[Raw, Raw, Raw]:
-    """Return loss, logsumexp(x) and the derivative. Compiled programs call its parts in memory of their own."""
+    """Return loss, logsumexp(x) and the derivative.
+
+    Compiled programs call the functions below, in memory of their own.
+    """
     n, classes = x.shape
     shape, *positions = layout(n, classes)
     e, loss, lse = np.empty(shape, x.dtype), np.empty(n, x.dtype), np.empty(n, x.dtype)
