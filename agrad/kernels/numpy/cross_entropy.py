@@ -1,8 +1,7 @@
 """Softmax cross entropy on NumPy: losses, derivative, and both in one.
 
-With ``e = exp(x - max)`` and their sum by rows the derivative is ``g * (e / sum - onehot)``: both in one compute exp
-once. Short rows are transposed
-first, as NumPy's inner loop then runs over the long axis.
+With ``e = exp(x - max)`` and their sum by rows, the derivative is ``g * (e / sum - onehot)``. Losses and derivative in
+one compute exp once. Short rows are transposed first: NumPy's inner loop then runs over the long axis.
 """
 
 import functools
