@@ -179,6 +179,12 @@ def adam_numbers(xp: Any, lr: Any, beta1: float, beta2: float, eps: float, count
     return lr / correction(xp, beta1, count) * root, eps * root
 
 
+def adam_number(place: int, *options: Any) -> float:
+    """Return one of the numbers of ``adam_numbers``, as a computation on the host."""
+    number: float = adam_numbers(None, *options)[place]
+    return number
+
+
 def adam_given(
     xp: Any, p: Any, g: Any, m: Any, v: Any, rate: Any, floor: Any, beta1: float, beta2: float, decay: float,
     shrink: Any, v_max: Any = None,

@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import agrad
-from agrad.ops.updates import adam_given, adam_numbers, adam_update_p, correction, descent, unread
+from agrad.engine.scalars import host_call
+from agrad.ops.updates import adam_given, adam_number, adam_numbers, adam_update_p, correction, descent, unread
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
@@ -78,9 +79,11 @@ class Adam(Optimizer):
             return super().update(p, g, arrays, count, donate, **options)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
         lr, (beta1, beta2), decay, shrink = options["lr"], options["betas"], options["weight_decay"], None
-        # computed once for all parameters, unless a trace records numbers of its own
-        numbers = _NUMBERS if type(lr) is float and type(count) is int else adam_numbers
-        rate, floor = numbers(None, lr, beta1, beta2, options["eps"], count)
+        given = lr, beta1, beta2, options["eps"], count
+        if type(lr) is float and type(count) is int:
+            rate, floor = _NUMBERS(None, *given)  # computed once for all parameters
+        else:
+            rate, floor = (host_call(adam_number, k, *given) for k in (0, 1))
         if cls.decoupled:
             decay, shrink = 0.0, None if decay == 0 else 1 - lr * decay
         return update(

@@ -125,7 +125,8 @@ class _Folding:
         new: dict[int, list[Instruction]] = {}
         dropped: set[int] = set()
         for i, instruction in enumerate(program.instructions):
-            for place, at in self._fitting(instruction, aliases):
+            kernels = self.kernels.get(instruction.operation)
+            for place, at in self._fitting(instruction, kernels, aliases) if kernels else ():
                 v, inner = instruction.operands[place], program.instructions[at]
                 is_lazy = program.uses[v] == 2 and v in gradients and _is_small(inner, v)
                 read = aliases.of(*inner.reads())
@@ -153,33 +154,25 @@ class _Folding:
         found = program.with_instructions(kept, outputs)
         return replace(found, notes={**program.notes, "lazy_gradients": lazy}) if lazy else found
 
-    def _fitting(self, instruction: Instruction, aliases: Aliases) -> Iterator[tuple[int, int]]:
+    def _fitting(
+        self, instruction: Instruction, kernels: list[tuple[int, str, Kernel]], aliases: Aliases
+    ) -> Iterator[tuple[int, int]]:
         """Yield the place of each operand that a kernel computes, and the number of the instruction that makes it."""
         program, operands = self.program, instruction.operands
         if None in instruction.outputs:
             return
-        for place, kind, kernel in self.kernels.get(instruction.operation, ()):
+        for place, kind, kernel in kernels:
             v = operands[place]
-            at = program.makers.get(v) if isinstance(v, Variable) else None
-            inner = None if at is None else program.instructions[at]
-            if (
-                at is None
-                or inner is None
-                or inner.operation.kind != kind
-                or inner.settings
-                or len(inner.operands) != 2
-            ):
-                continue
-            arrays = [x for x in (*operands, *inner.reads()) if isinstance(x, Variable)]
-            over = aliases.of(*inner.reads()).intersection(overwritten(instruction))
-            if (
-                over
-                or len(inner.operands) != 2
-                or len(set(operands)) < len(operands)
-                or any(x.kind is not self.array for x in arrays)
-            ):
+            at = program.makers.get(v, -1) if isinstance(v, Variable) else -1
+            inner = program.instructions[at]
+            if at < 0 or inner.operation.kind != kind or inner.settings:
                 continue
             given = _with_operands(instruction, place, inner)
+            kinds = {x.kind for x in given if isinstance(x, Variable)}
+            over = aliases.of(*inner.reads()).intersection(overwritten(instruction))
+            distinct = len(inner.operands) == 2 and len(set(operands)) == len(operands)
+            if over or not distinct or kinds != {self.array}:
+                continue
             if kernel.when is None or kernel.when(*given, **instruction.settings):
                 yield place, at
 

@@ -24,7 +24,8 @@ class ForwardWithRule(Operation):
 
     def __init__(self, rule: RulePrimitive, cotangents: tuple[str, ...]) -> None:
         self.rule, self.forward, self.cotangents = rule, rule.primitive, cotangents
-        self.outputs = (*(self.forward.outputs or ("y",)), *(f"g_{target}" for target in rule.rule.targets))
+        self.results = self.forward.outputs or ("y",)
+        self.outputs = (*self.results, *(f"g_{target}" for target in rule.rule.targets))
         self.name = f"{self.forward.name} and its rule"
 
     def bind(self, *args: Any) -> Any:
@@ -40,7 +41,7 @@ class ForwardWithRule(Operation):
         known = dict(zip((*arrays, *self.cotangents), args, strict=True))
         found = call(self.forward, args[: len(arrays)])
         found = (found,) if self.forward.outputs is None else tuple(found)
-        known.update(zip(self.outputs, found, strict=False))
+        known.update(zip(self.results, found, strict=True))
         derivative = call(self.rule, tuple([known.get(name) for name in self.rule.names]))
         return (*found, *((derivative,) if self.rule.outputs is None else derivative))
 
@@ -54,7 +55,7 @@ def with_rules_joined(program: Program) -> Program:
     early: dict[int, list[int]] = {}
     """For an instruction the numbers of those behind it that must come before it."""
     for i, instruction in enumerate(program.instructions):
-        found = _forward_of(instruction, program)
+        found = _forward_of(instruction, program) if isinstance(instruction.operation, RulePrimitive) else None
         if found is None:
             continue
         at, cotangents = found
@@ -77,11 +78,12 @@ def with_rules_joined(program: Program) -> Program:
 def _forward_of(instruction: Instruction, program: Program) -> tuple[int, tuple[str, ...]] | None:
     """Return the number of the operation that a rule can be joined to and the names of the cotangents, or None."""
     rule = instruction.operation
-    if not isinstance(rule, RulePrimitive) or instruction.settings:
+    if instruction.settings:
         return None
     given = dict(zip(rule.names, instruction.operands, strict=True))
     kinds = {v.kind for v in given.values() if isinstance(v, Variable)}
-    backend = backend_of_type(kinds.pop()) if len(kinds) == 1 and None not in kinds else None
+    kind = kinds.pop() if len(kinds) == 1 else None
+    backend = None if kind is None else backend_of_type(kind)
     kernel = None if backend is None else KERNELS.get((backend.name, rule.primitive.name, f"forward+{rule.rule.part}"))
     if kernel is None or (kernel.when is not None and not kernel.when(*instruction.operands)):
         return None

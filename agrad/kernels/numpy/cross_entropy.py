@@ -112,12 +112,13 @@ def with_derivative(x: Raw, labels: Raw, g_loss: Raw) -> tuple[Raw, Raw, Raw]:
     Compiled programs call the functions below, in memory of their own.
     """
     n, classes = x.shape
-    shape, *positions = layout(n, classes)
+    shape, starts, step = layout(n, classes)
     e, loss, lse = np.empty(shape, x.dtype), np.empty(n, x.dtype), np.empty(n, x.dtype)
     if n == 1:
         derivative_of_one(x, labels, g_loss, e, loss, lse)
     else:
-        derivative(x, labels, g_loss, e, *np.empty((3, n), x.dtype), np.empty(n, np.int64), *positions, loss, lse)
+        top, total, factor = np.empty((3, n), x.dtype)
+        derivative(x, labels, g_loss, e, top, total, factor, np.empty(n, np.int64), starts, step, loss, lse)
     return loss, lse, e.T if classes < SHORT else e
 
 

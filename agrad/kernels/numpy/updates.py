@@ -193,7 +193,7 @@ def is_plain(
     Options are numbers, or variables, which may be anything at the next call.
     """
     others = (dampening, nesterov, weight_decay, maximize)
-    known = type(momentum) is float and all(type(x) in (bool, int, float) for x in others)
+    known = type(momentum) is float and {type(x) for x in others} <= {bool, int, float}
     return known and momentum != 0 and not any(others) and type(donate) is not bool
 
 
