@@ -315,10 +315,16 @@ def launched(general: Call, kernel: Call, repeat: int) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def measure(backend: Any, dtype: str, sizes: tuple[int, ...], repeat: int) -> list[list[str]]:
-    """Return a row for each filed kernel: its name, the gain at each size, the largest and the filed one."""
+Costs = dict[str, dict[str, list[float]]]
+
+
+def measure(backend: Any, dtype: str, sizes: tuple[int, ...], repeat: int) -> tuple[list[list[str]], Costs]:
+    """Return a row for each filed kernel, and the costs by kernel and size.
+
+    A row has the name, the gain at each size, the largest gain and the filed one.
+    """
     how = launched if backend.name == "cupy" else processor_time
-    rows = []
+    rows, costs = [], {}
     np = load("numpy")
     for (library, name, part), kernel in sorted(load("agrad.registry").KERNELS.items()):
         if library != backend.name:
@@ -329,25 +335,29 @@ def measure(backend: Any, dtype: str, sizes: tuple[int, ...], repeat: int) -> li
                 calls = pair(backend, name, part, Case(name, n, dtype))
                 general, own = (math.nan, math.nan) if calls is None else how(*calls, repeat)
                 found.append(general / own)
+                if calls is not None:
+                    costs[f"{name} {part}, {n}"] = {"general rule": [general], "agrad, kernel": [own]}
         known = [gain for gain in found if not math.isnan(gain)]
         shown = ["-" if math.isnan(gain) else f"{gain:.2f}" for gain in (*found, max(known, default=math.nan))]
         rows.append([f"{name} {part}", *shown, str(kernel.gain or "")])
         print(*rows[-1], flush=True)
-    return rows
+    return rows, costs
 
 
 def run(options: Options) -> Report:
     """Measure all kernels of the backends."""
     about = common.machine()
-    texts, record = [], {}
+    texts, record, seconds = [], {}, {}
     for name in options.backends:
         backend = load("agrad.backends").load(name)
-        rows = measure(backend, options.dtype, options.sizes, options.repeat)
+        rows, costs = measure(backend, options.dtype, options.sizes, options.repeat)
+        seconds.update(costs if name == "numpy" else {})
         heads = ["kernel", *(f"{n:,}" for n in options.sizes), "gain", "filed"]
         texts.append(f"# Kernels of {name}\n\n{common.table(heads, rows)}")
         record[name] = {row[0]: row[1:] for row in rows}
     text = "\n\n".join(texts) + "\n\n" + common.environment_text(about, {}, {})
-    return Report(text, {"suite": "kernels", "machine": about, "gains": record, "seconds": {}})
+    known = {"suite": "kernels", "machine": about, "gains": record, "seconds": seconds}
+    return Report(text, {**known, "left_out": {}, "computed_with": {}, "limits": {}})
 
 
 SUITE = Suite(
