@@ -1,6 +1,5 @@
 """The suite that measures kernels: the general rule and the kernel of each pair compute the same."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def test_both_compute_the_same(name: str, part: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-def test_a_quick_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {key: KERNELS[key] for key in KERNELS if key[:2] in (("numpy", "relu"), ("numpy", "add"))}
     monkeypatch.setattr("agrad.registry.KERNELS", chosen)
     options = Options(("numpy",), (), (64,), "float32", None, 1, 0.001, (), True)
