@@ -15,12 +15,12 @@ import dask
 import dask.array as da
 import numpy as np
 
-from agrad.backends import host_random
 from agrad.backends.generic import of_namespace
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
-from agrad.backends.numpy.words import scatter_add as host_scatter_add
 from agrad.backends.special import NUMPY, SpecialWords, in_double
+from agrad.kernels.numpy import random as host_random
+from agrad.kernels.numpy.scatter import scatter_add as host_scatter_add
 from agrad.philox import WIDTHS
 from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index, size

@@ -65,15 +65,15 @@ class Rule:
 class _Raw(dict[type, Function]):
     """A primitive's evaluation on raw arrays by type, resolved at the first array."""
 
-    def __init__(self, primitive: "Primitive", part: str) -> None:
+    def __init__(self, primitive: "Primitive") -> None:
         super().__init__()
-        self.primitive, self.part = primitive, part
+        self.primitive = primitive
 
     def __missing__(self, kind: type) -> Function:
         backend = backend_of_type(kind)
         if backend is None:
             raise self.primitive.not_an_array(kind)
-        return self.setdefault(kind, self.primitive.adopt(backend, self.part))
+        return self.setdefault(kind, self.primitive.adopt(backend))
 
 
 class Primitive(Operation):
@@ -178,7 +178,7 @@ class Primitive(Operation):
         self._rule_primitives: dict[Rule, RulePrimitive] = {}
         self._recorded: dict[tuple[Any, ...], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
+        self.raw = _Raw(self)
         self.pairs, self.pair_plans = Pairs(self), PairPlans(self)
         self.unary_plans: list[Plan] = []
         """The plan of one argument, once it is made."""
@@ -353,17 +353,17 @@ class Primitive(Operation):
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
-    def adopt(self, backend: Backend, part: str) -> Function:
+    def adopt(self, backend: Backend) -> Function:
         """Return the evaluation on arrays of a backend, by its kernel if it has one."""
-        if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
+        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
-        return backend.placed(self._adopted(backend, part))
+        return backend.placed(self._adopted(backend))
 
-    def _adopted(self, backend: Backend, part: str) -> Function:
-        generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
-        if part == "forward" and self.elementwise and self.put is None:
+    def _adopted(self, backend: Backend) -> Function:
+        generic = self.generic(backend)
+        if self.elementwise and self.put is None:
             generic = with_scalars(generic, backend)
-        kernel = KERNELS.get((backend.name, self.name, part))
+        kernel = KERNELS.get((backend.name, self.name, "forward"))
         if kernel is None:
             return generic
         self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
@@ -405,9 +405,9 @@ class Primitive(Operation):
             if type(arg) is not kind and type(arg) not in NUMBERS:
                 break
         else:
-            if kind in self.on_levels:  # the usual case, without the checks below
+            if kind in self.raw:  # the usual case, without the checks below
                 try:
-                    return self.on_levels[kind](*args, **settings)
+                    return self.raw[kind](*args, **settings)
                 except AgradError:
                     raise
                 except Exception as error:
@@ -427,7 +427,7 @@ class Primitive(Operation):
             backend = backend_of_type(np.ndarray)
             assert backend is not None
         try:
-            return self.on_levels[backend.array_types[0]](*args, **settings)
+            return self.raw[backend.array_types[0]](*args, **settings)
         except AgradError:
             raise
         except Exception as error:

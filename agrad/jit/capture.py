@@ -18,9 +18,9 @@ from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_gua
 from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
 from agrad.jit.entry import Entry
+from agrad.jit.lower.numpy.reusable_gradients import FEWEST
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
@@ -289,7 +289,7 @@ class Tracing:
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
-            program.inputs = [*arguments, *self._donations(program), *self._spares(program), *state]
+            program.inputs = [*arguments, *self._donations(program), *self._reusable_gradients(program), *state]
         else:
             program.notes["residuals"] = derivative.residuals
         executable = compile_program(program)
@@ -405,7 +405,7 @@ class Tracing:
                 found.append(number.variable)
         return found
 
-    def _spares(self, program: Program) -> list[Variable]:
+    def _reusable_gradients(self, program: Program) -> list[Variable]:
         """Let gradients be written where the last ones lie; return the inputs for that.
 
         Such an input is the array of the last gradient, or None if somebody else holds it.
@@ -414,9 +414,9 @@ class Tracing:
         for installed in self.installed:
             slot, size = installed.slot, installed.data.size
             if slot.grad is not None and slot.has_grad is not False and slot.kind is np.ndarray and size >= FEWEST:
-                slot.spares = True
+                slot.reuses_gradient = True
                 found[slot.grad] = (Variable(slot.shape, slot.dtype, slot.kind), installed.grad)
-        program.notes["spares"] = found
+        program.notes["reusable_gradients"] = found
         return [spare for spare, _ in found.values()]
 
     def _guards(self, program: Program) -> NumberGuards | None:
