@@ -133,6 +133,10 @@ class Trainer:
         self._cut = False  # True after a fit that ended within a step
         self._steps: dict[str, Step] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of pickles, without compiled steps, which the next `fit` makes again."""
+        return {**vars(self), "_steps": {}}
+
     @property
     def history(self) -> History:
         """The records of the finished epochs."""
