@@ -203,19 +203,11 @@ class Loop:
                 self._advance()
 
     def _compute_now(self) -> None:
-        """Compute the results of a step on a lazy backend, all in one pass.
-
-        Otherwise the graph would grow with every step, and be computed again for each use.
-        """
-        trainer, sums = self.trainer, self._sums
-        arrays = trainer.optimizer.arrays
-        made = [tensor.data for tensor in self._tensors] + [x for slots in arrays for x in slots]
-        made += [sums.losses[-1], *sums.parts[-1]]
-        kept = iter(trainer.place.backend.computed(made))
-        for tensor in self._tensors:
-            tensor.assign(next(kept))
-        trainer.optimizer.arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
-        sums.losses[-1], *sums.parts[-1] = kept
+        """Compute the results of a step on a lazy backend, all in one pass."""
+        sums = self._sums
+        results = [agrad.asarray(x) for x in (sums.losses[-1], *sums.parts[-1])]
+        self.trainer.optimizer.compute(*self._tensors, *results)
+        sums.losses[-1], *sums.parts[-1] = [raw(x) for x in results]
 
     def _read(self) -> None:
         """Read the results of the last steps, if there are any, and tell the callbacks."""

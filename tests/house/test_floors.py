@@ -69,6 +69,7 @@ FLOORS: dict[str, int] = {
 ABOVE_THE_FACE = 8
 FACE = {"agrad", "agrad.errors", "agrad.faces", "agrad.fft", "agrad.linalg", "agrad.special"}
 EXCEPTIONS = {
+    ("agrad.optim", "agrad.backends"),
     ("agrad.optim", "agrad.ops.updates"),
     ("agrad.optim", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.scalars"),
@@ -105,7 +106,7 @@ EXCEPTIONS = {
 """Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
 the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
 array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
-containers, and at the kernels filed. Threads that load data work on the stream of the loop. Types are imported for
+containers, and at the kernels filed. Threads that load data work on the stream of the loop. An optimizer computes lazy arrays together. Types are imported for
 type checkers alone."""
 OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
