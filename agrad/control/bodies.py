@@ -390,6 +390,7 @@ class RuledCall(Operation):
 
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
+        self.has_effect = program.has_effect
         self.name = rules.name
         self.outputs = tuple(f"output_{k}" for k in range(len(kept)))
 

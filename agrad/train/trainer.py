@@ -6,12 +6,13 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import agrad
-from agrad import nn, optim, tree
+from agrad import nn, optim, parallel, tree
 from agrad.data.files import StrPath
 from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, DtypeError, OperandError
 from agrad.train import examples, saving
@@ -23,6 +24,7 @@ from agrad.train.interrupts import Interrupts
 from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
 from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
+from agrad.train.ranks import RankStep
 from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
 from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
@@ -125,17 +127,21 @@ class Trainer:
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
         self.progress = Progress()
+        self.world = parallel.world()
         self.stopping = False
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}
         self._loop: Loop | None = None
         self._cut = False  # True after a fit that ended within a step
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, Step | RankStep] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of pickles, without compiled steps, which the next `fit` makes again."""
-        return {**vars(self), "_steps": {}}
+        return {**vars(self), "_steps": {}, "world": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, world=parallel.world())
 
     @property
     def history(self) -> History:
@@ -239,14 +245,16 @@ class Trainer:
         self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         key = repr(weights)
         if key not in self._steps:
-            made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
-            self._steps = {key: Step(made, self.place, self.jit, self.precision)}
+            self._steps = {key: self._step(loss, weights)}
         callbacks = sorted(self.callbacks, key=lambda callback: callback.saves)
+        if self.world.rank:
+            callbacks, progress = [callback for callback in callbacks if not callback.first_rank_only], False
         if progress and not any(isinstance(callback, ProgressBar) for callback in callbacks):
             callbacks = [ProgressBar(), *callbacks]
         validate = None if held is None else lambda: self._measure(held)
         goal = epochs if resume else self.progress.epoch + epochs
         loop = Loop(self, source, goal, self._steps[key], callbacks, validate)
+        self._agree(loop, batch_size=batch_size, shuffle=shuffle, class_weight=weights)
         if not self.model.training:
             self.model.train()
         return self._run(loop, bool(resume))
@@ -282,12 +290,28 @@ class Trainer:
                 self._loop, self._cut = None, not loop.exact
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
-                record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
+                seconds = time.perf_counter() - begun
+                record |= {"seconds": seconds, "samples_per_second": rate, "ranks": self.world.size}
                 _end(self, sorted(loop.begun, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
         return history
+
+    def _step(self, loss: Loss, weights: dict[int, float] | None) -> Step | RankStep:
+        """Return the step of this process, or of all ranks."""
+        if self.world.size > 1:
+            return RankStep(self, loss, _rows if weights is None else partial(_weight, self, weights), self.jit)
+        made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
+        return Step(made, self.place, self.jit, self.precision)
+
+    def _agree(self, loop: Loop, **options: Any) -> None:
+        """Raise ``ConfigurationError`` if ranks disagree; then give all the state of rank 0."""
+        shapes = {name: (value.shape, str(value.dtype)) for name, value in self.model.state_dict().items()}
+        facts = {"seed": self.seed, "examples": loop.source.examples, "backend": self.place.backend.name, **options}
+        facts |= {"optimizer": self.optimizer, "jit": self.jit, "precision": self.precision, "metrics": [*self.metrics]}
+        self.world.check(**facts, parameters=shapes, **self._position(loop))
+        self.world.share(self.model, self.optimizer, *([] if self.scale is None else [self.scale]))
 
     def _position(self, loop: Loop) -> Record:
         progress = self.progress
@@ -302,7 +326,7 @@ class Trainer:
         if isinstance(X, examples.Arrays):  # of the estimators of agrad.sklearn
             return X, held
         if y is None and not examples.is_examples(X):
-            source: Any = examples.Batches(X, self.place, self.dtype)
+            source: Any = examples.Batches(X, self.place, self.dtype, world=self.world)
             if isinstance(validation, float | int) and validation:
                 raise ConfigurationError("validation: a fraction needs arrays X and y; give batches, or (X, y)")
             validation = validation or None
@@ -313,7 +337,7 @@ class Trainer:
             if isinstance(validation, int | float | np.number | str):
                 rows, few = examples.split(y, validation, feed.n, self.seed)
                 held, validation = (feed, few) if few.size else None, None
-            source = examples.Arrays(feed, rows, batch_size, self.seed, bool(shuffle))
+            source = examples.Arrays(feed, rows, batch_size, self.seed, bool(shuffle), self.world)
         if validation is None:
             return source, held
         if isinstance(validation, tuple) and len(validation) == 2:
@@ -475,7 +499,9 @@ class Trainer:
             self._loop.settle()
         if self._cut:
             raise ConfigurationError(f"Trainer.save: {CUT}")
-        saving.save(self, path, {"data": self._data})
+        if self.world.rank == 0:
+            saving.save(self, path, {"data": self._data})
+        self.world.note(checkpoint=str(path))
 
     def load(self, path: StrPath) -> None:
         """Load a file of `save`, from any backend.
@@ -556,6 +582,17 @@ def _real(name: str) -> str:
             "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
         )
     return {"complex64": "float32", "complex128": "float64"}.get(name, name)
+
+
+def _rows(y: Any) -> float:
+    """Return the number of examples of targets."""
+    return float(tree.leaves(y)[0].shape[0])
+
+
+def _weight(trainer: Trainer, weights: Mapping[int, float], y: Any) -> float:
+    """Return the sum of the weights of the classes of targets."""
+    labels = np.asarray(trainer.place.backend.to_host(raw(y)))
+    return float(sum(weights[int(c)] * n for c, n in zip(*np.unique(labels, return_counts=True), strict=True)))
 
 
 def _whole(value: Any, name: str) -> None:
