@@ -34,7 +34,7 @@ class ControlFlow(Operation):
     def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
         self.name = name
         self.programs = list(programs)
-        self.has_effect = any([program.has_effect for program in programs])
+        self.has_effect = any(program.has_effect for program in programs)
         self.examples = list(examples)
         self.results = [apart_by_rows(x) for x in results]
         self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))

@@ -181,7 +181,7 @@ class Program:
     @property
     def has_effect(self) -> bool:
         """Return True if one of the operations has an effect."""
-        return any([instruction.operation.has_effect for instruction in self.instructions])
+        return True in [instruction.operation.has_effect for instruction in self.instructions]
 
     @cached_property
     def uses(self) -> Counter[Variable]:

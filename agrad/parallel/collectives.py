@@ -11,7 +11,7 @@ import numpy as np
 import agrad
 from agrad.backends import backend_of
 from agrad.engine.tape import mode
-from agrad.errors import DtypeError, ShapeError
+from agrad.errors import DtypeError, ShapeError, TracedValueError
 from agrad.parallel.ranks import World, world
 
 __all__ = ["allgather", "allreduce", "alltoall", "broadcast", "reduce_scatter"]
@@ -29,7 +29,10 @@ def _exchanged(kind: str, x: Any, axis: int = 0, root: int = 0) -> Any:
         return ranks._total(x)
     here = np.moveaxis(np.asarray(backend.to_host(x)), axis, 0) if x.shape else np.asarray(backend.to_host(x))
     # a trace records the operation and sends nothing: other ranks may replay what this one traces
-    alone = ranks.comm is None or mode().trace is not None
+    trace = mode().trace
+    if trace is not None and not trace.evaluating:
+        raise TracedValueError(f"parallel: a message ({kind}) in a traced function must be recorded, got a constant.")
+    alone = ranks.comm is None or trace is not None
     found = _alone(kind, here, ranks) if alone else _MESSAGES[kind](ranks, np.ascontiguousarray(here), root)
     out = np.moveaxis(found, 0, axis) if x.shape else found.reshape(())
     return backend.from_host(np.array(out), backend.device_of(x))
@@ -96,6 +99,14 @@ _MESSAGES = {
 # ------------------------------------------------------------------ operations
 
 
+def _recorded(x: Any) -> Any:
+    """Return an array that a trace records operations on, also for a constant."""
+    trace = mode().trace
+    if trace is None or (isinstance(x, agrad.Tensor) and isinstance(x.data, agrad.Tensor)):
+        return x
+    return trace.stand_in(agrad.asarray(x))
+
+
 @agrad.primitive(name="parallel.allreduce", linear="x", batch="leading", has_effect=True, no_alias=True)
 def allreduce_p(xp: Any, x: Any, /) -> Any:
     return _exchanged("sum", x)
@@ -103,7 +114,7 @@ def allreduce_p(xp: Any, x: Any, /) -> Any:
 
 @allreduce_p.vjp
 def _allreduce_vjp(g: Any) -> Any:
-    return allreduce_p(g)
+    return allreduce_p(_recorded(g))
 
 
 @agrad.primitive(name="parallel.allgather", linear="x", batch="axis", has_effect=True, no_alias=True)
@@ -118,12 +129,12 @@ def reduce_scatter_p(xp: Any, x: Any, /, *, axis: int) -> Any:
 
 @allgather_p.vjp
 def _allgather_vjp(g: Any, *, axis: int) -> Any:
-    return reduce_scatter_p(g, axis=axis)
+    return reduce_scatter_p(_recorded(g), axis=axis)
 
 
 @reduce_scatter_p.vjp
 def _reduce_scatter_vjp(g: Any, *, axis: int) -> Any:
-    return allgather_p(g, axis=axis)
+    return allgather_p(_recorded(g), axis=axis)
 
 
 @agrad.primitive(name="parallel.alltoall", linear="x", batch="axis", has_effect=True, no_alias=True)
@@ -133,7 +144,7 @@ def alltoall_p(xp: Any, x: Any, /, *, axis: int) -> Any:
 
 @alltoall_p.vjp
 def _alltoall_vjp(g: Any, *, axis: int) -> Any:
-    return alltoall_p(g, axis=axis)
+    return alltoall_p(_recorded(g), axis=axis)
 
 
 @agrad.primitive(name="parallel.broadcast", linear="x", batch="leading", has_effect=True, no_alias=True)
@@ -148,12 +159,12 @@ def reduce_p(xp: Any, x: Any, /, *, root: int) -> Any:
 
 @broadcast_p.vjp
 def _broadcast_vjp(g: Any, *, root: int) -> Any:
-    return reduce_p(g, root=root)
+    return reduce_p(_recorded(g), root=root)
 
 
 @reduce_p.vjp
 def _reduce_vjp(g: Any, *, root: int) -> Any:
-    return broadcast_p(g, root=root)
+    return broadcast_p(_recorded(g), root=root)
 
 
 # ------------------------------------------------------------------ public functions
@@ -197,7 +208,7 @@ def allreduce(x: Any, /) -> Any:
     >>> agrad.parallel.allreduce(np.array([1.0, 2.0]))  # on one rank
     array([1., 2.])
     """
-    return allreduce_p(x)
+    return allreduce_p(_recorded(x))
 
 
 def allgather(x: Any, /, *, axis: int = 0) -> Any:
@@ -225,7 +236,7 @@ def allgather(x: Any, /, *, axis: int = 0) -> Any:
     >>> agrad.parallel.allgather(np.array([1.0, 2.0]))  # on one rank
     array([1., 2.])
     """
-    return allgather_p(x, axis=_axis("allgather", x, axis))
+    return allgather_p(_recorded(x), axis=_axis("allgather", x, axis))
 
 
 def reduce_scatter(x: Any, /, *, axis: int = 0) -> Any:
@@ -253,7 +264,7 @@ def reduce_scatter(x: Any, /, *, axis: int = 0) -> Any:
     >>> agrad.parallel.reduce_scatter(np.array([1.0, 2.0]))  # on one rank
     array([1., 2.])
     """
-    return reduce_scatter_p(x, axis=_axis("reduce_scatter", x, axis, world().size))
+    return reduce_scatter_p(_recorded(x), axis=_axis("reduce_scatter", x, axis, world().size))
 
 
 def alltoall(x: Any, /, *, axis: int = 0) -> Any:
@@ -281,7 +292,7 @@ def alltoall(x: Any, /, *, axis: int = 0) -> Any:
     >>> agrad.parallel.alltoall(np.array([1.0, 2.0]))  # on one rank
     array([1., 2.])
     """
-    return alltoall_p(x, axis=_axis("alltoall", x, axis, world().size))
+    return alltoall_p(_recorded(x), axis=_axis("alltoall", x, axis, world().size))
 
 
 def broadcast(x: Any, /, *, root: int = 0) -> Any:
@@ -311,4 +322,4 @@ def broadcast(x: Any, /, *, root: int = 0) -> Any:
     """
     if not 0 <= root < world().size:
         raise ShapeError(f"broadcast: root must be a rank from 0 to {world().size - 1}, got {root}")
-    return broadcast_p(x, root=root)
+    return broadcast_p(_recorded(x), root=root)

@@ -14,6 +14,7 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.errors import ConfigurationError, MissingExtraError
+from agrad.nn.seeding import STREAM
 
 if TYPE_CHECKING:
     from agrad.optim import Optimizer
@@ -356,5 +357,6 @@ def _started(variables: Mapping[str, str]) -> World:
             f"{max(counts)} processes. Start the program with the mpiexec of {MPI.Get_library_version().split(',')[0]}."
         )
     made = World(MPI.COMM_WORLD)
+    STREAM[0] = made.rank
     sys.excepthook = made._failed
     return made
