@@ -6,6 +6,7 @@ writes down how it is made.
 """
 
 import functools
+import itertools
 import math
 import uuid
 import warnings
@@ -23,7 +24,7 @@ Function = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """A leaf of the arguments that is a part of the vector of parameters, or in chunks."""
+    """A leaf of the arguments: a parameter in the vector, with a shape and a dtype, or one of the arrays or others."""
 
     kind: str
     number: int = 0
@@ -34,33 +35,28 @@ class Part(NamedTuple):
 class Sum:
     """The sum over chunks of a function of a vector, or of a derivative of it.
 
-    ``steps`` are the derivatives, each with the lengths of the vector and of the result before it: "vjp" makes a
-    function of the vector and a cotangent, in one vector, and "jvp" one of the vector and a tangent.
+    ``steps`` are the derivatives, each with the length of the vector before it and that of the result after it: "vjp"
+    makes a function of the vector and a cotangent, in one vector, "jvp" one of the vector and a tangent, and "vmap" one
+    of several vectors.
     """
 
     def __init__(self, call: "Call", steps: tuple[tuple[str, int, int], ...] = ()) -> None:
         self.call, self.steps = call, steps
+        self.length = steps[-1][2] if steps else 1
 
-    def derivative(self, kind: str, n: int) -> "Sum":
-        """Return the derivative of the function with a vector of ``n`` numbers."""
-        return Sum(self.call, (*self.steps, (kind, n, self.length)))
-
-    @property
-    def length(self) -> int:
-        """The length of the result."""
-        if not self.steps:
-            return 1
-        kind, n, m = self.steps[-1]
-        return n if kind == "vjp" else m
+    def then(self, kind: str, n: int, length: int) -> "Sum":
+        """Return a function made of this one, of vectors of ``n`` numbers, with results of ``length`` numbers."""
+        return Sum(self.call, (*self.steps, (kind, n, length)))
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
         """Return the sum over all chunks."""
-        first = self.steps[:1] and self.steps[0][0] == "vjp" and len(self.steps) == 1
-        ahead = self.call.ahead
-        if first and ahead is not None and np.array_equal(vector[:-1], ahead[0]):
-            return vector[-1:] * ahead[1]
+        if self.call.ahead is not None and len(self.steps) == 1:
+            point, gradient = self.call.ahead
+            kind, n, _ = self.steps[0]
+            if kind in ("vjp", "jvp") and np.array_equal(vector[:n], point):
+                return gradient * vector[n] if kind == "vjp" else (gradient @ vector[n:])[None]
         if not self.steps and self.call.with_gradient:
-            found = self.call.run((("value and vjp", vector.size, 1),), vector, 1 + vector.size)
+            found = self.call.run((("value and vjp", vector.size, 1 + vector.size),), vector, 1 + vector.size)
             self.call.ahead = vector.copy(), found[1:]
             return found[:1]
         return self.call.run(self.steps, vector, self.length)
@@ -79,12 +75,18 @@ def sum_p(xp: Any, x: Any, /, *, over: Sum) -> Any:
 
 @sum_p.vjp
 def _sum_vjp(xp: Any, g: Any, x: Any, *, over: Sum) -> Any:
-    return sum_p(xp.concat([x, xp.astype(g, x.dtype, copy=False)]), over=over.derivative("vjp", x.shape[0]))
+    return sum_p(xp.concat([x, xp.astype(g, x.dtype, copy=False)]), over=over.then("vjp", x.shape[0], x.shape[0]))
 
 
 @sum_p.jvp
 def _sum_jvp(xp: Any, t: Any, x: Any, *, over: Sum) -> Any:
-    return sum_p(xp.concat([x, t]), over=over.derivative("jvp", x.shape[0]))
+    return sum_p(xp.concat([x, t]), over=over.then("jvp", x.shape[0], over.length))
+
+
+@sum_p.batch
+def _sum_batch(xp: Any, x: Any, batch_size: int, *, over: Sum) -> Any:
+    n, length = x.shape[1], over.length * batch_size
+    return xp.reshape(sum_p(xp.reshape(x, (-1,)), over=over.then("vmap", n, length)), (batch_size, over.length))
 
 
 # ------------------------------------------------------------------ in the task of a chunk
@@ -94,11 +96,13 @@ _MADE: dict[Any, Function] = {}
 KEPT = 64
 
 
-def of_chunk(key: Any, f: Function, jit: bool, spec: Any, parts: tuple[Part, ...], steps: Any) -> Function:
+def of_chunk(
+    key: Any, f: Function, jit: bool, spec: Any, parts: tuple[Part, ...], others: tuple[Any, ...], steps: Any
+) -> Function:
     """Return a function of a vector and the arrays of a chunk."""
     made = _MADE.get((key, steps))
     if made is None:
-        plain = functools.partial(_value, f, spec, parts)
+        plain = functools.partial(_value, f, spec, parts, others)
         for kind, n, _ in steps:
             plain = functools.partial(_DERIVATIVES[kind], plain, n)
         made = agrad.jit(plain) if jit else plain
@@ -108,12 +112,12 @@ def of_chunk(key: Any, f: Function, jit: bool, spec: Any, parts: tuple[Part, ...
     return made
 
 
-def _value(f: Function, spec: Any, parts: tuple[Part, ...], vector: Any, *chunks: Any) -> Any:
+def _value(f: Function, spec: Any, parts: tuple[Part, ...], others: tuple[Any, ...], vector: Any, *chunks: Any) -> Any:
     leaves: list[Any] = []
     start = 0
     for part in parts:
-        if part.kind == "chunks":
-            leaves.append(chunks[part.number])
+        if part.kind != "vector":
+            leaves.append((chunks if part.kind == "chunks" else others)[part.number])
             continue
         stop = start + math.prod(part.shape)
         leaf = agrad.reshape(vector[start:stop], part.shape)
@@ -136,13 +140,17 @@ def _jvp(f: Function, n: int, vector: Any, *chunks: Any) -> Any:
     return agrad.jvp(lambda x: f(x, *chunks), (vector[:n],), (vector[n:],))[1]
 
 
+def _vmap(f: Function, n: int, vector: Any, *chunks: Any) -> Any:
+    return agrad.reshape(agrad.vmap(lambda x: f(x, *chunks))(agrad.reshape(vector, (-1, n))), (-1,))
+
+
 def _value_and_vjp(f: Function, n: int, vector: Any, *chunks: Any) -> Any:
     value, pullback = agrad.vjp(lambda x: f(x, *chunks), vector)
     (found,) = pullback(agrad.ones_like(value))
     return agrad.concat([value, found])
 
 
-_DERIVATIVES = {"vjp": _vjp, "jvp": _jvp, "value and vjp": _value_and_vjp}
+_DERIVATIVES = {"vjp": _vjp, "jvp": _jvp, "vmap": _vmap, "value and vjp": _value_and_vjp}
 
 
 def task(recipe: tuple[Any, ...], vector: np.ndarray, *chunks: Any) -> np.ndarray:
@@ -174,6 +182,7 @@ class Call:
     def __init__(self, key: Any, f: Function, jit: bool, args: tuple[Any, ...]) -> None:
         try:
             import dask.array as da
+            from dask.base import tokenize
         except ImportError as error:
             raise MissingExtraError(f"chunked: {error}. Install Dask with: pip install 'agrad[dask]'") from error
         self._da, self.with_gradient = da, False
@@ -181,20 +190,22 @@ class Call:
         """A vector, and the gradient there, which was computed together with the value."""
         leaves, spec = tree.flatten(args)
         self.arrays: list[Any] = []
-        values: list[Any] = []
-        parts = [self._part(leaf, values) for leaf in leaves]
-        if not self.arrays or not values:
-            what = "one Dask array or more" if values else "an array of parameters"
+        self.values: list[Any] = []
+        self.others: list[Any] = []
+        parts = tuple([self._part(leaf) for leaf in leaves])
+        if not self.arrays or not self.values:
+            what = "one Dask array or more" if self.values else "a floating-point array of parameters"
             raise OperandError(f"chunked: the arguments must have {what}, got {', '.join(_kinds(leaves))}")
         rows = {int(array.shape[0]) for array in self.arrays}
         if len(rows) > 1:
             raise ShapeError(f"chunked: Dask arrays must have equal numbers of rows, got {sorted(rows)}")
         chunks = self.arrays[0].chunks[0]
         self.arrays = [a.rechunk({0: chunks, **dict.fromkeys(range(1, a.ndim), -1)}) for a in self.arrays]
-        self.recipe = (key, f, jit, spec, tuple(parts))
-        self.values = values
+        # a worker that knows the key has the function, which it need not trace again
+        key = (key, str(spec), parts, tokenize(self.others))
+        self.recipe = (key, f, jit, spec, parts, tuple(self.others))
 
-    def _part(self, leaf: Any, values: list[Any]) -> Part:
+    def _part(self, leaf: Any) -> Part:
         raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
         if isinstance(raw, self._da.Array):
             if isinstance(leaf, agrad.Tensor) and leaf.requires_grad:
@@ -204,23 +215,29 @@ class Call:
                 )
             self.arrays.append(raw)
             return Part("chunks", len(self.arrays) - 1)
-        values.append(leaf if hasattr(leaf, "shape") else np.asarray(leaf))
-        like = agrad.asarray(values[-1])
-        return Part("vector", 0, tuple(like.shape), like.dtype.name)
+        kind = getattr(agrad.asarray(leaf).dtype, "kind", "") if hasattr(leaf, "shape") else ""
+        if kind == "complex floating":
+            raise OperandError("chunked: parameters must be real, got a complex array. Pass its two parts.")
+        if kind != "real floating":
+            self.others.append(leaf)
+            return Part("other", len(self.others) - 1)
+        self.values.append(leaf)
+        return Part("vector", 0, tuple(leaf.shape), agrad.asarray(leaf).dtype.name)
 
     def run(self, steps: Any, vector: np.ndarray, length: int) -> np.ndarray:
         """Return the sum of a function over all chunks: one task for each, and a tree of sums."""
         da = self._da
         params = da.from_array(vector, chunks=-1, name=f"parameters-{uuid.uuid4().hex}")
-        operands: list[Any] = [params, ("p",)]
-        for k, array in enumerate(self.arrays):
-            operands += [array, ("rows", *[(k, axis) for axis in range(1, array.ndim)])]
+        rows, out, label = 0, 1, itertools.count(2)
+        operands: list[Any] = [params, (next(label),)]
+        for array in self.arrays:
+            operands += [array, (rows, *itertools.islice(label, array.ndim - 1))]
         each = da.blockwise(
             functools.partial(task, (*self.recipe, steps)),
-            ("rows", "out"),
+            (rows, out),
             *operands,
-            new_axes={"out": length},
-            adjust_chunks={"rows": 1},
+            new_axes={out: length},
+            adjust_chunks={rows: 1},
             concatenate=True,
             align_arrays=False,
             dtype=vector.dtype,
@@ -239,7 +256,7 @@ def chunked(f: Function, *, jit: bool = True) -> Function:
     Use it for data that are larger than memory. Each chunk is one task, in which agrad computes on NumPy arrays, and a
     tree of tasks adds the results. The scheduler is Dask's own: threads, or the workers of a ``distributed.Client``.
     The result is computed at the call, and differentiable with respect to the parameters in every mode: `agrad.grad`
-    and `agrad.value_and_grad` make one pass over the data, `agrad.jvp` and `agrad.hvp` one for each derivative.
+    and `agrad.value_and_grad` make one pass over the data, as does `agrad.jvp`; `agrad.hvp` makes two.
 
     Parameters
     ----------
@@ -253,7 +270,7 @@ def chunked(f: Function, *, jit: bool = True) -> Function:
     -------
     callable
         A function of the same arguments. Dask arrays have the same number of rows, and their chunks of rows are those
-        of the first one. All other arrays and numbers are parameters, which each chunk gets whole.
+        of the first one. All other floating-point arrays are parameters. Each chunk gets them, and other values, whole.
 
     Raises
     ------
@@ -282,6 +299,6 @@ def chunked(f: Function, *, jit: bool = True) -> Function:
         vector, _ = tree.ravel(call.values)
         # the gradient, if it is asked for, comes with the value
         call.with_gradient = isinstance(vector, agrad.Tensor)
-        return agrad.reshape(sum_p(vector, over=Sum(call)), ())
+        return sum_p(vector, over=Sum(call))[0]
 
     return total

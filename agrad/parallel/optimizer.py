@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class ParallelOptimizer(Stateful):
     """An optimizer that steps by the mean of the gradients of all ranks.
 
-    It has the attributes and methods of the optimizer that it was made of, but for ``step``.
+    Its other attributes and methods are those of the optimizer that it was made of, ``inner``, which schedules of
+    learning rates accept.
 
     Parameters
     ----------
@@ -58,6 +59,12 @@ class ParallelOptimizer(Stateful):
         if name.startswith("__") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("world", "inner"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.inner, name, value)
 
     def __repr__(self) -> str:
         return f"{self.inner!r} on {self.world!r}"

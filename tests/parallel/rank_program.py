@@ -189,8 +189,12 @@ def values() -> dict[str, Any]:
         "booleans": parallel.allgather(x[:1] > 50).tolist(),
         "number": float(parallel.allreduce(np.asarray(2.0))),
         "any": [world.any(world.rank == 1), world.any(False)],
-        "mask": agrad.nn.Dropout(0.5, rng=np.random.default_rng(0))(np.ones(8)).tolist(),
+        "mask": mask(),
     }
+
+
+def mask() -> list[float]:
+    return agrad.nn.Dropout(0.5, rng=np.random.default_rng(0))(np.ones(32)).tolist()
 
 
 def unused() -> dict[str, Any]:

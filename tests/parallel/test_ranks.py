@@ -137,7 +137,7 @@ def test_operations_return_what_they_say(on_4: Any) -> None:
         assert (found["narrow"], found["number"], found["any"]) == ("float16", 8.0, [True, False])
         assert found["booleans"] == [False, True, True, True]
     assert len({str(rank["values"]["mask"]) for rank in on_4}) == 4
-    assert on_4[0]["values"]["mask"] == rank_program.values()["mask"]
+    assert on_4[0]["values"]["mask"] == rank_program.mask()
 
 
 def test_programs_keep_operations_without_a_use(on_4: Any) -> None:
