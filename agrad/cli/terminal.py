@@ -12,13 +12,13 @@ __all__ = ["complain", "say", "write"]
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a pipe. Of several ranks the first one prints."""
+    """Print a line at once, also into a pipe; only rank 0 does."""
     if not world().rank:
         write(line + "\n", sys.stdout)
 
 
 def complain(line: str) -> None:
-    """Print a line on the standard error, if it can be written. Of several ranks the first one prints."""
+    """Print a line on the standard error, if it can be written; only rank 0 does."""
     if world().rank:
         return
     with contextlib.suppress(OSError):  # a terminal that was closed

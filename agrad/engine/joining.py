@@ -41,9 +41,9 @@ def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
 
 
 def moves(*arrays: Any) -> bool:
-    """Return True if the arrays are of NumPy and of one backend to which operations move them.
+    """Return True if operations move the NumPy arrays among some to the others.
 
-    This is the selected backend, or one with ``accepts_numpy``.
+    Their one backend is the selected backend, or one with ``accepts_numpy``.
     """
     found = _by_backend(arrays).keys()
     if len(found) != 2 or "numpy" not in found:

@@ -440,15 +440,14 @@ class Optimizer(Declared, Stateful):
         return loss
 
     def compute(self, *tensors: agrad.Tensor) -> None:
-        """Compute the parameters and the state on a lazy backend, such as Dask, in one pass.
+        """Compute the parameters and the state on a lazy backend, such as Dask.
 
-        Call it after each step of a training loop on Dask arrays. Otherwise the graph grows with every step and starts
-        from the first step each time. On other backends it does nothing. `Trainer` calls it.
+        Call it after each step of a loop on Dask arrays, whose graph grows with every step. `Trainer` calls it.
 
         Parameters
         ----------
         *tensors : Tensor
-            Tensors to compute in the same pass, such as the loss and the buffers of a model. They are changed in place.
+            Tensors to compute in the same pass, in place, such as the loss and the buffers of a model.
 
         Examples
         --------
@@ -461,16 +460,13 @@ class Optimizer(Declared, Stateful):
         >>> w.detach()
         Tensor([0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
         """
-        backend = backend_of(self.parameters[0].raw)
-        if not backend.lazy:
-            return
-        held = [*self.parameters, *tensors]
-        made = [tensor.data for tensor in held] + [x for slots in self.arrays for x in slots] + self._taken
-        kept = iter(backend.computed(made))
-        for tensor in held:
-            tensor.assign(next(kept))
-        self.arrays = [tuple([next(kept) for _ in slots]) for slots in self.arrays]
-        self._taken = list(kept)
+        backend, held = backend_of(self.parameters[0].raw), [*self.parameters, *tensors]
+        if backend.lazy:
+            made = [tensor.data for tensor in held] + [x for slots in self.arrays for x in slots] + self._taken
+            kept = iter(backend.computed(made))
+            for tensor in held:
+                tensor.assign(next(kept))
+            self.arrays, self._taken = [tuple([next(kept) for _ in slots]) for slots in self.arrays], [*kept]
 
     def count_on_device(self) -> None:
         """Count the steps of each parameter on its device, if some may be left out."""

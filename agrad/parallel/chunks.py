@@ -1,4 +1,4 @@
-"""Functions of data that are larger than memory: sums over the chunks of Dask arrays.
+"""Functions of data that are larger than memory: sums over chunks of Dask arrays.
 
 A function of rows is computed for each chunk in one task, which runs agrad on NumPy arrays, and a tree of tasks adds
 the results. Its derivatives are sums over chunks too: each of them is one more function of a chunk, of which ``Sum``
@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """A leaf of the arguments: a parameter in the vector, with a shape and a dtype, or one of the arrays or others."""
+    """A leaf of the arguments: a part of the vector, an array in chunks, or another."""
 
     kind: str
     number: int = 0
@@ -45,7 +45,7 @@ class Sum:
         self.length = steps[-1][2] if steps else 1
 
     def then(self, kind: str, n: int, length: int) -> "Sum":
-        """Return a function made of this one, of vectors of ``n`` numbers, with results of ``length`` numbers."""
+        """Return a function made of this one of ``n`` numbers, with ``length`` results."""
         return Sum(self.call, (*self.steps, (kind, n, length)))
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ def task(recipe: tuple[Any, ...], vector: np.ndarray, *chunks: Any) -> np.ndarra
 
 
 class Call:
-    """The arguments of one call: a vector of parameters, and arrays in chunks of the same rows."""
+    """The arguments of one call: parameters, arrays in chunks of rows, and others."""
 
     def __init__(self, key: Any, f: Function, jit: bool, args: tuple[Any, ...]) -> None:
         try:
@@ -225,7 +225,7 @@ class Call:
         return Part("vector", 0, tuple(leaf.shape), agrad.asarray(leaf).dtype.name)
 
     def run(self, steps: Any, vector: np.ndarray, length: int) -> np.ndarray:
-        """Return the sum of a function over all chunks: one task for each, and a tree of sums."""
+        """Return the sum over all chunks: one task for each, and a tree of sums."""
         da = self._da
         params = da.from_array(vector, chunks=-1, name=f"parameters-{uuid.uuid4().hex}")
         rows, out, label = 0, 1, itertools.count(2)

@@ -7,7 +7,6 @@ from agrad.engine.scalars import Stateful
 from agrad.engine.tape import mode
 from agrad.errors import ConfigurationError, OperandError
 from agrad.optim import Optimizer
-from agrad.parallel.collectives import allreduce
 
 if TYPE_CHECKING:
     from agrad.parallel.ranks import World
@@ -70,9 +69,10 @@ class ParallelOptimizer(Stateful):
         return f"{self.inner!r} on {self.world!r}"
 
     def step(self, closure: Any = None, *, count: int = 1) -> Any:
-        """Step by the mean of the gradients of all ranks, weighted by their numbers of examples.
+        """Step by the mean of the gradients of all ranks.
 
-        All ranks must call it. A parameter without a gradient on any rank stays as it is.
+        They are weighted by the numbers of examples. All ranks must call it. A parameter without a gradient on any rank
+        stays as it is.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class ParallelOptimizer(Stateful):
         numbers = agrad.asarray(
             [*map(float, there), float(count)], dtype=wide, backend=like.backend, device=like.device
         )
-        total = allreduce(agrad.concat([*parts, numbers]))
+        total = agrad.parallel.allreduce(agrad.concat([*parts, numbers]))
         numbers, start = total[-len(numbers) :], 0
         if mode().trace is None:
             *found, examples = numbers.numpy().tolist()

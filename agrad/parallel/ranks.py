@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ import agrad
 from agrad import tree
 from agrad.errors import ConfigurationError, MissingExtraError
 from agrad.nn.seeding import STREAM
-
-if TYPE_CHECKING:
-    from agrad.optim import Optimizer
-    from agrad.parallel.optimizer import ParallelOptimizer
+from agrad.optim import Optimizer
+from agrad.parallel.optimizer import ParallelOptimizer
 
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables in which launchers of MPI programs say how many processes they started."""
@@ -87,12 +85,12 @@ class World:
         >>> w.detach()
         Tensor([0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
         """
-        from agrad.parallel.optimizer import ParallelOptimizer
-
         return ParallelOptimizer(self, optimizer)
 
     def shard(self, batches: Iterable[Any]) -> Shard:
-        """Return the part of each batch that belongs to this rank: its rows ``rank::size``.
+        """Return the part of each batch that belongs to this rank.
+
+        These are the rows ``rank::size``.
 
         Parameters
         ----------
@@ -189,7 +187,7 @@ class World:
                 thing.load_state_dict(state)
 
     def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the sums of NumPy arrays over all ranks, with the same bits on all of them.
+        """Return the sums of NumPy arrays over all ranks, with the same bits on all.
 
         Parameters
         ----------
@@ -260,7 +258,9 @@ class World:
         return ", ".join([*words, "no checkpoint" if last is None else f"last checkpoint {last}"])
 
     def abort(self, text: str, code: int = 1) -> None:
-        """Print a text on the standard error, and end all ranks. Without other ranks it does nothing.
+        """Print a text on the standard error, and end all ranks.
+
+        On one rank it does nothing.
 
         Parameters
         ----------

@@ -171,7 +171,7 @@ class Batches:
             self.batches = None
 
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
-        """Return an iterator over x, y and size of the batches of an epoch, from one on; see `Arrays.epoch`."""
+        """Return an iterator over x, y and size of the batches; see `Arrays.epoch`."""
         loader: Any = self.loader
         world = self.world
         if hasattr(loader, "load_state_dict") and hasattr(loader, "state_dict"):

@@ -1,8 +1,8 @@
-"""The training step on several ranks: each computes its rows, and all step by the mean gradient."""
+"""The training step on several ranks, by the mean of their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,14 +43,13 @@ class RankStep:
     """A step of all ranks.
 
     The message has the gradients and the buffers, the loss and the metrics, and if this rank was asked to stop. A rank
-    without rows computes those of rank 0, which count nothing. ``weight`` returns what the examples of a batch count in
-    the mean, from their targets.
+    without rows computes those of rank 0, which count nothing. ``weights`` are those of classes, by number.
     """
 
     def __init__(
-        self, trainer: Trainer, loss: Callable[..., Any], weight: Callable[[Any], float], jit: bool | None
+        self, trainer: Trainer, loss: Callable[..., Any], weights: Mapping[int, float] | None, jit: bool | None
     ) -> None:
-        self.trainer, self.weight = trainer, weight
+        self.trainer, self.weights = trainer, weights
         self.metrics = {name: Summed(metric) for name, metric in trainer.streaming.items()}
         self.sums = Sums(self.metrics, Place(load("numpy"), None))  # type: ignore[arg-type]
         self.adds = getattr(loss, "reduction", "mean") == "sum"
@@ -85,7 +84,7 @@ class RankStep:
         trainer.world.note(epoch=progress.epoch + 1, step=progress.step + len(self.sums.sizes) + 1)
         loss, parts, gradients = self._local(x, y)
         has_rows = size > trainer.world.rank
-        count = float(has_rows) if self.adds else has_rows * self.weight(y)
+        count = float(has_rows) if self.adds else has_rows * self._count(y)
         there = [g is not None for g in gradients]
         columns = iter([self._host(part).astype(np.float64)[None] for part in parts])
         rows = int(tree.leaves(x)[0].shape[0])
@@ -104,6 +103,13 @@ class RankStep:
         for b, a in zip(buffers, wide[len(found) :], strict=True):
             b.assign(self._placed(a / total, b))
         return value / (1.0 if self.adds else total), terms
+
+    def _count(self, y: Any) -> float:
+        """Return the number of examples of targets, or the sum of their weights."""
+        if self.weights is None:
+            return float(tree.leaves(y)[0].shape[0])
+        found, counts = np.unique(self._host(y), return_counts=True)
+        return float(sum(self.weights[int(c)] * n for c, n in zip(found, counts, strict=True)))
 
     def _host(self, x: Any) -> np.ndarray:
         return np.asarray(self.trainer.place.backend.to_host(raw(x)))

@@ -6,7 +6,6 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ import numpy as np
 import agrad
 from agrad import nn, optim, parallel, tree
 from agrad.data.files import StrPath
-from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, DtypeError, OperandError
-from agrad.train import examples, saving
+from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
+from agrad.train import arguments, examples, saving
 from agrad.train.display import ProgressBar
 from agrad.train.feed import Feed, place_of
 from agrad.train.history import History, Record
@@ -108,7 +107,8 @@ class Trainer:
         threads: str | int | None = "auto",
         seed: int = 0,
     ) -> None:
-        _check(model, loss, optimizer)
+        optimizer = getattr(optimizer, "inner", optimizer)  # of a ParallelOptimizer
+        arguments.check(model, loss, optimizer)
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
@@ -117,7 +117,7 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype: str = _real(first.dtype.name)
+        self.dtype: str = arguments.real_dtype(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
@@ -233,10 +233,10 @@ class Trainer:
         >>> history[-1]["validation_loss"] < history[0]["validation_loss"]
         True
         """
-        _whole(epochs, "epochs")
-        _whole(batch_size, "batch_size")
+        arguments.whole(epochs, "epochs")
+        arguments.whole(batch_size, "batch_size")
         source, held = self._source(X, y, batch_size, validation, shuffle)
-        weights = _weights(class_weight, y)
+        weights = arguments.class_weights(class_weight, y)
         loss = self.loss if weights is None else weighted(self.loss, weights, self.place, self.dtype)
         if resume not in (None, False, True):
             self.load(resume)  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ class Trainer:
     def _step(self, loss: Loss, weights: dict[int, float] | None) -> Step | RankStep:
         """Return the step of this process, or of all ranks."""
         if self.world.size > 1:
-            return RankStep(self, loss, _rows if weights is None else partial(_weight, self, weights), self.jit)
+            return RankStep(self, loss, weights, self.jit)
         made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
         return Step(made, self.place, self.jit, self.precision)
 
@@ -385,7 +385,7 @@ class Trainer:
         >>> trainer.evaluate(np.ones((2, 1)), np.array([[1.0], [3.0]]))
         {'loss': 5.0, 'mae': 2.0}
         """
-        _whole(batch_size, "batch_size")
+        arguments.whole(batch_size, "batch_size")
         if y is None and not examples.is_examples(X):
             return self._measure(examples.Batches(X, self.place, self.dtype))
         feed = Feed(examples.pair(X, y, self.dtype), self.place)
@@ -450,7 +450,7 @@ class Trainer:
         array([[1.],
                [3.]], dtype=float32)
         """
-        _whole(batch_size, "batch_size")
+        arguments.whole(batch_size, "batch_size")
         if examples.is_examples(X):
             X = examples.checked(X, "X", self.dtype)
             examples.length(X, "X")
@@ -530,75 +530,6 @@ class Trainer:
         True
         """
         self._data, self._cut = saving.load(self, path).get("data") or {}, False
-
-
-def _check(model: Any, loss: Any, optimizer: Any) -> None:
-    """Raise an error for arguments of a trainer of another kind."""
-    if not isinstance(model, nn.Module):
-        raise OperandError(f"Trainer: model is a Module of agrad.nn, not a {type(model).__name__}")
-    if not callable(loss) or isinstance(loss, type):
-        kind = f"the class {loss.__name__}; make one: {loss.__name__}()" if isinstance(loss, type) else repr(loss)
-        raise OperandError(f"Trainer: loss is a function of (output, target), such as nn.MSELoss(), not {kind}")
-    if not isinstance(optimizer, optim.Optimizer):
-        raise OperandError(
-            f"Trainer: optimizer is one of agrad.optim, such as Adam(model.parameters()), not {optimizer!r}"
-        )
-    own = {id(tensor) for tensor in model.parameters()}
-    strangers = sum(id(tensor) not in own for tensor in optimizer.parameters)
-    if strangers:
-        raise ConfigurationError(
-            f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
-            "make it with model.parameters()"
-        )
-
-
-def _weights(given: Any, y: Any) -> dict[int, float] | None:
-    """Return the weights of classes by number. Raises an error for others, or for targets that are no classes."""
-    if given is None:
-        return None
-    labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
-    if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
-        raise DtypeError("class_weight is for class numbers from 0 on as targets y")
-    if isinstance(given, str) and given == "balanced":
-        if labels is None:
-            raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
-        counts = np.bincount(labels.astype(np.int64))
-        there = np.count_nonzero(counts)
-        given = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
-    if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {given!r}")
-    if any(not isinstance(c, int | np.integer) or c < 0 or not w >= 0 for c, w in given.items()):
-        raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more, found {given!r}")
-    missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(given)
-    if missing:
-        raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
-    return {int(c): float(w) for c, w in given.items()}
-
-
-def _real(name: str) -> str:
-    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
-    if name == "bfloat16":
-        raise ConfigurationError(
-            "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
-        )
-    return {"complex64": "float32", "complex128": "float64"}.get(name, name)
-
-
-def _rows(y: Any) -> float:
-    """Return the number of examples of targets."""
-    return float(tree.leaves(y)[0].shape[0])
-
-
-def _weight(trainer: Trainer, weights: Mapping[int, float], y: Any) -> float:
-    """Return the sum of the weights of the classes of targets."""
-    labels = np.asarray(trainer.place.backend.to_host(raw(y)))
-    return float(sum(weights[int(c)] * n for c, n in zip(*np.unique(labels, return_counts=True), strict=True)))
-
-
-def _whole(value: Any, name: str) -> None:
-    """Raise ``ConfigurationError`` unless a value is an integer of 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigurationError(f"{name}: expected an integer of 1 or more, found {value!r}")
 
 
 def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:

@@ -213,7 +213,7 @@ def unused() -> dict[str, Any]:
     found = [f(x).tolist() for _ in range(3)]
     text = str(f.lower(x))
     last = text[text.rindex("# code") :]
-    calls = [last.count(f"parallel_{name}") for name in ("allreduce", "broadcast")] + [last.count("scan")]
+    calls = [last.count(name) for name in ("parallel_exchange", "scan")]
     ones = agrad.jit(agrad.grad(lambda x: agrad.sum(parallel.allreduce(x))))
     root = agrad.jit(lambda x: x + parallel.broadcast(np.full(3, float(parallel.world().rank)), root=1))
     return {"found": found, "calls": calls, "ones": [ones(x).tolist() for _ in range(2)]} | {
