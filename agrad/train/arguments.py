@@ -33,7 +33,10 @@ def check(model: Any, loss: Any, optimizer: Any) -> None:
 
 
 def class_weights(given: Any, y: Any) -> dict[int, float] | None:
-    """Return the weights of classes by number. Raises an error for others, or for targets that are no classes."""
+    """Return the weights of classes by number.
+
+    Raises an error for other ones, and for targets that are not classes.
+    """
     if given is None:
         return None
     labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
@@ -56,7 +59,10 @@ def class_weights(given: Any, y: Any) -> dict[int, float] | None:
 
 
 def real_dtype(name: str) -> str:
-    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
+    """Return the dtype of data for parameters of one.
+
+    Raises ``ConfigurationError`` for one that NumPy lacks.
+    """
     if name == "bfloat16":
         raise ConfigurationError(
             "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"

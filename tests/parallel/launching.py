@@ -29,9 +29,9 @@ def launcher() -> str:
     return found
 
 
-def launch(ranks: int, *args: Any, module: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run the program of the tests, or ``agrad`` as a module, on some ranks."""
-    what = ["-m", "agrad"] if module else [str(PROGRAM)]
+def launch(ranks: int, *args: Any, module: bool = False, program: Path = PROGRAM) -> subprocess.CompletedProcess[str]:
+    """Run a program, by default that of the tests, or ``agrad`` as a module, on some ranks."""
+    what = ["-m", "agrad"] if module else [str(program)]
     variables = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     command = [launcher(), *OPTIONS, "-n", str(ranks), sys.executable, *what, *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=variables)

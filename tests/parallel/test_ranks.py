@@ -1,6 +1,7 @@
 """Training and collective operations on 2 and 4 ranks, started by ``mpiexec``, and their faults."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rank_program
-from launching import launch, needs_mpi, results
+from launching import ROOT, launch, needs_mpi, results
 
 import agrad
 from agrad.cli import main
@@ -112,6 +113,15 @@ def test_the_command_trains_on_ranks(tmp_path: Path) -> None:
     alone = tmp_path / "alone.jsonl"
     assert main([*map(str, options), "--log", str(alone), "--quiet"]) == 0
     assert_close(json.loads(alone.read_text().splitlines()[-1])["test_loss"], end["test_loss"])
+
+
+def test_the_page_runs_on_ranks(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
+    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", page, flags=re.S)[:2]
+    (tmp_path / "program.py").write_text(program)
+    done = launch(2, program=tmp_path / "program.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
 
 
 # ------------------------------------------------------------------ collective operations
