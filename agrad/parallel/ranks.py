@@ -41,8 +41,8 @@ class World:
     Examples
     --------
     >>> world = agrad.parallel.world()
-    >>> world.rank, world.size
-    (0, 1)
+    >>> isinstance(world, agrad.parallel.World), world.rank, world.size
+    (True, 0, 1)
     """
 
     def __init__(self, comm: Any = None) -> None:

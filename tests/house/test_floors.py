@@ -108,12 +108,15 @@ EXCEPTIONS = {
     ("agrad.tree", "agrad.transforms.trees"),
 }
 """Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
-the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
-array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
-containers, and at the kernels filed. Threads that load data work on the stream of the loop. An optimizer computes lazy arrays together. Messages between ranks are of arrays of every library, and
-are not sent by a trace. Types are imported for
-type checkers alone."""
-OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl", "mpi4py", "dask"}
+the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks
+whose array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every
+library, at containers, and at the kernels filed. Threads that load data work on the stream of the loop. An
+optimizer computes lazy arrays together. Messages between ranks are of arrays of every library, and are not sent by
+a trace. Types are imported for type checkers alone."""
+OPTIONAL = {
+    "rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl", "mpi4py",
+    "dask",
+}  # fmt: skip
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 
 
