@@ -20,7 +20,7 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
 from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
-from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
+from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, RefusedFunctionError, ShapeError
 from agrad.foreign import keyword_hint
 from agrad.registry import CALLS, namespace
 from agrad.shapes import broadcast_shapes, unlike_product
@@ -239,7 +239,7 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
             error.add_note(hint.strip(". "))
         names, foreign = _raw_arrays(error)
         if "must be arrays, not" in str(error) and "Tensor" in str(error) and "map_overlap" in str(error):
-            error.add_note(" ".join(NOT_IN_BLOCKS))
+            raise RefusedFunctionError(" ".join(NOT_IN_BLOCKS)) from error
         remedies = [remedy for text, remedy in _NOTES.items() if text in str(error)] + [_BESIDE] * foreign
         for remedy in remedies[:1]:
             if not any(remedy in note for note in getattr(error, "__notes__", ())):

@@ -226,7 +226,8 @@ def test_tensors_in_blocks_of_dask_raise() -> None:
         da.map_blocks(np.sin, x)
     with pytest.raises(RefusedFunctionError, match="map_blocks"):
         agrad.grad(lambda x: agrad.sum(da.map_blocks(np.sin, x)))(x)
-    with pytest.raises(TypeError, match="Tensor") as error:
+    with pytest.raises(RefusedFunctionError, match=r"map_overlap .*x\[1:\] - x\[:-1\]"):
         agrad.grad(lambda x: agrad.sum(da.map_overlap(np.sin, x, depth=1)))(x)
-    assert "agrad.parallel.chunked" in error.value.__notes__[0]
+    with pytest.raises(TypeError, match="Tensor"):  # outside of transforms the error is Dask's own
+        da.map_overlap(np.sin, x, depth=1)
     assert da.map_blocks(np.sin, x.raw).shape == (60, 4)

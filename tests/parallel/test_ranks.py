@@ -124,6 +124,22 @@ def test_the_page_runs_on_ranks(tmp_path: Path) -> None:
     assert done.stdout == printed
 
 
+@pytest.mark.needs("torch")
+def test_the_module_of_the_page_for_pytorch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    page = (ROOT / "docs" / "parallel.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```py\n(.*?)```", page, flags=re.S)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        scope: dict[str, Any] = {}
+        exec(program, scope)
+        scope["model"](torch.ones(2, 3)).sum().backward()
+        found = scope["model"].module.w.grad
+    finally:
+        torch.distributed.destroy_process_group()
+    np.testing.assert_allclose(found.numpy(), np.full((3, 1), 2 / np.cosh(3.0) ** 2), rtol=1e-5)
+
+
 # ------------------------------------------------------------------ collective operations
 
 
