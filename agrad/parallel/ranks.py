@@ -218,7 +218,7 @@ class World:
         """Return the sum of one array over all ranks: to rank 0, and from there to all, so that all bits are equal."""
         if self.comm is None:
             return flat
-        total = np.empty_like(flat) if isinstance(flat, np.ndarray) else flat.copy()
+        total = np.empty_like(flat) if isinstance(flat, np.ndarray) else flat + 0
         self.comm.Reduce(flat, total, root=0)
         self.comm.Bcast(total, root=0)
         return total
