@@ -94,6 +94,7 @@ def _sum_batch(xp: Any, x: Any, batch_size: int, *, over: Sum) -> Any:
 _MADE: dict[Any, Function] = {}
 """The functions of chunks that this process has made, traced by ``agrad.jit``."""
 KEPT = 64
+"""The number of functions that a process keeps."""
 
 
 def of_chunk(
@@ -106,8 +107,8 @@ def of_chunk(
         for kind, n, _ in steps:
             plain = functools.partial(_DERIVATIVES[kind], plain, n)
         made = agrad.jit(plain) if jit else plain
-        while len(_MADE) >= KEPT:
-            _MADE.pop(next(iter(_MADE)), None)
+        for old in list(_MADE)[: -KEPT + 1]:  # other threads may remove them too
+            _MADE.pop(old, None)
         _MADE[key, steps] = made
     return made
 
