@@ -18,26 +18,27 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 935,
-    "backends": 4485,
-    "control": 1688,
-    "cli": 1900,
+    "": 936,
+    "backends": 4613,
+    "control": 1692,
+    "cli": 1911,
     "data": 2460,
-    "engine": 4098,
+    "engine": 4112,
     "inspecting": 1365,
     "interop": 3367,
-    "jit": 6570,
-    "nn": 4975,
+    "jit": 6578,
+    "nn": 4976,
     "numpy": 500,
-    "ops": 6090,
-    "optim": 2175,
+    "ops": 6096,
+    "optim": 2183,
+    "parallel": 476,
     "random": 455,
     "scipy": 5571,
     "sklearn": 900,
     "solvers": 1437,
     "testing": 865,
-    "train": 1805,
-    "transforms": 2778,
+    "train": 1938,
+    "transforms": 2781,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
