@@ -10,10 +10,11 @@ from typing import Any
 import crossing
 import pytest
 from crossing import SECOND_DEVICE
+from generic_faults import KNOWN
 
 import agrad
 from agrad.backends import available_backends, selected
-from agrad.errors import BackendUnavailableError, DeviceUnavailableError
+from agrad.errors import BackendUnavailableError, DeviceUnavailableError, MissingFunctionError
 
 DEFAULT = ("numpy", "array_api_strict")
 EVERY = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
@@ -194,6 +195,33 @@ def _part(items: list[pytest.Item], visit: int, one_in: int) -> set[str]:
         test = (item.nodeid.partition("[")[0], *places) if places else (item.nodeid,)
         tests.setdefault(test, []).append(item.nodeid)
     return set().union(*(crossing.part(names, visit, one_in) for names in tests.values()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Any:
+    """Skip a test of a library without an adapter of all functions, if the library lacks one or computes it wrong."""
+    try:
+        return (yield)
+    except Exception as error:
+        why = _lost(pyfuncitem, error)
+        if why is None:
+            raise
+    pytest.skip(why)
+
+
+def _lost(item: Any, error: BaseException | None) -> str | None:
+    libraries = _backend_of(item) - set(EVERY)
+    if not libraries:
+        return None
+    case = item.callspec.params.get("case")
+    for fault in (KNOWN.get((name, getattr(case, "group", ""))) for name in libraries):
+        if fault is not None:
+            return f"{fault.library}: {fault.call}: {fault.result}"
+    while error is not None:
+        if isinstance(error, MissingFunctionError):
+            return str(error).partition(". ")[0].rpartition("failed: ")[2]
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class Served:

@@ -6,7 +6,8 @@
 
 Of each row with a derivative it takes the first two examples off kinks, in reverse mode, forward mode and second order
 (forward over reverse). A row counts if both agree with NumPy. Rows of special functions are left out: they are formulas
-of the other functions. ``marray.numpy`` is made by ``marray.masked_namespace(numpy)``.
+of the other functions. ``marray.numpy`` is made by ``marray.masked_namespace(numpy)``. A row that fails by a fault of
+the library stands in tests/generic_faults.py; the exit status is 1 if another one fails.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import crossing
 import numpy as np
 import pytest
 from checker import assert_close, gradients, outputs, random_like
+from generic_faults import FAULTS, KNOWN
 from table import ROWS, Case
 
 import agrad
@@ -32,11 +34,10 @@ from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionErr
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
 BEGIN, END = "<!-- begin: python tests/generic_counts.py --write -->", "<!-- end: counts -->"
+BEGIN_FAULTS, END_FAULTS = "<!-- begin: tests/generic_faults.py -->", "<!-- end: faults -->"
 EXAMPLES = 2
 SINGLE = ("mlx",)
 """Libraries counted in float32, which GPUs of Apple have no wider numbers than."""
-KNOWN: tuple[tuple[str, str], ...] = ()
-"""Rows that fail by a fault of the library, which docs/backends.md names."""
 MODES = ("reverse", "forward", "second")
 
 
@@ -131,23 +132,35 @@ def main() -> int:
             continue
         wrong += [f"{name} {row}" for row, why in faults.items() if "lacks: " not in why and (name, row) not in KNOWN]
         lacking = sum("lacks: " in why for why in faults.values())
+        known = sum("lacks: " not in why and (name, row) in KNOWN for row, why in faults.items())
         counts = " / ".join(str(passed[mode]) for mode in MODES)
         lines[name] = (
-            f"| {name} {load(name).version} | {counts} of {passed['all']} | {lacking} | {len(faults) - lacking} |"
+            f"| {name} {load(name).version} | {counts} of {passed['all']} | {lacking} | {known} "
+            f"| {len(faults) - lacking - known} |"
         )
         print(lines[name], flush=True)
+    print("".join(f"new: {row}\n" for row in wrong), end="")
     if options.write:
-        head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN + "\n")
-        old, tail = rest.split(END)
-        rows = {line.split()[1]: line for line in old.splitlines() if line.startswith("| ") and " of " in line} | lines
-        title = (
-            "| library | reverse / forward / second order | a function is not there | fails |\n|---|---|---:|---:|\n"
-        )
-        PAGE.write_text(
-            head + BEGIN + "\n\n" + title + "\n".join(rows[n] for n in sorted(rows)) + "\n\n" + END + tail,
-            encoding="utf-8",
-        )
+        write(lines)
     return int(bool(wrong))
+
+
+def write(lines: dict[str, str]) -> None:
+    """Write the rows of counts, in place of older ones of the same libraries, and the table of faults."""
+    page = PAGE.read_text(encoding="utf-8")
+    old = page[page.index(BEGIN) : page.index(END)]
+    rows = {line.split()[1]: line for line in old.splitlines() if line.startswith("| ") and " of " in line} | lines
+    title = (
+        "| library | reverse / forward / second order | the library lacks a function | its own fault | agrad's |\n"
+        "|---|---|---:|---:|---:|\n"
+    )
+    counts = title + "\n".join(rows[n] for n in sorted(rows))
+    table = "| library | call | result | rows |\n|---|---|---|---|\n" + "\n".join(
+        f"| {f.library} | {f.call} | {f.result} | {f.rows.replace(' ', ', ')} |" for f in FAULTS
+    )
+    for begin, end, text in ((BEGIN, END, counts), (BEGIN_FAULTS, END_FAULTS, table)):
+        page = page[: page.index(begin)] + f"{begin}\n\n{text}\n\n" + page[page.index(end) :]
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

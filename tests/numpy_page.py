@@ -1,5 +1,7 @@
-"""Write ``docs/numpy.md``: the result of each NumPy function for Tensors."""
+"""Write ``docs/numpy.md``, the results of NumPy functions for Tensors, and the names in ``docs/agrad_numpy.md``."""
 
+import importlib
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from numpy_sampling import SAMPLES
 
 import agrad.interop.numpy  # noqa: F401 - files the handlers
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, find
+from agrad.numpy import names as _names
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 
@@ -156,5 +159,71 @@ def page() -> str:
     return "".join(parts)
 
 
+NAMES_PAGE = PAGE.with_name("agrad_numpy.md")
+START, END = "<!-- names -->\n", "<!-- end of names -->\n"
+KINDS = {
+    "differentiable": "functions with derivatives of every order",
+    "constant": "functions whose results are integers, Booleans or steps, which have no derivative",
+    "create": "functions that create arrays, on the backend of the program, differentiable in the values given",
+    "draw": "functions that draw random numbers, and put them on the backend of the program",
+    "refused": "functions that raise `TypeError` for Tensors, and say what to use instead",
+    "numpy": "dtypes, classes, constants, settings and functions without array results: NumPy's own",
+}
+
+
+def kind_of(part: str, name: str) -> str:
+    """Return what ``agrad.numpy`` does for a public name of a NumPy module, a key of ``KINDS``."""
+    original, made = getattr(importlib.import_module(f"numpy.{part}".rstrip(".")), name), getattr(_module(part), name)
+    if part == "random":
+        return "numpy" if made is original else "draw"
+    if part == "polynomial":
+        return "numpy" if name == "set_default_printstyle" else "differentiable"
+    if name in ("finfo", "iinfo"):
+        return "numpy"
+    full = f"{part}.{name}".lstrip(".")
+    section, remark = verdict(full, original) or ("", "") if callable(original) else ("", "")
+    if name in _names.OWN.get(part, {}) and remark != "constant" and not isinstance(made, type):
+        return "create"
+    return "refused" if section == "refused" else remark if remark in KINDS else "numpy"
+
+
+def _module(part: str) -> Any:
+    return importlib.import_module(f"agrad.numpy.{part}".rstrip("."))
+
+
+def release() -> str:
+    """Return the name of the NumPy release that the page counts."""
+    return f"NumPy {np.__version__.rpartition('.')[0]}"
+
+
+def names_text() -> str:
+    """Return the counts and the lists of the names of ``agrad.numpy``, as the page has them."""
+    found = {part: {name: kind_of(part, name) for name in sorted(_module(part).__all__)} for part in PARTS}
+    count = sum(map(len, found.values()))
+    differentiable = sum(kind == "differentiable" for kinds in found.values() for kind in kinds.values())
+    text = [f"{release()} has {count} public names in these modules, {differentiable} of them differentiable:", ""]
+    text.append(f"| kind | {' | '.join(f'`numpy.{part}`'.replace('.`', '`') for part in PARTS)} |")
+    text.append("|---|" + "---:|" * len(PARTS))
+    for kind in KINDS:
+        counts = [sum(k == kind for k in kinds.values()) for kinds in found.values()]
+        text.append(f"| {kind} | {' | '.join(map(str, counts))} |")
+    text.append(f"| all public names | {' | '.join(str(len(kinds)) for kinds in found.values())} |")
+    for kind, meaning in KINDS.items():
+        names = [f"{part}.{n}".lstrip(".") for part, kinds in found.items() for n, k in kinds.items() if k == kind]
+        line = f"**{kind}**: {meaning}. " + ("" if kind == "numpy" else ", ".join(f"`{name}`" for name in names))
+        text += ["", *textwrap.wrap(line.strip(), 120, break_long_words=False, break_on_hyphens=False)]
+    return "\n".join(text) + "\n"
+
+
+PARTS = ("", "linalg", "fft", "random", "polynomial")
+
+
+def with_names(text: str) -> str:
+    """Return the text of the page of ``agrad.numpy`` with its names written anew."""
+    before, rest = text.split(START)
+    return before + START + "\n" + names_text() + "\n" + END + rest.split(END)[1]
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    NAMES_PAGE.write_text(with_names(NAMES_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -12,6 +12,7 @@ from scipy_integrate_calls import CALLS as INTEGRATE
 from scipy_interpolate_calls import CALLS as INTERPOLATE
 from scipy_linalg_calls import CALLS as LINALG
 from scipy_ndimage_calls import CALLS as NDIMAGE
+from scipy_optimize_calls import CALLS as OPTIMIZE
 from scipy_signal_calls import CALLS as SIGNAL
 from scipy_special_calls import CALLS as SPECIAL
 from scipy_stats_calls import CALLS as STATS
@@ -23,7 +24,7 @@ The tests compare each call with SciPy's value, its derivatives up to the order 
 second on JAX and Dask with NumPy's), and the call under `vmap` and `jit` with the plain one. `python
 tests/scipy_page.py` writes the tables.
 """
-MODULES = (FFT, INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, SIGNAL, DISTANCE, SPECIAL, STATS)
+MODULES = (FFT, INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, OPTIMIZE, SIGNAL, DISTANCE, SPECIAL, STATS)
 CALLS: list[Call] = [call for module in MODULES for call in module]
 ORDERS = ("constant", "first", "second")
 
@@ -41,9 +42,7 @@ _missing(
     "cluster.vq.vq linalg.dft linalg.helmert linalg.invhilbert linalg.invpascal special.bernoulli stats.mode "
     "stats.rankdata",
 )
-_missing(
-    "SciPy's own takes gradients: `minimize(f, x0, jac=agrad.grad(f))`", "optimize.minimize optimize.OptimizeResults"
-)
+_missing("results are SciPy's own `OptimizeResult`", "optimize.OptimizeResults")
 _missing(
     "`agrad.linear_solve` takes a matrix-free product", "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres"
 )

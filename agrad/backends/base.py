@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from array_api_compat import device as device_of
 
 from agrad.backends.convolution import convolution
-from agrad.errors import DeviceUnavailableError
+from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionError
 from agrad.registry import CALLS
 
 Raw = Any
@@ -139,29 +140,70 @@ def _loaded(name: str) -> Backend:
     return found
 
 
+class Names(SimpleNamespace):
+    """The functions of a library, or of one of its sections.
+
+    Access to a function that the library lacks raises ``MissingFunctionError``, which names both.
+    """
+
+    def __init__(self, library: str, section: str = "", /, **functions: Any) -> None:
+        super().__init__(**functions)
+        self._library, self._section = library, section
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise MissingFunctionError(
+            f"the array library {self._library} has no {self._section}{name}. "
+            "Move the arrays to a library that has it: x.to('numpy')."
+        )
+
+
+WIDER: dict[type, Any] = {}
+"""The namespace of each type of arrays whose numbers may have more digits than float64."""
+
+
+def in_digits_of(x: Any, value: float, form: Callable[[Any, Raw], Raw]) -> Any:
+    """Return a real constant of a rule in the digits of ``x``.
+
+    It is ``value``, or ``form(xp, one)`` if ``x``, an array or a Tensor, may have more digits than float64. An array
+    ``one`` has the precision of ``x``. The constant stands on the right of ``x`` in the rule.
+    """
+    xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
+    return value if xp is None else form(xp, xp.abs(xp.ones((), dtype=x.dtype)))
+
+
+def check_digits(name: str, x: Any) -> None:
+    """Raise ``DtypeError`` if ``x`` has more digits than float64.
+
+    For functions that are computed by a formula for float64.
+    """
+    xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
+    if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
+        raise DtypeError(f"{name} is computed by a formula for float64, and these arrays have more digits.")
+
+
+def public(module: Any) -> dict[str, Any]:
+    """Return the functions and other objects of a module by their names."""
+    # dir() and __all__ of some packages leave functions out that the other has
+    names = {*dir(module), *getattr(module, "__all__", ())}
+    return {name: getattr(module, name) for name in sorted(names) if name[0] != "_" and hasattr(module, name)}
+
+
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     """Return a namespace of the public names of ``module`` and the extension words.
 
     Its ``linalg`` and ``fft`` are namespaces too.
     """
 
-    def arange_like(x: Any, n: int, /) -> Any:
-        return made.arange(n, device=device_of(x))
-
-    def correlated(x: Any, w: Any, /, **settings: Any) -> Any:
-        return convolution(made, x, w, **settings)
-
-    names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
-    names["__array_namespace_info__"] = module.__array_namespace_info__
-    for part in ("linalg", "fft"):
-        if part in names:
-            inner = names[part]
-            names[part] = SimpleNamespace(
-                **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
-            )
-    made = SimpleNamespace(
-        **{**names, "arange_like": arange_like, "iterate": iterate, "convolution": correlated, **extensions}
-    )
+    library = module.__name__.removeprefix("array_api_compat.").partition(".")[0]
+    names = public(module) | {"__array_namespace_info__": module.__array_namespace_info__, "iterate": iterate}
+    for part in {"linalg", "fft"} & names.keys():
+        names[part] = Names(library, f"{part}.", **public(names[part]))
+    made = Names(library, **names)
+    made.arange_like = lambda x, n, /: made.arange(n, device=device_of(x))
+    made.convolution = partial(convolution, made)
+    vars(made).update(extensions)
     return made
 
 

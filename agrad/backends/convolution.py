@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from array_api_compat import device as device_of
-
 Pads = Sequence[tuple[int, int]]
 
 
 def beside(x: Any) -> dict[str, Any]:
     """Return the keyword that makes an array on the device of ``x``.
 
-    There is none if the library's arrays do not tell their device.
+    Arrays of Cubed have a ``spec`` in its place. There is none if the library's arrays do not tell their device.
     """
-    return {"device": device_of(x)} if hasattr(x, "device") else {}
+    where = "spec" if hasattr(x, "spec") else "device"
+    return {where: getattr(x, where)} if hasattr(x, where) else {}
 
 
 def out_lengths(

@@ -128,8 +128,9 @@ def _like(axes: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
-    if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
-        return x[fill_index(explicit(index, x.shape), ())]
+    at = None if indices else explicit(index, x.shape)
+    if at is not None:
+        return x[at]
     arrays = _known(indices)
     axis = _one_array(index, arrays, x.shape)
     # with an index that is a Dask array, Dask silently drops integers out of range
@@ -146,19 +147,18 @@ def _as_slices(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[sl
     None for an index with Booleans or arrays.
     """
     entries = explicit(index, shape)
-    if any(entry is ARRAY or isinstance(entry, (bool, np.bool_)) for entry in entries):
+    if entries is None or any(entry is ARRAY for entry in entries):
         return None
     slices, of_value = [], []
     for entry in entries:
-        if isinstance(entry, slice):
-            slices.append(entry)
-        elif entry is not None:
-            start = int(entry) % shape[len(slices)]
-            slices.append(slice(start, start + 1))
-        of_value.append(0 if entry is None else slice(None) if isinstance(entry, slice) else None)
-    # explicit() leaves no axis out but those after the last entry
-    slices += [slice(0, n, 1) for n in shape[len(slices) :]]
-    return tuple(slices), (*of_value, *[slice(None)] * (len(slices) - sum(entry is not None for entry in entries)))
+        if entry is None:
+            of_value.append(0)
+            continue
+        n, whole = shape[len(slices)], isinstance(entry, slice)
+        start = 0 if whole else int(entry) % n
+        slices.append((slice(0, n, 1) if entry == slice(None) else entry) if whole else slice(start, start + 1))
+        of_value.append(slice(None) if whole else None)
+    return tuple(slices), tuple(of_value)
 
 
 def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:

@@ -8,48 +8,24 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import Backend, iterate
-from agrad.backends.convolution import convolution
-from agrad.backends.generic_words import Words, diagonal, solve_or_nan, vector_norm
+from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate, public
+from agrad.backends.convolution import beside, convolution
+from agrad.backends.generic_words import Words, diagonal, lu, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
-from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
+from agrad.errors import BackendUnavailableError, DtypeError, OperandError
 
 __all__ = ["of_namespace"]
 
 _made: dict[int, Backend] = {}
-
-
-class Names(SimpleNamespace):
-    """The functions of a library.
-
-    Access to a function that the library lacks raises ``MissingFunctionError``, which names both.
-    """
-
-    def __init__(self, library: str, section: str = "", **functions: Any) -> None:
-        super().__init__(**functions)
-        self._library, self._section = library, section
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise MissingFunctionError(
-            f"the array library {self._library} has no {self._section}{name}. "
-            "Move the arrays to a library that has it: x.to('numpy')."
-        )
-
-
-def _public(module: Any) -> dict[str, Any]:
-    # dir() and __all__ of some packages leave functions out that the other has
-    names = {*dir(module), *getattr(module, "__all__", ())}
-    return {name: getattr(module, name) for name in sorted(names) if name[0] != "_" and hasattr(module, name)}
 
 
 def namespace_of_type(kind: type) -> Any:
@@ -123,11 +99,11 @@ class _Host:
         self.xp, self.read, self.lazy = xp, read, lazy
         self.hosted: dict[int, np.ndarray] = {}
 
-    def array(self, a: np.ndarray, device: Any = None) -> Any:
+    def array(self, a: np.ndarray, device: Any = None, like: Any = None) -> Any:
         dtype = getattr(self.xp, a.dtype.name, None)
         if dtype is None:
             raise DtypeError(f"{self.xp._library} has no dtype {a.dtype.name}")
-        where = {} if device is None else {"device": device}
+        where = beside(like) if device is None else {"device": device}
         try:
             made = self.xp.asarray(np.array(a), dtype=dtype, **where)
         except (TypeError, ValueError):  # a library that knows no arrays but its own
@@ -154,9 +130,7 @@ class _Host:
 
 
 def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    one = xp.ones((1,), dtype=xp.float64)
-    if not hasattr(one, "compute") and bool((one + 2.0**-60 > one)[0]):
-        raise DtypeError(f"{form.__name__} is computed by a formula for float64, and these arrays have more digits.")
+    check_digits(form.__name__, arrays[0])
     return in_double(xp, form, dtype, *arrays, **settings)
 
 
@@ -178,12 +152,11 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _writes(module: Any, x: Any) -> bool:
     """Return True if a copy can be written into, and the original stays [1.0]."""
-    try:
-        copy = module.asarray(x, copy=True)
+    with suppress(Exception):
+        copy = module.astype(x, x.dtype)
         copy[0] = 2.0
         return bool(copy[0] == 2.0) and bool(x[0] == 1.0)
-    except Exception:
-        return False
+    return False
 
 
 def of_namespace(
@@ -200,14 +173,17 @@ def of_namespace(
     kind = own.get("array_types", (type(sample),))[0]
     masked, lazy = hasattr(kind, "mask"), own.get("lazy", hasattr(kind, "compute"))
     read = _checked(to_host) if masked else own.get("to_host", to_host)
-    xp = Names(name, **_public(module) | dict(functions))
+    xp = Names(name, **public(module) | dict(functions))
     for part in ("linalg", "fft"):
         # a function beyond the standard may mean something else elsewhere
-        section = _public(getattr(module, part, None)) | {"lu": None} | dict(functions.get(part, {}))
+        section = public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
         setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
+    with suppress(Exception):  # numbers of Python, of any precision
+        if not lazy and np.asarray(sample).dtype == object:
+            WIDER[kind] = xp
     writes = not lazy and _writes(module, sample)
-    words = Words(xp, lambda a, like: host.array(a, device_of(like)), host.values, writes)
+    words = Words(xp, lambda a, like: host.array(a, like=like), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
     beyond = {name: getattr(words, name) for name in vars(Words) if not name.startswith("_")}
     beyond |= {
@@ -229,7 +205,7 @@ def of_namespace(
         "from_host": host.array,
         "device_of": device_of,
         "default_device": info.default_device,
-        "devices": lambda: [d for d in info.devices() if d is not None],
+        "devices": lambda: [getattr(d, "filter_string", d) for d in info.devices() if d is not None],
         "find_device": partial(_device_by_name, module, info),
         "device_name": lambda x: str(device_of(x)),
         "lazy": lazy,
@@ -240,12 +216,12 @@ def of_namespace(
 
 
 def _device_by_name(module: Any, info: Any, spec: str) -> Any:
-    """Return the device of that name, as the library lists it or understands it."""
-    found = [d for d in info.devices() if str(d) == spec or f"('{spec}')" in str(d)]
+    """Return the device of that name, as the library understands or lists it; "cpu" and "gpu" may be a part."""
     try:
-        return found[0] if found else module.zeros((1,), device=spec).device
+        return module.zeros((1,), device=spec).device
     except Exception:
-        return None
+        found = [d for d in info.devices() if f"'{spec}'" in repr(d) or (spec[1:] == "pu" and spec in repr(d).lower())]
+        return found[0] if found else None
 
 
 def _content(read: Callable[[Any], np.ndarray], x: Any) -> Callable[[], Any]:

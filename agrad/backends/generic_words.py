@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import in_digits_of
 from agrad.backends.convolution import beside, zeros_around, zeros_between
 from agrad.backends.indexing import check_bounds, explicit, positions
 from agrad.dtypes import as_dtype
@@ -18,10 +19,6 @@ from agrad.errors import OperandError
 from agrad.shapes import ARRAY, fill_index, size
 
 Index = tuple[Any, ...]
-
-
-def _is_basic(index: Index) -> bool:
-    return not any(entry is ARRAY or isinstance(entry, (bool, np.bool_)) for entry in index)
 
 
 def _is_whole(entry: Any) -> bool:
@@ -73,10 +70,9 @@ class Words:
 
     def getitem(self, x: Any, /, *indices: Any, index: Index) -> Any:
         shape = tuple(x.shape)
-        if _is_basic(index):
-            check_bounds(index, (), shape)
-            at = explicit(index, shape)
-            return x[at if sum(e is not None for e in at) == len(shape) else (*at, Ellipsis)]
+        at = None if indices else explicit(index, shape)
+        if at is not None:
+            return x[at]
         values = self._values(indices)
         if values is None:
             places = self._positions(x, indices, index, shape)
@@ -84,13 +80,17 @@ class Words:
         axis = _axis_of(index, values, len(shape))
         if axis is None:
             return self._gather(self._flat(x), positions(index, values, shape))
-        return self._gather(x, np.arange(shape[axis])[values[0]], axis)
+        places = np.arange(shape[axis])[values[0]]
+        if places.size and isinstance(indices[0], type(x)) and (places == values[0]).all():
+            return self.xp.take(x, indices[0], axis=axis)
+        return self._gather(x, places, axis)
 
     def scatter_add(self, g: Any, /, *indices: Any, index: Index, shape: tuple[int, ...]) -> Any:
         if not size(g.shape) or not size(shape):
             return self.xp.zeros(shape, dtype=g.dtype, **beside(g))
-        if _is_basic(index):
-            return self._spread(g, explicit(index, shape), shape)
+        at = None if indices else explicit(index, shape)
+        if at is not None:
+            return self._spread(g, at, shape)
         values = self._values(indices)
         if values is None:
             return self._added_at_unknown(g, indices, index, shape)
@@ -132,7 +132,6 @@ class Words:
         if self.writes:
             out = self.xp.zeros(shape, dtype=g.dtype, **beside(g))
             return self._written(out, g, at)
-        at = (*at, *(slice(None),) * (len(shape) - sum(e is not None for e in at)))
         entries = [e for e in at if e is not None]
         ranges = [
             range(n)[e] if isinstance(e, slice) else range(n)[e:][:1] for e, n in zip(entries, shape, strict=True)
@@ -149,11 +148,9 @@ class Words:
     def _written(self, out: Any, value: Any, at: Index) -> Any:
         """Write into an array of our own, at a basic index. In the standard it has no None."""
         if None in at:
-            value = self.xp.reshape(
-                value, tuple(np.empty(out.shape, bool)[tuple(e for e in at if e is not None)].shape)
-            )
-        at = tuple(e for e in at if e is not None)
-        out[at if len(at) == len(out.shape) else (*at, Ellipsis)] = value
+            at = tuple(e for e in at if e is not None)
+            value = self.xp.reshape(value, np.broadcast_to(np.False_, out.shape)[at].shape)
+        out[at] = value
         return out
 
     def setitem(self, x: Any, value: Any, /, *indices: Any, index: Index) -> Any:
@@ -162,6 +159,9 @@ class Words:
             value = self.xp.full((), value, dtype=x.dtype, **beside(x))
         elif value.dtype != x.dtype:
             value = self.xp.astype(value, x.dtype)
+        at = None if indices else explicit(index, shape)
+        if at is not None:
+            return self._set_at(x, value, at, shape)
         values = self._values(indices)
         if values is None:
             return self._set_at_unknown(x, value, indices, index)
@@ -170,16 +170,21 @@ class Words:
         value = self._shaped(value, picked)
         if not size(picked):
             return x
-        if _is_basic(index):
-            at = explicit(index, shape)
-            if self.writes:
-                return self._written(self.xp.asarray(x, copy=True), value, at)
-            mask = np.zeros(shape, bool)
-            mask[at] = True
-            return self.xp.where(self.placed(mask, x), self._spread(value, at, shape), x)
         places = np.arange(size(shape)).reshape(shape)
         places[fill_index(index, values)] = size(shape) + np.arange(size(picked)).reshape(picked)
         return self._gather(self.xp.concat([self._flat(x), self._flat(value)], axis=0), places)
+
+    def _set_at(self, x: Any, value: Any, at: Index, shape: tuple[int, ...]) -> Any:
+        picked = np.broadcast_to(np.False_, shape)[at].shape
+        if not size(picked):
+            return x
+        if not self.writes:
+            mask = np.zeros(shape, bool)
+            mask[at] = True
+            return self.xp.where(self.placed(mask, x), self._spread(self._shaped(value, picked), at, shape), x)
+        if None in at or len(value.shape) > len(picked):
+            value = self._shaped(value, picked)
+        return self._written(self.xp.astype(x, x.dtype), value, at)
 
     def _shaped(self, value: Any, shape: tuple[int, ...]) -> Any:
         """Return a value broadcast as assignments do, which drop leading axes of length 1."""
@@ -235,14 +240,19 @@ class Words:
     # ------------------------------------------------------------ complex numbers
 
     def from_parts(self, x1: Any, x2: Any, /) -> Any:
-        """Return ``x1 + 1j * x2``, where products with 1j would make NaN of infinities."""
+        """Return ``x1 + 1j * x2``, with the signs of zeros and without NaN for infinities."""
         xp = self.xp
         dtype = xp.complex64 if as_dtype(x1.dtype).name == "float32" else xp.complex128
-        finite = xp.isfinite(x2)
-        imaginary = 1j * xp.astype(xp.where(finite, x2, xp.zeros_like(x2)), dtype)
-        ends = [xp.full((), complex(0, end), dtype=dtype, **beside(x2)) for end in (math.inf, -math.inf, math.nan)]
-        other = xp.where(x2 > 0, ends[0], xp.where(x2 < 0, ends[1], ends[2]))
-        return xp.astype(x1, dtype) + xp.where(finite, imaginary, other)
+        length = xp.abs(x2)
+        finite = xp.isfinite(length)
+        known = xp.astype(xp.where(finite, length, xp.zeros_like(length)), dtype)
+
+        def above(real: float) -> Any:
+            ends = [xp.full((), complex(real, end), dtype=dtype, **beside(x2)) for end in (math.inf, math.nan)]
+            return xp.where(finite, complex(real, 1) * known, xp.where(length > 0, *ends))
+
+        z = xp.where((x1 == 0) & xp.signbit(x1), above(-0.0), xp.astype(x1, dtype) + above(0.0))
+        return xp.where(xp.signbit(x2), xp.conj(z), z)
 
 
 def _is_boolean(array: Any) -> bool:
@@ -257,6 +267,32 @@ def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.where(singular, xp.full_like(y, math.nan), y)
 
 
+def lu(xp: Any, x: Any, /) -> tuple[Any, Any, Any]:
+    """Return P, L and U of each matrix, with the pivots that LAPACK chooses."""
+    kind = as_dtype(x.dtype).kind
+    x = x if kind.endswith("floating") else xp.astype(x, xp.float64)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    rows, columns = xp.arange_like(x, m), xp.arange_like(x, n)
+    down = xp.expand_dims(rows, axis=-1)
+    order = xp.broadcast_to(rows, tuple(x.shape[:-1]))
+    for j in range(k):
+        column = x[..., :, j]
+        lengths = xp.abs(xp.real(column)) + xp.abs(xp.imag(column)) if kind[0] == "c" else xp.abs(column)
+        pivot = xp.argmax(xp.where(rows >= j, lengths, -xp.ones_like(lengths)), axis=-1, keepdims=True)
+        swap = rows + (pivot - j) * (xp.astype(rows == j, rows.dtype) - xp.astype(rows == pivot, rows.dtype))
+        order = xp.take_along_axis(order, swap, axis=-1)
+        places = xp.expand_dims(swap, axis=-1) + xp.zeros(tuple(x.shape), dtype=swap.dtype, **beside(x))
+        x = xp.take_along_axis(x, places, axis=-2)
+        top = x[..., j : j + 1, j : j + 1]
+        top = xp.where(top == 0, xp.ones_like(top), top)
+        factor = xp.where(down > j, x[..., :, j : j + 1] / top, xp.zeros_like(top))
+        x = xp.where((down > j) & (columns == j), factor, x)
+        x = x - xp.where(columns > j, factor * x[..., j : j + 1, :], xp.zeros_like(x))
+    P = xp.astype(xp.expand_dims(order, axis=-2) == down, x.dtype)
+    return P, xp.tril(x[..., :, :k], k=-1) + xp.astype(down == columns[:k], x.dtype), xp.triu(x[..., :k, :])
+
+
 def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     rows = np.diagonal(np.arange(size(x.shape[-2:])).reshape(x.shape[-2:]), offset) // x.shape[-1]
     return xp.getitem(x, rows, rows + offset, index=(Ellipsis, ARRAY, ARRAY))
@@ -268,4 +304,5 @@ def vector_norm(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False,
         return (xp.max if ord > 0 else xp.min)(lengths, axis=axis, keepdims=keepdims)
     if ord == 0:
         return xp.sum(xp.astype(lengths != 0, lengths.dtype), axis=axis, keepdims=keepdims)
-    return xp.sum(lengths**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    power = in_digits_of(x, 1 / ord, lambda xp, one: one / ord)
+    return xp.sum(lengths**ord, axis=axis, keepdims=keepdims) ** power

@@ -69,27 +69,36 @@ def _consumes(entry: Any, is_array: bool) -> int:
     return 1
 
 
-def explicit(index: Index, shape: Shape) -> Index:
-    """Return a basic index without Ellipsis and with slices in bounds.
+def explicit(index: Index, shape: Shape) -> Any:
+    """Return an index with an entry for each axis and slices in bounds.
 
-    ``ARRAY`` counts as one axis.
+    None if it has Booleans. ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
     """
-    used = sum(entry is ARRAY or _consumes(entry, False) for entry in index)
     out: list[Any] = []
-    axis = 0
+    axis, used = 0, sum(entry is not None and entry is not Ellipsis for entry in index)
     for entry in index:
+        kind = type(entry)
+        if entry is None:
+            out.append(entry)
+            continue
+        if kind is bool or kind is np.bool_:
+            return None
         if entry is Ellipsis:
             out += [slice(None)] * (len(shape) - used)
             axis += len(shape) - used
-        elif isinstance(entry, slice):
-            picked = range(*entry.indices(shape[axis])) if axis < len(shape) else range(0)
-            end = picked.stop if picked.stop >= 0 else None
-            out.append(slice(picked.start, end, picked.step) if picked else slice(0, 0))
-            axis += 1
-        else:
-            out.append(entry)
-            axis += entry is not None
-    return tuple(out)
+            continue
+        if axis >= len(shape):
+            raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
+        n = shape[axis]
+        if kind is slice:
+            start, stop, step = entry.indices(n)
+            some = start < stop if step > 0 else start > stop
+            entry = slice(start, stop if stop >= 0 else None, step) if some else slice(0, 0)
+        elif entry is not ARRAY and not -n <= entry < n:
+            raise IndexRangeError(f"index {entry} is out of bounds for axis {axis} of length {n}")
+        out.append(entry)
+        axis += 1
+    return (*out, *(slice(None),) * (len(shape) - axis))
 
 
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:

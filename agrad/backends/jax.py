@@ -17,7 +17,7 @@ from agrad import philox
 from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.indexing import check_bounds, host_index, positions
+from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError, TracedValueError
 from agrad.registry import PRIMITIVES, kernel
@@ -98,9 +98,9 @@ def convolution(
 
 
 def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
-    if not indices and not any(isinstance(i, (bool, np.bool_)) for i in index):
-        check_bounds(index, (), shape)
-        return _padded(g, index, shape)
+    at = None if indices else explicit(index, shape)
+    if at is not None:
+        return _padded(g, at, shape)
     array, where = _at(jnp.zeros(shape, dtype=g.dtype, device=_device_of(g)), indices, index)
     out = array.at[where].add(g) if g.dtype != bool else array.at[where].max(g)
     return out.reshape(shape)
@@ -111,11 +111,8 @@ def _padded(g: jax.Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax
 
     XLA fuses this with the sums around it, and a scatter with nothing.
     """
-    entries = [entry for entry in index if entry is not None]
-    at = entries.index(Ellipsis) if Ellipsis in entries else len(entries)
-    rest = [slice(None)] * (len(shape) - len(entries) + (Ellipsis in entries))
     lengths, flipped, padding = [], [], []
-    for axis, (entry, n) in enumerate(zip([*entries[:at], *rest, *entries[at + 1 :]], shape, strict=True)):
+    for axis, (entry, n) in enumerate(zip((e for e in index if e is not None), shape, strict=True)):
         places = range(n)[entry] if isinstance(entry, slice) else [range(n)[entry]]
         first, last = (min(places[0], places[-1]), max(places[0], places[-1])) if places else (n, n - 1)
         if len(places) > 1 and places[0] > places[1]:
@@ -213,6 +210,12 @@ BACKEND = Backend(
     sparse=_sparse,
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
+
+
+@kernel("jax", "transfer", "forward", when=lambda x: isinstance(x, jax.core.Tracer))
+def transfer(x: jax.Array, *, target: tuple[str, Any], source: tuple[str, Any]) -> jax.Array:
+    return x  # JAX runs all of a loop or branch that it traces
+
 
 # ------------------------------------------------------------------ linear algebra
 

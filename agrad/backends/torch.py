@@ -19,6 +19,18 @@ from agrad.errors import DtypeError
 from agrad.registry import kernel
 from agrad.shapes import ARRAY
 
+
+def subtract(x1: Any, x2: Any, /) -> torch.Tensor:
+    """Subtract; numbers and Booleans as in NumPy, where 1 - mask is an integer array."""
+    try:
+        return compat.subtract(x1, x2)
+    except RuntimeError:
+        kinds = {getattr(x, "dtype", type(x)) for x in (x1, x2)}
+        if torch.bool not in kinds or not kinds & {int, float, complex}:
+            raise
+        return compat.subtract(*[x.to(torch.int64) if isinstance(x, torch.Tensor) else x for x in (x1, x2)])
+
+
 # ------------------------------------------------------------------ indexing
 
 
@@ -295,6 +307,7 @@ BACKEND = Backend(
         convolution=convolution,
         matmul=matmul,
         searchsorted=searchsorted,
+        subtract=subtract,
         special=special_words.TORCH,
     ),
     version=torch.__version__,

@@ -14,7 +14,7 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
-from agrad.engine.calls import lift_all, newest_level
+from agrad.engine.calls import capture_key, lift_all, newest_level
 from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
@@ -44,17 +44,17 @@ class StatefulBody(Exception):
 class BodyTrace(Trace):
     """The trace of a function that control flow calls.
 
-    captures: True if the function may use values of older levels and arrays that an outer trace reads anew.
+    captures: True if it may use values of older levels. moved: values in place of captured ones, by ``capture_key``.
     """
 
-    __slots__ = ("captured_values", "examples", "outer", "stops", "tensors")
+    __slots__ = ("captured_values", "examples", "moved", "outer", "stops", "tensors")
 
     name = "body"
     keeps_rules = True
 
-    def __init__(self, named: str, captures: bool = True, level_id: Any = None) -> None:
+    def __init__(self, named: str, captures: bool = True, level_id: Any = None, moved: Any = None) -> None:
         super().__init__(named)
-        self.id = next_id() if level_id is None else level_id
+        self.moved, self.id = moved or {}, next_id() if level_id is None else level_id
         self.unreal = True
         self.stops = max(self.id, 0) >= mode().oldest
         """False where no results have derivatives, so that none need be stopped."""
@@ -87,6 +87,7 @@ class BodyTrace(Trace):
             inner = settle(value)
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
+                inner = self.moved.get(capture_key(inner), inner)
                 return wrap(example(inner), self, self.capture(inner))
             again = self.captured(inner)
             return value if again is inner else again
@@ -106,8 +107,7 @@ class BodyTrace(Trace):
                     f"{self.named} makes a Tensor that requires a gradient of a traced value; take the derivative by "
                     "a transform, agrad.grad say"
                 )
-            key = (id(value.level), id(value.node), id(value.data))
-            made = variable_like(example(value))
+            key, made = capture_key(value), variable_like(example(value))
         known = self.captured_values.setdefault(key, (value, made))[1]
         if known is made:
             self.examples[made] = example(value)
@@ -441,13 +441,13 @@ def _running(trace: BodyTrace) -> Iterator[None]:
 
 
 def traced_body(
-    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None
+    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None, moved: Any = None
 ) -> Body:
     """Trace a function of Tensors like the raw arrays ``examples``.
 
-    Raises ``TracedValueError`` if the function writes into them.
+    moved: see ``BodyTrace``. Raises ``TracedValueError`` if the function writes into its arguments.
     """
-    trace = BodyTrace(named, captures, level_id)
+    trace = BodyTrace(named, captures, level_id, moved)
     given, inputs = trace.inputs_like(examples)
     with _running(trace):
         outputs = [trace.variable_of(out) for out in function(given)]

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.control.bodies import Body, StatefulBody, example, repeated, traced_body
+from agrad.control.bodies import Body, Flat, StatefulBody, example, repeated, traced_body
 from agrad.control.branches import Switch, SwitchRules
 from agrad.control.results import own
 from agrad.control.scans import Scan, ScanRules
 from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
 from agrad.dtypes import as_dtype, dtype_name
-from agrad.engine.calls import array_of_number, lift_all
-from agrad.engine.joining import is_numpys, moved_to
+from agrad.engine.calls import array_of_number, capture_key, lift_all
+from agrad.engine.joining import is_numpys, moved_beside
 from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
 from agrad.engine.tensor import Tensor, wrap
@@ -75,16 +75,14 @@ class _Carry:
     def found(self, carry: Any) -> list[Any]:
         """Return the arrays of a step's carry."""
         self.after = flatten_all(carry)[0]
-        return [
+        found = [
             _as_array(self.after[i], [self.leaves[i]]) if _is_number(self.after[i]) else self.after[i]
             for i in self.places
         ]
+        return moved_beside(found, self.arrays())
 
     def widened(self) -> bool:
-        """Give each leaf the kind of its result: an array, on the backend of the result.
-
-        Return True if any leaf changed.
-        """
+        """Make arrays of the numbers that the last step changed. Return True if any."""
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
             same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
@@ -100,9 +98,35 @@ class _Carry:
                 if shape:
                     raise ShapeError(f"a step turned the number {old!r} of the carry into an array of shape {shape}")
                 self.leaves[i] = _as_array(old, [new, *self.beside])
-            elif is_array(old) and is_array(new):
-                self.leaves[i] = moved_to(old, new)
         return any(a is not b for a, b in zip(before, self.leaves, strict=True))
+
+
+class _Moved:
+    """The operands of sub-programs that were moved to the selected backend.
+
+    Moves inside of a sub-program would copy at each step, and JAX could not trace them.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.captures: dict[Any, Any] = {}
+
+    def any_new(self, bodies: Sequence[Body], *operands: list[Any]) -> bool:
+        """Move the NumPy arrays of bodies that compute on the selected backend.
+
+        ``operands`` change in place. Return True if there are any: the bodies must be traced again.
+        """
+        arrays = [raw for body in bodies for raw in body.examples.values()]
+        captures = [value for body in bodies for value in body.captures]
+        changed = False
+        for old in (captures, *operands):
+            new = moved_beside(old, arrays)
+            changed = changed or any(a is not b for a, b in zip(old, new, strict=True))
+            if old is captures:
+                self.captures.update({capture_key(a): b for a, b in zip(old, new, strict=True) if a is not b})
+            self.kept += old
+            old[:] = new
+        return changed
 
 
 def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> list[Any]:
@@ -124,6 +148,9 @@ def staged_scan(
     carry = _Carry(init, leaves)
     spec: Any = None
 
+    leaves = list(leaves)
+    moved = _Moved()
+
     def function(given: list[Any]) -> list[Any]:
         nonlocal spec
         n = len(carry.places)
@@ -135,10 +162,13 @@ def staged_scan(
         new = carry.found(after)
         return [*new, *[row if is_array(row) else _as_array(row, [None, *new, *given]) for row in rows]]
 
-    slices = [example(x)[(0, ...)] for x in leaves]
-    body = traced_body(function, [*carry.examples(), *slices], "scan: f", level_id=level_id)
-    while carry.widened():
-        body = traced_body(function, [*carry.examples(), *slices], "scan: f", level_id=level_id)
+    def traced() -> Body:
+        examples = [*carry.examples(), *[example(x)[(0, ...)] for x in leaves]]
+        return traced_body(function, examples, "scan: f", level_id=level_id, moved=moved.captures)
+
+    body = traced()
+    while carry.widened() or moved.any_new([body], carry.leaves, leaves):
+        body = traced()
     counts = Counts(len(body.captures), len(carry.places), len(leaves))
     made = Scan("scan", body.program, counts, count, reverse, body.examples, bool(piece))
     operands = lift_all([*body.captures, *carry.arrays(), *leaves])
@@ -234,11 +264,19 @@ def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = 
     def body(given: list[Any]) -> list[Any]:
         return carry.found(step(carry.filled(given)))
 
+    moved = _Moved()
+
+    def traced(function: Flat, part: str) -> Body:
+        named = f"while_loop: {part}"
+        return traced_body(function, carry.examples(), named, level_id=level_id, moved=moved.captures)
+
     try:
-        after = traced_body(body, carry.examples(), "while_loop: body_fun", level_id=level_id)
+        after = traced(body, "body_fun")
         while carry.widened():
-            after = traced_body(body, carry.examples(), "while_loop: body_fun", level_id=level_id)
-        asked = traced_body(condition, carry.examples(), "while_loop: cond_fun", level_id=level_id)
+            after = traced(body, "body_fun")
+        asked = traced(condition, "cond_fun")
+        while moved.any_new([after, asked], carry.leaves):
+            after, asked = traced(body, "body_fun"), traced(condition, "cond_fun")
     except StatefulBody as error:
         raise _no_state("while_loop", error) from None
     captures, (first, second) = _together([asked, after])
@@ -257,24 +295,29 @@ class _Branches:
         self.what = what
         self.leaves, self.spec = flatten_all(tuple(operands))
         self.places = [i for i, leaf in enumerate(self.leaves) if is_array(leaf)]
-        self.examples = [example(self.leaves[i]) for i in self.places]
         self.out_spec: Any = None
         self.numbers: dict[int, Any] = {}
         """Results that are numbers or NumPy arrays in some branch, and an array like those they become, or None."""
         self.results: list[list[Any]] = []
         """The results of each branch: raw arrays in the place of arrays."""
-        self.bodies = [self._traced(function) for function in functions]
+        self._moved = _Moved()
+        self.bodies = self._traced_all(functions)
+        while self._moved.any_new(self.bodies, self.leaves):
+            self.bodies = self._traced_all(functions)
         for k, parts in enumerate(zip(*self.results, strict=True)):
             self._compare(k, parts)
         if self.numbers:
-            self.results = []
-            self.bodies = [self._traced(function) for function in functions]
+            self.bodies = self._traced_all(functions)
         for k, parts in enumerate(zip(*self.results, strict=True)):
             kinds = sorted({f"{dtype_name(x.dtype)}{tuple(x.shape)}" for x in parts if is_array(x)})
             if len(kinds) > 1:
                 raise ShapeError(
                     f"{what}: result {k} is {' in one branch and '.join(kinds)} in another; it must be alike"
                 )
+
+    def _traced_all(self, functions: Sequence[Function]) -> list[Body]:
+        self.results, self.examples = [], [example(self.leaves[i]) for i in self.places]
+        return [self._traced(function) for function in functions]
 
     def _traced(self, function: Function) -> Body:
         outs: list[Any] = []
@@ -294,11 +337,11 @@ class _Branches:
                 if _is_number(found[k]):
                     found[k] = _as_array(found[k], [like, *found, *given])
                 elif is_array(found[k]) and is_array(like):
-                    found[k] = moved_to(found[k], like)
+                    (found[k],) = moved_beside([found[k]], [like])
             outs[:] = found
             return [out for out in found if is_array(out)]
 
-        body = traced_body(run, self.examples, f"{self.what}: a branch")
+        body = traced_body(run, self.examples, f"{self.what}: a branch", moved=self._moved.captures)
         arrays = iter([body.examples[v] for v in body.program.outputs])
         self.results.append([next(arrays) if is_array(out) else out for out in outs])
         return body

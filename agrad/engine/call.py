@@ -174,7 +174,10 @@ class Pairs(dict[type, Call]):
         def evaluate(a: Any, b: Any) -> Any:
             if type(a) is type(b) and a.dtype is not b.dtype:
                 return raw(a, b)
-            return operator(a, b)
+            try:
+                return operator(a, b)
+            except RuntimeError:  # PyTorch's operator of a number and Booleans
+                return raw(a, b)
 
         # to PyTorch's operators, not to its functions, the dtype of an array without dimensions is weak
         return self.setdefault(kind, backend.placed(evaluate if backend.weak_dtypes else operator))

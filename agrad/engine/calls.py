@@ -103,6 +103,11 @@ def newest_level(values: Sequence[Any]) -> Any:
     return max(levels, key=lambda level: level.id, default=None)
 
 
+def capture_key(value: Tensor) -> Any:
+    """Return the identity of a captured value, while it is alive."""
+    return id(value.level), id(value.node), id(value.data)
+
+
 def lift_all(values: Sequence[Any]) -> list[Any]:
     """Return the values, raw arrays lifted to constant Tensors where any is a Tensor.
 

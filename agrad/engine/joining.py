@@ -4,12 +4,14 @@ NumPy arrays move to the selected backend, and to a backend whose library comput
 Any other mixture is an error.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of_type, load, selected
+from agrad.dtypes import is_floating
+from agrad.engine.tape import no_grad
 from agrad.engine.tensor import Tensor
 from agrad.errors import MixedBackendsError
 from agrad.registry import CALLS
@@ -57,9 +59,34 @@ def beside(array: Any, like: Any) -> Any:
     return CALLS["move_beside"](array, like)
 
 
-def moved_to(array: Any, other: Any) -> Any:
-    """Move a NumPy array to the backend of ``other`` if operations would move it."""
-    return beside(array, other) if is_numpys(array) and not is_numpys(other) and moves(array, other) else array
+def moved_beside(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
+    """Move the NumPy arrays among values if ``others`` are on the selected backend.
+
+    Control flow and solvers use it to do as operations do.
+    """
+    here = selected().backend.name
+    if here == "numpy" or not any(map(is_numpys, values)) or (like := _by_backend(others).get(here)) is None:
+        return list(values)
+    return [beside(value, like) if is_numpys(value) else value for value in values]
+
+
+def started(values: Sequence[Any], function: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
+    """Return the first arguments of a function that is called on its results again.
+
+    The function is called only if these are NumPy arrays that may move to the selected backend.
+    """
+    if selected().backend.name == "numpy" or not any(map(is_numpys, values)):
+        return list(values)
+    with no_grad():
+        found = function([CALLS["lift"](value) for value in values])
+    return moved_beside(values, (*values, *found))
+
+
+def returned(cotangent: Any, array: Any) -> Any:
+    """Return a cotangent on NumPy if it is that of a NumPy array."""
+    if cotangent is None or not is_numpys(array) or is_numpys(cotangent):
+        return cotangent
+    return beside(cotangent, array)
 
 
 def is_numpys(value: Any) -> bool:
@@ -79,10 +106,18 @@ def mixed(name: str, *arrays: Any) -> MixedBackendsError:
 
 
 def without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make NumPy scalars Python numbers if the first array is of another library."""
+    """Make NumPy scalars Python numbers if the first array is of another library.
+
+    Beside an array of integers a floating scalar is an array of its dtype, as in NumPy.
+    """
     for arg in args:
         if hasattr(arg, "shape") and not isinstance(arg, np.generic):
             if is_numpys(arg):
                 return args
-            return tuple([a.item() if isinstance(a, np.generic) else a for a in args])
+            whole = not is_floating(arg.dtype)
+            return tuple([_number(a, arg, whole) if isinstance(a, np.generic) else a for a in args])
     return args
+
+
+def _number(scalar: np.generic, like: Any, whole: bool) -> Any:
+    return beside(np.asarray(scalar), like) if whole and isinstance(scalar, np.inexact) else scalar.item()

@@ -76,7 +76,7 @@ def device_name(raw: Any) -> str:
     cuda = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if cuda is not None:
         return f"cuda:{cuda[1]}"
-    quoted = re.search(r"'(.+)'", text)  # array-api-strict prints the call that makes the device
+    quoted = re.search(r"\('?(.+?)'?\)", text)  # array-api-strict and dpnp print the call that makes the device
     return quoted[1] if quoted is not None else text
 
 

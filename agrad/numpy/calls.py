@@ -186,13 +186,17 @@ def accepting(function: Function) -> Function:
                 if kind is Tensor:
                     tensors = True
                 elif kind not in (_NUMBERS if tensors else PLAIN):
-                    break
+                    listed = kind is tuple or kind is list
+                    if not listed or not (_NUMBERS if tensors else PLAIN).issuperset(map(type, arg)):
+                        break
+                    if is_ufunc if tensors else (RUNNING.get() is not None or mode().trace is not None):
+                        break
             else:
                 if not tensors:
                     if selected().backend.name == "numpy":
                         return function(*args)
-                elif direct is not None and type(args[0]) is Tensor:
-                    return direct(*args)
+                elif type(args[0]) is Tensor and (direct is not None or not is_ufunc):
+                    return direct(*args) if direct else _by_handler(function, args[0], args, settings)
         if not is_ufunc and (tensor := _leading(args)) is not None:
             if _TENSORS.issuperset(map(type, (*args[1:], *settings.values()))):
                 return _by_handler(function, tensor, args, settings)

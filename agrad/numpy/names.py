@@ -52,7 +52,7 @@ def counterpart(part: str, name: str, value: Any) -> Any:
     if isinstance(value, ModuleType):
         return importlib.import_module("agrad.numpy.polynomial") if name == "polynomial" and not part else value
     if part == "random":
-        return value if isinstance(value, type) or name in _STATE else drawing(value)
+        return drawing(value) if callable(value) and not isinstance(value, type) and name not in _STATE else value
     if callable(value) and not isinstance(value, type) and value in FUNCTIONS:
         return accepting(value)
     return value

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
@@ -82,7 +83,11 @@ np.float64(0.25)
 """,
 )
 
-_TANH_SCALE = math.sqrt(2 / math.pi)
+
+def _constants(x: Any) -> tuple[Any, Any]:
+    """Return sqrt(2 / pi) and 0.044715, the numbers of gelu's form with tanh."""
+    scale = in_digits_of(x, math.sqrt(2 / math.pi), lambda xp, one: xp.sqrt(2 / xp.acos(-one)))
+    return scale, in_digits_of(x, 0.044715, lambda xp, one: 44715 * one / 1000000)
 
 
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
@@ -118,16 +123,17 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     """
     _check_real("gelu", x)
     if approximate:
-        return 0.5 * x * (1 + xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x)))
+        scale, cubic = _constants(x)
+        return 0.5 * x * (1 + xp.tanh((x + x * cubic * x * x) * scale))
     return 0.5 * x * erfc(x * -math.sqrt(0.5))  # 1 + erf has no digits left at -9
 
 
 def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
     if approximate:
         x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite slope
-        u = xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x))
-        slope = _TANH_SCALE * (1 + 3 * 0.044715 * x * x)
-        return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * slope)
+        scale, cubic = _constants(x)
+        u = xp.tanh((x + x * cubic * x * x) * scale)
+        return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * ((1 + x * (3 * cubic) * x) * scale))
     density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
     return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
 

@@ -22,7 +22,6 @@ from agrad.ops.matrices import (
     imaginary_diagonal,
     inverse_gaps,
     inverse_or_nan,
-    linalg_word,
     on_diagonal,
     real_diagonal,
     rows,
@@ -363,7 +362,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 @primitive(name="linalg.lu", out=("P", "L", "U"), batch="leading", core_axes=2)
 def lu_p(xp: Any, x: Any, /) -> Any:
-    return tuple(linalg_word(xp, "lu")(x))
+    return tuple(xp.linalg.lu(x))
 
 
 @lu_p.jvp

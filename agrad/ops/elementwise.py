@@ -9,6 +9,7 @@ import operator
 import re
 from typing import Any
 
+from agrad.backends.base import in_digits_of
 from agrad.dtypes import is_complex, is_floating
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array
@@ -125,14 +126,14 @@ array([0.e+00, 1.e-12])
 >>> agrad.grad(agrad.log1p)(1.0)
 np.float64(0.5)
 """)
-log2 = elementwise("log2", lambda g, x: g / (x * math.log(2)),
+log2 = elementwise("log2", lambda g, x: g / (x * in_digits_of(x, math.log(2), lambda xp, one: xp.log(2 * one))),
     doc="Return the base-2 logarithm of each element.", example="""
 >>> agrad.log2(np.asarray([1.0, 8.0]))
 array([0., 3.])
 >>> round(float(agrad.grad(agrad.log2)(1.0)), 6)
 1.442695
 """)
-log10 = elementwise("log10", lambda g, x: g / (x * math.log(10)),
+log10 = elementwise("log10", lambda g, x: g / (x * in_digits_of(x, math.log(10), lambda xp, one: xp.log(10 * one))),
     doc="Return the base-10 logarithm of each element.", example="""
 >>> agrad.log10(np.asarray([1.0, 1000.0]))
 array([0., 3.])
@@ -556,7 +557,7 @@ def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
     if isinstance(x1, (int, float)):
         if x1 == 0:
             return xp.zeros_like(g)
-        return g * y * (math.log(x1) if x1 > 0 else math.nan)
+        return g * y * (in_digits_of(y, math.log(x1), lambda xp, one: xp.log(x1 * one)) if x1 > 0 else math.nan)
     if isinstance(x1, complex):
         return g * y * xp.log(x1 + xp.zeros_like(y))
     zero = x1 == 0

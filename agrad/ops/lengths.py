@@ -8,6 +8,7 @@ a product they take a cotangent of zero for an unused value, which does not hold
 import math
 from typing import Any
 
+from agrad.backends.base import in_digits_of
 from agrad.ops.definition import elementwise, primitive
 from agrad.registry import CALLS
 
@@ -90,7 +91,7 @@ def leg_share(xp: Any, x1: Any, x2: Any, length: Any, /) -> Any:
     zero, safe = _safe(xp, length)
     plain = xp.where(zero, xp.zeros_like(safe), x1 / xp.where(xp.isinf(safe), xp.ones_like(safe), safe))
     edge = xp.where(xp.isinf(x1), xp.sign(x1), xp.zeros_like(safe))
-    edge = xp.where(xp.isinf(x2), edge * math.sqrt(0.5), edge)
+    edge = xp.where(xp.isinf(x2), edge * in_digits_of(edge, math.sqrt(0.5), lambda xp, one: xp.sqrt(one / 2)), edge)
     return xp.where(xp.isinf(length), edge, plain)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
-from agrad.errors import MissingFunctionError, ShapeError
+from agrad.errors import ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.shared import ndim_of
 from agrad.shapes import too_few_axes
@@ -113,14 +113,6 @@ def inverse_gaps(xp: Any, w: Any) -> Any:
     """
     diagonal = identity(xp, w)
     return inverse_or_nan(columns(xp, w) - rows(xp, w) + diagonal) * (-diagonal + 1)
-
-
-def linalg_word(xp: Any, name: str) -> Any:
-    """Return a function of a library, or raise ``MissingFunctionError``."""
-    found = getattr(xp.linalg, name, None)
-    if found is None:
-        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
-    return found
 
 
 def check_matrices(x: Any, name: str, argument: str = "x", *, square: bool = False) -> None:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from agrad import philox
+from agrad.backends.base import check_digits
 from agrad.dtypes import dtype_name
 from agrad.ops.definition import primitive
 from agrad.ops.special.normal_forms import erfcx_right
@@ -167,6 +168,7 @@ def _slope(xp: Any, a: Any, y: Any) -> Any:
     Both integrands fall from the start, at a rate by which v is scaled. All are array operations, which give the
     derivatives of higher order.
     """
+    check_digits("the derivative of random.gamma", a)
     x = xp.exp(y)
     beyond = x > a + 1
     rate = xp.where(beyond, a, a + 1)
@@ -213,6 +215,7 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
     one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method: bounds
     may be as far out in the tails as their squares are finite.
     """
+    check_digits("random_truncated_normal", u)
     above = low > -high  # the mirror image is solved where more of the interval is above 0
     a, b = xp.where(above, -high, low), xp.where(above, -low, high)
     p = xp.where(above, 1 - u, u)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
 from agrad.ops.casting import astype
 from agrad.ops.definition import primitive, public_of_array
@@ -315,13 +316,13 @@ def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
     return conjugate(xp, x - xp.mean(x, axis=axis, keepdims=True))
 
 
-def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
+def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> Any:
     """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
     Infinite where ``correction`` leaves no degree of freedom: the derivative is infinite or NaN, as the variance is.
     """
     freedom = _count(tuple(x.shape), axis) - correction
-    return 2 / freedom if freedom > 0 else float("inf")
+    return in_digits_of(x, 2 / freedom, lambda xp, one: 2 * one / freedom) if freedom > 0 else float("inf")
 
 
 @primitive(name="var", batch="axis", decompose=True, rule_traits={"vjp:x": {"decompose": True}})

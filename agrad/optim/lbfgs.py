@@ -27,25 +27,29 @@ class _Memory:
 
     def __init__(self) -> None:
         self.iterations = self.evaluations = 0
-        self.t = self.loss = 0.0
-        self.scale = 1.0
-        """The multiple of the identity that the inverse Hessian begins with."""
+        self.t = self.loss = self.slope = self.length = 0.0
+        self.scale: Any = 1.0
+        """The multiple of the identity that the inverse Hessian begins with: a number, or an array of no axes."""
         self.direction: Any = None
         self.gradient: Any = None
         self.history: list[tuple[Any, Any, float]] = []
         """The kept changes: of the gradient, of the parameters, and the reciprocal of their product."""
 
 
-def _largest(flat: Any) -> float:
-    return agrad.max(agrad.abs(flat)).item() if flat.size else 0.0
+def _read(flat: Any, *scalars: Any) -> list[float]:
+    """Return scalars and the largest element of a vector as numbers, by one transfer from the device."""
+    found = [*scalars, agrad.max(agrad.abs(flat)) if flat.size else agrad.sum(flat)]
+    found = [agrad.reshape(agrad.asarray(x, backend=flat.backend, device=flat.device), ()) for x in found]
+    dtype = agrad.result_type(*found)
+    return agrad.stack([agrad.astype(x, dtype) for x in found]).tolist()
 
 
 class LBFGS(Optimizer):
     """The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno.
 
-    A step calls ``closure`` up to ``max_eval`` times, takes up to ``max_iter`` steps of the method, and reads losses
-    and products from the device. It cannot be part of a jitted function; the closure may call one. Real and imaginary
-    parts of complex parameters are separate unknowns.
+    A step calls ``closure`` up to ``max_eval`` times and takes up to ``max_iter`` steps of the method. It reads from
+    the device once after each call of ``closure``, and once for each direction. It cannot be part of a jitted function;
+    the closure may call one. Real and imaginary parts of complex parameters are separate unknowns.
 
     Parameters
     ----------
@@ -210,44 +214,45 @@ class LBFGS(Optimizer):
             )
         options = self.settings(0)
         with agrad.no_grad():
-            first, loss, gradient = self._evaluate(closure)
+            first, here = self._evaluate(closure)
             calls = 1
             for k in range(options["max_iter"]):
-                if k == 0 and _largest(gradient) <= options["tolerance_grad"]:
+                if k == 0 and here.size <= options["tolerance_grad"]:
                     break
                 self._memory.iterations += 1
-                self._remember(gradient, options["history_size"])
-                self._memory.direction = d = self._quasi_newton(gradient)
-                self._memory.gradient, self._memory.loss = gradient, loss
-                self._memory.t = t = options["lr"]
-                if self.iterations == 1:
-                    self._memory.t = t = min(1.0, 1.0 / agrad.sum(agrad.abs(gradient)).item()) * t
-                slope = agrad.vecdot(gradient, d).item()
-                if slope > -options["tolerance_change"]:
+                self._remember(here, options["history_size"])
+                t = options["lr"] * (min(1.0, 1.0 / here.slope) if self.iterations == 1 else 1.0)
+                self._memory.direction = d = self._quasi_newton(here.gradient)
+                self._memory.slope, self._memory.length = _read(d, agrad.vecdot(here.gradient, d))
+                self._memory.gradient, self._memory.loss, self._memory.t = here.gradient, here.loss, t
+                if self._memory.slope > -options["tolerance_change"]:
                     break
                 is_last = k == options["max_iter"] - 1
-                loss, gradient, more = self._along(closure, Point(0.0, loss, gradient, slope), options, calls, is_last)
+                here, more = self._along(closure, here, options, options["max_eval"] - calls, is_last)
                 calls += more
-                if is_last or calls >= options["max_eval"] or self._is_done(loss, gradient, options):
+                if is_last or calls >= options["max_eval"] or self._is_done(here, options):
                     break
         self.steps += 1
         return first
 
-    def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, float, Any]:
+    def _evaluate(self, closure: Callable[[], Any], t: float = 0.0) -> tuple[Any, Point]:
+        """Return the loss, and the point; before there is a direction, its slope is the sum of the gradient's sizes."""
         with agrad.enable_grad():
             loss = closure()
         self._memory.evaluations += 1
-        return loss, agrad.asarray(loss).item(), self._flat_gradient()
+        gradient, d = self._flat_gradient(), self._memory.direction
+        along = agrad.sum(agrad.abs(gradient)) if d is None else agrad.vecdot(gradient, d)
+        value, slope, size = _read(gradient, loss, along)
+        return loss, Point(t, value, gradient, slope, size)
 
-    def _remember(self, gradient: Any, most: int) -> None:
+    def _remember(self, here: Point, most: int) -> None:
         """Keep the last changes of gradient and parameters, if the loss is curved along them."""
-        if self._memory.gradient is None:
+        product = self._memory.t * (here.slope - self._memory.slope)
+        if self._memory.gradient is None or not product > CURVED:
             return
-        y, s = gradient - self._memory.gradient, self._memory.direction * self._memory.t
-        product = agrad.vecdot(y, s).item()
-        if product > CURVED:
-            self._memory.history = [*self._memory.history, (y, s, 1.0 / product)][-most:]
-            self._memory.scale = product / agrad.vecdot(y, y).item()
+        y, s = here.gradient - self._memory.gradient, self._memory.direction * self._memory.t
+        self._memory.history = [*self._memory.history, (y, s, 1.0 / product)][-most:]
+        self._memory.scale = product / agrad.vecdot(y, y)
 
     def _quasi_newton(self, gradient: Any) -> Any:
         """Return minus the product of the approximate inverse Hessian and the gradient."""
@@ -261,38 +266,31 @@ class LBFGS(Optimizer):
             d = d + s * (share - agrad.vecdot(y, d) * reciprocal)
         return d
 
-    def _along(
-        self, closure: Callable[[], Any], start: Point, options: dict[str, Any], calls: int, is_last: bool
-    ) -> tuple[float, Any, int]:
-        """Move along the direction; return loss and gradient there, and the calls of ``closure`` that it took."""
+    def _along(self, closure: Any, start: Point, options: Any, most: int, is_last: bool) -> tuple[Point, int]:
+        """Move along the direction; return the point there, and the calls of ``closure`` that it took."""
         origin = [p.detach() for p in self.parameters]
-        d = self._memory.direction
+        d, t = self._memory.direction, self._memory.t
 
         def evaluate(t: float) -> Point:
             self._move(origin, t, d)
-            _, loss, gradient = self._evaluate(closure)
-            return Point(t, loss, gradient, agrad.vecdot(gradient, d).item())
+            return self._evaluate(closure, t)[1]
 
         if options["line_search_fn"] is None:
             if is_last:  # where nothing reads the loss there
-                self._move(origin, self._memory.t, d)
-                return start.loss, start.gradient, 0
-            new = evaluate(self._memory.t)
-            return new.loss, new.gradient, 1
-        most = options["max_eval"] - calls
-        found, more = strong_wolfe(evaluate, start, self._memory.t, _largest(d), options["tolerance_change"], most)
+                self._move(origin, t, d)
+                return start, 0
+            return evaluate(t), 1
+        start = start._replace(t=0.0, slope=self._memory.slope)
+        found, more = strong_wolfe(evaluate, start, t, self._memory.length, options["tolerance_change"], most)
         self._move(origin, found.t, d)
         self._memory.t = found.t
-        return found.loss, found.gradient, more
+        return found, more
 
-    def _is_done(self, loss: float, gradient: Any, options: dict[str, Any]) -> bool:
+    def _is_done(self, here: Point, options: dict[str, Any]) -> bool:
         """Return True if the gradient is small, or parameters or loss hardly changed."""
-        change = options["tolerance_change"]
-        return (
-            _largest(gradient) <= options["tolerance_grad"]
-            or _largest(self._memory.direction * self._memory.t) <= change
-            or abs(loss - self._memory.loss) < change
-        )
+        change, memory = options["tolerance_change"], self._memory
+        is_still = memory.length * abs(memory.t) <= change or abs(here.loss - memory.loss) < change
+        return here.size <= options["tolerance_grad"] or is_still
 
     # ------------------------------------------------------------------ state
 
@@ -310,7 +308,7 @@ class LBFGS(Optimizer):
         if self.parts[0].schedule is None:
             state["lr"] = np.array(self.numbers[0][0])
         if self._memory.gradient is not None:
-            state |= {name: np.array(getattr(self._memory, name)) for name in _SCALARS}
+            state |= {name: np.array(float(getattr(self._memory, name))) for name in _SCALARS}
             state |= {"direction": _host(self._memory.direction), "gradient": _host(self._memory.gradient)}
             columns = list(zip(*self._memory.history, strict=True)) or [(), (), ()]
             for name, column in zip(("changes", "moves"), columns, strict=False):
@@ -364,6 +362,7 @@ class LBFGS(Optimizer):
                 return agrad.asarray(on_device_of(self.parameters[0], values))
 
             self._memory.direction, self._memory.gradient = place(given["direction"]), place(given["gradient"])
+            self._memory.slope = agrad.vecdot(self._memory.gradient, self._memory.direction).item()
             rows = zip(given["changes"], given["moves"], given["reciprocals"], strict=True)
             self._memory.history = [(place(y), place(s), float(r)) for y, s, r in rows]
 

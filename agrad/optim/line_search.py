@@ -9,12 +9,16 @@ DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class Point(NamedTuple):
-    """A step t along the direction, with the loss, its gradient and its slope there."""
+    """A step t along the direction, with the loss, its gradient and its slope there.
+
+    ``size`` is the largest element of the gradient.
+    """
 
     t: float
     loss: float
     gradient: Any
     slope: float
+    size: float
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:

@@ -5,6 +5,7 @@ Functions take Tensors and raw arrays of any library, Python numbers and nested 
 argument is a raw array and none is a Tensor, and Tensors otherwise.
 """
 
-from agrad.scipy import fft, integrate, interpolate, linalg, ndimage, signal, sparse, spatial, special, stats
+from agrad.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
 
-__all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "sparse", "spatial", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial"]
+__all__ += ["special", "stats"]

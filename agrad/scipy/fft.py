@@ -10,7 +10,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import array, created, function, is_array, named
+from agrad.scipy.shared import array, as_complex, created, function, is_array, named
 
 __all__ = [
     "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "ifft",
@@ -22,16 +22,10 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = ("backward", "forward", "ortho")
 
 
-def _as_complex(x: Tensor) -> Tensor:
-    if is_complex(x):
-        return x
-    return agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
-
-
 def _weighted(x: Tensor, axis: int, weights: np.ndarray) -> Tensor:
     """Return ``x`` times a vector along an axis."""
     if weights.dtype.kind == "c":
-        x = _as_complex(x)
+        x = as_complex(x)
     return x * constant(weights.astype(x.dtype.name).reshape(on_axis(-1, axis, x.ndim)), x)
 
 
@@ -236,7 +230,7 @@ array([[ 0.0625, -0.0884],
 
 
 def _of_one_axis(name: str, x: Tensor, n: Any, axis: Any, norm: Any) -> Tensor:
-    return getattr(agrad.fft, name)(x if name in ("rfft", "ihfft") else _as_complex(x), n=n, axis=axis, norm=norm)
+    return getattr(agrad.fft, name)(x if name in ("rfft", "ihfft") else as_complex(x), n=n, axis=axis, norm=norm)
 
 
 def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
@@ -252,9 +246,9 @@ def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
         if name == "ihfftn":
             x = _of_one_axis("ihfft", x, lengths[-1], axes[-1], norm)
             return agrad.fft.ifftn(x, s=rest, axes=axes[:-1], norm=norm) if axes[:-1] else x
-        x = agrad.fft.fftn(_as_complex(x), s=rest, axes=axes[:-1], norm=norm) if axes[:-1] else x
+        x = agrad.fft.fftn(as_complex(x), s=rest, axes=axes[:-1], norm=norm) if axes[:-1] else x
         return _of_one_axis("hfft", x, lengths[-1], axes[-1], norm)
-    return getattr(agrad.fft, name)(x if name == "rfftn" else _as_complex(x), s=s, axes=axes, norm=norm)
+    return getattr(agrad.fft, name)(x if name == "rfftn" else as_complex(x), s=s, axes=axes, norm=norm)
 
 
 def _fourier(name: str, example: str = "") -> Any:

@@ -13,6 +13,7 @@ from agrad.backends import backend_of
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
+from agrad.engine.joining import moved_beside, returned
 from agrad.engine.levels import lift, namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -102,13 +103,16 @@ class Adjoint:
             _, _, at_start = self._pulled([y[(0, ...)] for y in ys], [g[(last, ...)] for g in gs], plain(t)[0])
             shapes = [b if a is None else a for a, b in zip(shapes, at_start, strict=True)]
         kept = [k for k, s in enumerate(shapes) if s is not None]
+        starts = moved_beside(
+            [zeros(plain(shapes[k])) for k in kept], gs
+        )  # cotangents of NumPy arrays are integrated there too
 
         def system(values: Leaves, s: Any) -> list[Any]:
             slopes, back_y, back_used = self._pulled(values[:n], values[n : 2 * n], s)
             out = list(slopes)
             for c, like in zip([*back_y, *[back_used[k] for k in kept]], values[n:], strict=True):
                 out.append(zeros(like) if c is None else -c)
-            return lift_all(out)
+            return lift_all(moved_beside(out, gs))
 
         def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
             """Go back from a time; ``rows``: its state and cotangents, it and the one before."""
@@ -118,7 +122,7 @@ class Adjoint:
             found = self.solve(system, values, namespace_of(times).stack(times), options)
             return [v[(1, ...)] for v in found[n:]], None
 
-        before: Any = [*[zeros(g[(last, ...)]) for g in gs], *[zeros(plain(shapes[k])) for k in kept]]
+        before: Any = [*[zeros(g[(last, ...)]) for g in gs], *starts]
         if in_trace() and not self.again:
             xs = [*[x[1:, ...] for x in (*ys, *gs)], t[1:], t[:-1]]
             before, _ = scan(interval, before, lift_all(xs), reverse=True)
@@ -127,7 +131,7 @@ class Adjoint:
                 before, _ = interval(before, [*[x[(i, ...)] for x in (*ys, *gs)], t[i], t[i - 1]])
         integrals: list[Any] = [None] * len(shapes)
         for k, v in zip(kept, before[n:], strict=True):
-            integrals[k] = v
+            integrals[k] = returned(v, shapes[k])
         first = [lift_all([a, g[(0, ...)]]) for a, g in zip(before[:n], gs, strict=True)]
         return before[:n], [a + b for a, b in first], integrals
 

@@ -16,6 +16,7 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.gradients import nodes_before, starting_cotangents
+from agrad.engine.joining import moved_beside, started
 from agrad.engine.levels import Forward, lift, namespace_of, select
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -65,7 +66,7 @@ def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
         if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
             shape = tuple(a.shape) if hasattr(a, "shape") else type(a).__name__
             raise ShapeError(f"{what} gave {shape} for an unknown of shape {tuple(b.shape)}; they must be alike")
-    return found
+    return moved_beside(found, leaves)
 
 
 # ---------------------------------------------------------------- the derivative of a solution
@@ -236,6 +237,7 @@ def linear(
     with no_grad():
         right = packing.pack(b)
         start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack(guess)
+        right, start = lift_all([right, start])
         product = packing.on_vectors(matvec)
         if traced.in_trace():
             found = traced.linear(product, right, start, method, rtol, atol, maxiter)
@@ -320,11 +322,12 @@ def linear_solve(
             "use agrad.linalg.solve"
         )
     leaves, spec = state_leaves(b, "linear_solve: b")
-    guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
 
-    def flat(xs: list[Any]) -> list[Any]:
+    def flat(xs: Leaves) -> list[Any]:
         return checked(matvec(unflatten(spec, xs)), leaves, spec, "linear_solve: matvec")
 
+    leaves = started(leaves, flat)
+    guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
     out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
     return unflatten(spec, given_back(leaves, out))
 
@@ -376,6 +379,8 @@ def fixed_point(
 
     def step(xs: Leaves) -> list[Any]:
         return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+
+    leaves = started(leaves, step)
 
     def moved(xs: Leaves) -> list[Any]:
         return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
@@ -458,6 +463,7 @@ def root(
     def residual(xs: Leaves) -> list[Any]:
         return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
 
+    leaves = started(leaves, residual)
     with no_grad():
         found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
     return unflatten(spec, given_back(leaves, attach(residual, found, "root")))

@@ -202,6 +202,11 @@ class Packing:
         return lambda vector: self.pack(f([lift(part) for part in self.unpack(vector)]))
 
 
+def _residual(a: Operator, b: Any, x: Any) -> list[Any]:
+    """Return x and b - a x, as Tensors if one of them is."""
+    return lift_all([x, minus(b, a(x))])
+
+
 def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: int = 40) -> tuple[Any, Any, int]:
     """Solve a x = b by GMRES(restart), for any matrix.
 
@@ -211,7 +216,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
     applied = 0
     length = int(b.shape[0])
     while True:
-        r = b - a(x)
+        x, r = _residual(a, b, x)
         x, r, size = computed(x, r, norm(r))
         applied += 1
         if holds(size <= tolerance) or applied >= maxiter:
@@ -269,7 +274,7 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
 
     Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Returns as ``gmres`` does.
     """
-    r = b - a(x)
+    x, r = _residual(a, b, x)
     p = r
     square = _real(_dot(r, r))
     applied = 1
@@ -292,7 +297,7 @@ def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple
 
     van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Returns as ``gmres`` does.
     """
-    r = b - a(x)
+    x, r = _residual(a, b, x)
     shadow = p = r
     rho = _dot(shadow, r)
     applied = 1
@@ -321,7 +326,7 @@ def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tu
     """
     applied, before = 0, None
     while True:
-        r = b - a(x)
+        x, r = _residual(a, b, x)
         x, r, size = computed(x, r, norm(r))
         applied += 1
         if holds(size <= tolerance) or applied >= maxiter:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of, selected
+from agrad.backends import backend_of
 from agrad.control.bodies import example
 from agrad.dtypes import is_complex, is_floating
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
-from agrad.engine.joining import is_numpys, moved_to
+from agrad.engine.joining import started
 from agrad.engine.levels import Forward, lift, namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -140,10 +140,7 @@ def odeint(
             out = unflatten(spec, [_entry(r, y) for r, y in zip(found, leaves, strict=True)])
         return checked(out, leaves, spec, "odeint: f")
 
-    if selected().backend.name != "numpy" and any(map(is_numpys, (*leaves, t))):
-        with no_grad():
-            slopes = equation(leaves, t[0])
-        leaves, t = [moved_to(y, r) for y, r in zip(leaves, slopes, strict=True)], moved_to(t, slopes[0])
+    *leaves, t = started([*leaves, t], lambda given: equation(given[:-1], given[-1][0]))
     found = _solve(equation, leaves, t, options, bare=True)
     return unflatten(spec, given_back([y if isinstance(y, Tensor) else t for y in leaves], found))
 

@@ -38,7 +38,7 @@ def device_name(device: Any) -> str:
     found = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if found:
         return f"cuda:{found[1]}"
-    found = re.fullmatch(r".*Device\('(.+)'\)", text)
+    found = re.fullmatch(r".*Device\('?(.+?)'?\)", text)
     return found[1] if found else text
 
 

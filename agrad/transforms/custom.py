@@ -10,6 +10,7 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.calls import Call, lift_all, stopped
+from agrad.engine.joining import moves, returned
 from agrad.engine.levels import lift, namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import (
@@ -203,9 +204,9 @@ class _VjpRules(CustomRules):
         out_spec, floating = self.out_spec, [differentiable(o) for o in outs]
 
         def back(gs: list[Any]) -> list[Any]:
-            lifts = any(isinstance(g, Tensor) for g in gs)
+            lifts = moves(*gs, *residuals) or any(isinstance(g, Tensor) for g in gs)
             kept = [lift(r) for r in residuals] if lifts else residuals
-            rest = iter(gs)
+            rest = iter([lift(g) for g in gs] if lifts else gs)
             cotangent = unflatten(out_spec, [next(rest) if is_floating else None for is_floating in floating])
             return self._by_leaf(bwd(*self.settings(), unflatten(res_spec, kept), cotangent))
 
@@ -229,7 +230,7 @@ class _VjpRules(CustomRules):
             if g_spec != spec:
                 raise ShapeError(f"{self.name}: bwd's cotangent of argument {i} is {g_spec}; the argument is {spec}")
             out += gs
-        return out
+        return [returned(g, leaf) for g, leaf in zip(out, self.leaves, strict=True)]
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         outs, back = self.reverse(leaves, traced)

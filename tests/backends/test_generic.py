@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import array_api_strict
@@ -199,12 +199,47 @@ def test_many_repetitions_add_up(tomorrow: ModuleType) -> None:
     np.testing.assert_allclose(to_host(got), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_complex_numbers_of_infinite_parts(tomorrow: ModuleType) -> None:
-    parts = np.asarray([0.0, 1.5, np.inf, -np.inf, np.nan])
+def test_complex_numbers_of_infinite_parts_and_signed_zeros(tomorrow: ModuleType) -> None:
+    parts = np.asarray([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan])
     re, im = (a.ravel() for a in np.meshgrid(parts, parts))
     got = to_host(generic.of_namespace(tomorrow).xp.from_parts(tomorrow.asarray(re), tomorrow.asarray(im)))
     np.testing.assert_array_equal(got.real, re)
     np.testing.assert_array_equal(got.imag, im)
+    known = ~np.isnan(re) & ~np.isnan(im)
+    np.testing.assert_array_equal(np.signbit(got.real)[known], np.signbit(re)[known])
+    np.testing.assert_array_equal(np.signbit(got.imag)[known], np.signbit(im)[known])
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 3), (1, 1), (0, 2), (2, 0, 0)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.int64])
+def test_lu_by_functions_of_the_standard(tomorrow: ModuleType, shape: tuple[int, ...], dtype: Any) -> None:
+    rng = np.random.default_rng(len(shape) + shape[-1])
+    a = rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype == np.complex128 else 0)
+    for x in ((4 * a).astype(dtype), np.zeros(shape, dtype), np.ones(shape, dtype)):
+        for got, expected in zip(agrad.linalg.lu(tomorrow.asarray(x)), agrad.linalg.lu(x), strict=True):
+            np.testing.assert_allclose(to_host(got), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_devices_by_their_kind() -> None:
+    """As dpnp lists them, whose own names are selectors; no GPU is needed to hold a name."""
+
+    class Listed:
+        def __init__(self, kind: str) -> None:
+            self.kind = kind
+
+        def __repr__(self) -> str:
+            return f"<dpctl.SyclDevice [backend_type.level_zero, device_type.{self.kind}, Intel]>"
+
+    listed = [Listed("cpu"), Listed("gpu")]
+
+    def zeros(shape: Any, device: str) -> Any:
+        if device == "gpu:0":
+            return SimpleNamespace(device=listed[1])
+        raise ValueError(device)
+
+    library, info = SimpleNamespace(zeros=zeros), SimpleNamespace(devices=lambda: listed)
+    found = {name: generic._device_by_name(library, info, name) for name in ("cpu", "gpu", "gpu:0", "intel", "tpu")}
+    assert found == {"cpu": listed[0], "gpu": listed[1], "gpu:0": listed[1], "intel": None, "tpu": None}
 
 
 def test_solutions_of_singular_matrices_are_nan(tomorrow: ModuleType) -> None:

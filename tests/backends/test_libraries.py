@@ -1,12 +1,18 @@
 """What libraries of the standard bring: any precision, models in ONNX, GPUs of Intel and Apple."""
 
+import contextlib
+import io
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from array_api_compat import array_namespace
+from generic_faults import FAULTS, Fault
 
 import agrad
 from agrad.backends import load, to_host
@@ -15,6 +21,54 @@ from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionErr
 
 def raw(value: Any) -> Any:
     return value.raw if isinstance(value, agrad.Tensor) else value
+
+
+def installed(fault: Fault) -> Any:
+    marks = pytest.mark.needs(fault.library)
+    return pytest.param(fault, marks=marks, id=f"{fault.library}-{FAULTS.index(fault)}")
+
+
+@pytest.mark.parametrize("fault", [*map(installed, FAULTS)])
+def test_faults_of_libraries_are_there_without_agrad(fault: Fault) -> None:
+    assert fault.is_shown(), f"{fault.library} has mended {fault.call}: take it out of tests/generic_faults.py"
+
+
+def programs(page: str) -> list[tuple[str, str]]:
+    """Return the programs of a page that need a library, each with the text below it."""
+    text = (Path(agrad.__file__).parents[1] / page).read_text(encoding="utf-8")
+    return re.findall(r"```py\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, flags=re.S)
+
+
+def numbers(text: str) -> list[float]:
+    return [float(n) for n in re.findall(r"-?\d+\.\d*", text)]
+
+
+@pytest.mark.needs("mparray", "ndonnx", "onnxruntime", "cubed")
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/other_libraries.md"])
+def test_programs_of_the_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cubed
+    import zarr
+    from mpmath import mp
+
+    monkeypatch.chdir(tmp_path)
+    host = np.arange(6.0)
+    cubed.to_zarr(cubed.asarray(host, chunks=(2,)), "x.zarr")
+    scope: dict[str, Any] = {"agrad": agrad, "energy": energy}
+    shown = 0
+    with mp.workdps(mp.dps):
+        for program, text in programs(page):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(program, page, "exec"), scope)
+            np.testing.assert_allclose(numbers(out.getvalue()), numbers(text), rtol=1e-7)
+            shown += len(numbers(text))
+    assert shown > 6 or page == "README.md"
+    np.testing.assert_allclose(zarr.open_array("gradient.zarr")[:], host * np.sin(2 * host), rtol=1e-13)
+
+
+def energy(x: Any, stiffness: Any) -> Any:
+    xp = array_namespace(x, stiffness)
+    return xp.sum(stiffness * xp.sin(x) ** 2)
 
 
 @pytest.mark.needs("sparse")
@@ -154,6 +208,34 @@ def test_cubed_takes_as_many_elements_as_there_are() -> None:
 
 
 # ---------------------------------------------------------------- mlx and dpnp
+
+
+@pytest.mark.needs("cubed")
+def test_a_gradient_in_a_share_of_its_memory(tmp_path: Any) -> None:
+    """An array of 32 MB, and 20 MB a task: Cubed refuses a plan of which one operation needs more."""
+    import cubed
+    import zarr
+
+    spec = cubed.Spec(str(tmp_path), allowed_mem="20MB", reserved_mem="0MB")
+    host = np.random.default_rng(0).normal(size=(2000, 2000))
+    x = cubed.from_array(host, chunks=(500, 500), spec=spec)
+    found = agrad.grad(lambda x: agrad.sum(agrad.sin(x) * x**2) + agrad.mean(x[1:] * x[:-1]))(x)
+    cubed.to_zarr(found, str(tmp_path / "g.zarr"))
+    expected = np.cos(host) * host**2 + 2 * host * np.sin(host)
+    expected[1:] += host[:-1] / host[1:].size
+    expected[:-1] += host[1:] / host[1:].size
+    np.testing.assert_allclose(zarr.open_array(str(tmp_path / "g.zarr"))[:], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.needs("cubed")
+def test_special_functions_of_cubed_are_one_operation() -> None:
+    import cubed
+
+    host = np.asarray([0.3, -1.2, 2.0])
+    for function in (agrad.erf, agrad.special.gammaln, lambda x: agrad.special.ndtri((x + 2) / 5)):
+        found = agrad.grad(lambda x, f=function: agrad.sum(f(x)))(cubed.asarray(host, chunks=(2,)))
+        np.testing.assert_allclose(to_host(found), agrad.grad(lambda x, f=function: agrad.sum(f(x)))(host), rtol=1e-12)
+        assert len(found.plan().dag) < 60
 
 
 @pytest.mark.needs("mlx")

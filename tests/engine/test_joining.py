@@ -63,23 +63,74 @@ def test_derivatives_with_respect_to_numpy_arrays(mode: str, backend: str) -> No
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def looped(form: str, w: Any, v: Any) -> Function:
-    """Control flow that begins with a NumPy array and goes on with arrays of the selected backend."""
-    if form == "scan":
-        return lambda x: agrad.sum(agrad.scan(lambda c, row: (c * row + v, c), x, w)[0] ** 2)
-    if form == "cond":
-        return lambda x: agrad.cond(x[0] > 1.5, lambda x: agrad.sum(v * x**2), lambda x: agrad.sum(x**3), x)
-    return lambda x: agrad.sum(agrad.odeint(lambda y, t: -y * v, x, np.asarray([0.0, 1.0]), rtol=1e-9, atol=1e-9) ** 2)
+def control_flow(w: Any, v: Any) -> dict[str, Function]:
+    """Loops, branches and solvers that begin with NumPy arrays and use arrays of the selected backend.
+
+    Each uses its argument as a start and in what it closes over, and NumPy arrays there too.
+    """
+    ones, times = np.ones(3), np.asarray([0.0, 1.0])
+
+    @agrad.custom_vjp
+    def halved(x: Any) -> Any:
+        return x * v / 2
+
+    halved.defvjp(lambda x: (x * v / 2, x), lambda x, g: (g * v / 2 + 0 * x,))
+
+    def total(*ys: Any) -> Any:
+        return agrad.sum(agrad.stack([agrad.sum(y**2) for y in ys]))
+
+    def solved(x: Any) -> Any:
+        first = agrad.linear_solve(lambda y: w @ y + x * y, ones, X)
+        return total(first, agrad.linear_solve(lambda y: w @ y, x))
+
+    def integrated(x: Any) -> Any:
+        y0, tight = {"a": x, "b": ones}, {"rtol": 1e-9, "atol": 1e-9}
+        ys = agrad.odeint(lambda y, t: {"a": -y["a"] * v * x, "b": -0.1 * ones}, y0, times, **tight)
+        return total(ys["a"], ys["b"])
+
+    return {
+        "scan": lambda x: total(agrad.scan(lambda c, row: (c * row + v * x, c * W[0]), ones, W * x)[0]),
+        "rows of a scan": lambda x: total(agrad.scan(lambda c, row: (c * row, c * v * x), x, W)[1]),
+        "fori_loop": lambda x: total(agrad.fori_loop(0, 3, lambda i, c: c * W[0] + v * x, ones)),
+        "cond": lambda x: agrad.cond(x[0] > 1.5, lambda x: agrad.sum(v * x**2), lambda x: agrad.sum(x**3 * W[0]), x),
+        "switch": lambda x: total(agrad.switch(2, [lambda x: x * W[0], lambda x: ones, lambda x: v * x], x)),
+        "root": lambda x: total(agrad.root(lambda y: y**3 + v * y - x, ones), agrad.root(lambda y: y - v, x)),
+        "fixed_point": lambda x: total(agrad.fixed_point(lambda y: 0.3 * agrad.cos(y) * v + x, ones)),
+        "linear_solve": solved,
+        "odeint": integrated,
+        "custom_vjp": lambda x: total(halved(agrad.sin(x))),
+        "checkpoint": lambda x: total(agrad.checkpoint(lambda y: agrad.sin(y) * v)(x)),
+    }
 
 
-@pytest.mark.parametrize("form", ["scan", "cond", "odeint"])
-@pytest.mark.parametrize("mode", MODES)
+LOOPS = tuple(control_flow(W, V))
+LOOP_MODES: dict[str, Callable[[Function], Any]] = {
+    "call": lambda f: f(agrad.asarray(X, backend="numpy")),
+    "forward": lambda f: agrad.jvp(f, (X,), (np.ones(3),))[1],
+    **{mode: MODES[mode] for mode in ("reverse", "second order", "vmap", "jit", "jit of vmap")},
+}
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@pytest.mark.parametrize("mode", LOOP_MODES)
 def test_control_flow_goes_on_with_arrays_of_the_selected_backend(mode: str, form: str, backend: str) -> None:
-    expected = MODES[mode](looped(form, agrad.asarray(W, backend="numpy"), agrad.asarray(V, backend="numpy")))
+    run = LOOP_MODES[mode]
+    expected = run(control_flow(agrad.asarray(W, backend="numpy"), agrad.asarray(V, backend="numpy"))[form])
     here = agrad.get_backend()
-    found = MODES[mode](looped(form, agrad.asarray(W, backend=here), agrad.asarray(V, backend=here)))
-    assert type(found) is np.ndarray
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    found = run(control_flow(agrad.asarray(W, backend=here), agrad.asarray(V, backend=here))[form])
+    assert mode in ("call", "forward") or type(found) is np.ndarray
+    np.testing.assert_allclose(host(found), host(expected), rtol=1e-6, atol=1e-8)
+
+
+def test_solvers_of_numpy_arrays_alone_remain_on_numpy(backend: str) -> None:
+    """They call the function on NumPy arrays, and its results are NumPy arrays."""
+    for found in (
+        agrad.root(lambda y: y**3 - X, np.ones(3)),
+        agrad.fixed_point(lambda y: 0.5 * agrad.cos(y), X),
+        agrad.linear_solve(lambda y: W @ y + 9 * y, X),
+        agrad.odeint(lambda y, t: -y, X, np.asarray([0.0, 1.0])),
+    ):
+        assert type(found) is np.ndarray
 
 
 def test_a_traced_loop_moves_its_value_to_the_selected_backend(backend: str) -> None:

@@ -28,8 +28,9 @@ OTHERS = [
         "explanation/how_it_works",
     )
 ]
+NEEDED = {"threads": "threadpoolctl", "fit_with_scipy": "scipy", "constrained_problems": "ipax"}
 GUIDES = [
-    pytest.param(page, marks=pytest.mark.needs("threadpoolctl") if page.stem == "threads" else ())
+    pytest.param(page, marks=pytest.mark.needs(NEEDED[page.stem]) if page.stem in NEEDED else ())
     for name in ("howto", "coming_from")
     for page in sorted((FOLDER.parent / name).glob("*.md"))
     if page.name != "index.md"

@@ -46,6 +46,7 @@ MODULES = {
     "agrad.scipy.interpolate": None,
     "agrad.scipy.linalg": None,
     "agrad.scipy.ndimage": None,
+    "agrad.scipy.optimize": "scipy",
     "agrad.scipy.signal": None,
     "agrad.scipy.signal.windows": None,
     "agrad.scipy.sparse.linalg": "scipy",

@@ -91,6 +91,8 @@ EXCEPTIONS = {
     ("agrad.scipy", "agrad.ops.special.complex"),
     ("agrad.scipy", "agrad.ops.special.incomplete"),
     ("agrad.scipy", "agrad.solvers.quadrature"),
+    ("agrad.scipy", "agrad.solvers.implicit"),
+    ("agrad.scipy", "agrad.engine.scalars"),
     ("agrad.data", "agrad.backends.base"),
     ("agrad.interop", "agrad.backends"),
     ("agrad.interop", "agrad.registry"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
+import numpy_page
 import pytest
 
 import agrad
@@ -366,3 +367,62 @@ def test_plain_lists_in_a_function_of_another_library_go_there() -> None:
     with agrad.use_backend("numpy"):
         gradient = agrad.grad(lambda t: np.sum(np.concatenate([[1.0, 2.0], X[:1]]) * t))(x)
     numpy.testing.assert_allclose(host(gradient), [1.0, 2.0, 0.5])
+
+
+@pytest.mark.needs("torch")
+def test_booleans_and_scalars_promote_as_in_numpy_on_pytorch() -> None:
+    """1 - mask is an array of integers, and float64 scalars beside integers make float64."""
+    with agrad.use_backend("torch"):
+        mask, counts = np.array([True, False, True]), np.arange(3)
+        x = numpy.asarray([1.0, 2.0, 3.0])
+        for found, expected in (
+            (1 - mask, numpy.asarray([0, 1, 0])),
+            (mask - 1, numpy.asarray([0, -1, 0])),
+            (counts * numpy.float64(0.1), numpy.arange(3) * 0.1),
+            (numpy.float64(0.1) - counts, 0.1 - numpy.arange(3)),
+            (agrad.jit(lambda m: 1 - m)(mask), numpy.asarray([0, 1, 0])),
+            (agrad.vmap(lambda m: 1 - m)(mask), numpy.asarray([0, 1, 0])),
+        ):
+            assert str(found.dtype) == expected.dtype
+            numpy.testing.assert_array_equal(host(found), expected)
+
+        def f(x: Any) -> Any:
+            return np.sum((1 - mask) * x**2 + counts * numpy.float64(0.5) * x)
+
+        for gradient in (agrad.grad(f), agrad.jit(agrad.grad(f))):
+            numpy.testing.assert_allclose(gradient(x), [0.0, 4.5, 1.0])
+        with pytest.raises(RuntimeError, match="bool"):
+            mask - mask
+
+
+def test_lists_of_numbers_belong_to_the_backend_of_the_transform(backend: str) -> None:
+    x = np.array(X)
+    with agrad.use_backend("numpy"):
+        gradient = agrad.grad(lambda t: np.sum(np.concatenate([[2.0], [3.0, 4.0]]) * t))(x)
+    numpy.testing.assert_allclose(host(gradient), [2.0, 3.0, 4.0])
+
+
+def test_shapes_of_numbers_and_lists_of_arrays_take_the_short_way() -> None:
+    t = agrad.asarray(X, requires_grad=True)
+    np.sum(np.reshape(t, (3, 1)) * np.transpose(np.reshape(t, (1, 3)), (1, 0))).backward()
+    numpy.testing.assert_allclose(t.grad.numpy(), 2 * X)
+    assert type(np.concatenate([X, X])) is numpy.ndarray
+
+
+def test_star_imports_have_the_names_of_each_module() -> None:
+    for module in (np, np.linalg, np.fft, np.random):
+        names: dict[str, Any] = {}
+        exec(f"from {module.__name__} import *", names)
+        assert set(module.__all__) <= set(names)
+
+
+def test_the_page_of_agrad_numpy_counts_and_lists_the_names() -> None:
+    text = numpy_page.NAMES_PAGE.read_text(encoding="utf-8")
+    kinds = [numpy_page.kind_of("", name) for name in ("sin", "argsort", "zeros", "isnat", "float64")]
+    assert kinds == ["differentiable", "constant", "create", "refused", "numpy"]
+    assert (numpy_page.kind_of("random", "normal"), numpy_page.kind_of("linalg", "inv")) == ("draw", "differentiable")
+    if numpy_page.release() not in text:  # another NumPy has a few other names
+        text = text.replace(
+            text.split(numpy_page.START)[1].split(numpy_page.END)[0], "\n" + numpy_page.names_text() + "\n"
+        )
+    assert numpy_page.with_names(text) == text, "write docs/agrad_numpy.md anew: python tests/numpy_page.py"

@@ -124,6 +124,26 @@ def test_the_closure_may_be_jitted() -> None:
     assert closure.cache_info().hits > 10
 
 
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_an_evaluation_takes_two_reads_of_the_device(
+    backend: str, search: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    names = ("item", "tolist", "numpy", "__float__", "__bool__", "__int__", "__array__")
+    for name, method in {name: getattr(agrad.Tensor, name) for name in names}.items():
+
+        def read(self: Any, *args: Any, method: Any = method, **kwargs: Any) -> Any:
+            reads.append(method.__name__)
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(agrad.Tensor, name, read)
+    w, b = leaf(np.asarray([-1.2, 1.0, -0.5, 0.8])), leaf(np.asarray(2.0))
+    optimizer = optim.LBFGS([w, b], line_search_fn=search, max_iter=4 if backend == "dask" else 20, lr=0.1)
+    optimizer.step(closure_of(optimizer, lambda: rosenbrock(agrad, w, b)))
+    assert optimizer.evaluations > 3
+    assert optimizer.evaluations <= len(reads) <= 2 * optimizer.evaluations
+
+
 def test_wrong_use_is_an_error() -> None:
     w = leaf(np.ones(2))
     optimizer = optim.LBFGS([w])

@@ -15,6 +15,8 @@ from scipy_page import CALLS, MISSING, MODULES, PAGE, names_of, page
 import agrad
 from agrad.testing import check_grads
 
+PORTABLE = [call for call in CALLS if call.module != "optimize"]
+"""The calls that need no SciPy; ``test_optimize_calls.py`` has the others."""
 UNCALLED = {"OdeResult", "hadamard", "hilbert", "next_fast_len", "pascal", "savgol_coeffs"}
 """A container, and numbers that depend on no array: ``test_scipy_created.py``."""
 
@@ -82,7 +84,7 @@ def problem(call: Call, place: Any) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.needs("scipy")
-@each(CALLS, whole=True)
+@each(PORTABLE, whole=True)
 def test_values_are_those_of_scipy(case: Call) -> None:
     theirs = importlib.import_module(f"scipy.{case.module}")
     expected = parts(case.function(theirs, *[x.copy() for x in case.inputs]))
@@ -93,7 +95,7 @@ def test_values_are_those_of_scipy(case: Call) -> None:
         np.testing.assert_allclose(a, b, rtol=case.rtol, atol=1e-12)
 
 
-@each(CALLS)
+@each(PORTABLE)
 def test_values_and_kind_on_each_backend(case: Call, place: Any) -> None:
     raw = [place(x) for x in case.inputs]
     expected = parts(case.function(module(case), *case.inputs))
@@ -105,7 +107,7 @@ def test_values_and_kind_on_each_backend(case: Call, place: Any) -> None:
             assert_close(a, b, case.name)
 
 
-@each([case for case in CALLS if case.order])
+@each([case for case in PORTABLE if case.order])
 def test_derivatives(case: Call, place: Any, request: pytest.FixtureRequest) -> None:
     f, xs = problem(case, place)
     name, thorough = agrad.asarray(xs[0]).backend, request.config.getoption("--thorough")
@@ -120,12 +122,12 @@ def test_derivatives(case: Call, place: Any, request: pytest.FixtureRequest) -> 
         assert_close(a, b, case.name, 1e-9)
 
 
-@each([case for case in CALLS if case.order > 1], elsewhere=True)
+@each([case for case in PORTABLE if case.order > 1], elsewhere=True)
 def test_second_order_on_each_backend(case: Call, place: Any) -> None:
     check_second_elsewhere(*problem(case, place), *problem(case, np.asarray), case.rng)
 
 
-@each([case for case in CALLS if case.mapped])
+@each([case for case in PORTABLE if case.mapped])
 def test_vmap(case: Call, place: Any) -> None:
     f, xs = problem(case, place)
     rows = [np.stack([host(x) * s for s in (1.0, 0.97)]) for x in xs]
@@ -135,7 +137,7 @@ def test_vmap(case: Call, place: Any) -> None:
             assert_close(host(a)[k], host(b), case.name)
 
 
-@each([case for case in CALLS if case.traced])
+@each([case for case in PORTABLE if case.traced])
 def test_jit(case: Call, place: Any) -> None:
     f, xs = problem(case, place)
     g = agrad.jit(f)
