@@ -390,7 +390,7 @@ class RuledCall(Operation):
 
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
-        self.name = rules.name
+        self.name, self.has_effect = rules.name, program.has_effect
         self.outputs = tuple(f"output_{k}" for k in range(len(kept)))
 
     def bind(self, *args: Any, **settings: Any) -> Any:

@@ -34,6 +34,7 @@ class ControlFlow(Operation):
     def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
         self.name = name
         self.programs = list(programs)
+        self.has_effect = any(program.has_effect for program in programs)
         self.examples = list(examples)
         self.results = [apart_by_rows(x) for x in results]
         self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))
@@ -64,7 +65,9 @@ class ControlFlow(Operation):
         backend = None if kind is None else backend_of_type(kind)
         name = None if backend is None else backend.name
         if name not in self._functions:
-            self._functions[name] = self.traced_by_jax(kind) if name == "jax" else self.looped(kind)
+            self._functions[name] = (
+                self.traced_by_jax(kind) if name == "jax" and not self.has_effect else self.looped(kind)
+            )
         return self._functions[name]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:

@@ -18,8 +18,9 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias", "moves",
-        "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity", "takes_traced_numbers",
+        "commutative", "core_axes", "decompose", "finite_slopes", "has_effect", "is_update", "is_view", "kind",
+        "may_alias", "moves", "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity",
+        "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -119,6 +120,11 @@ class Operation:
     """True if the derivative is finite at every argument, NaN and infinities too: 0 times it is 0."""
     raises = False
     """True if some array library raises an error for some values of the operands."""
+    has_effect = False
+    """True if a call does more than return its result: other processes wait for it, for example.
+
+    Programs neither drop, merge, fold nor reorder such calls, and a trace does not make them.
+    """
     by_layout = False
     """True if the argument's layout decides if the result is a view or a copy."""
     sum_slices: Function | None = None
@@ -154,7 +160,7 @@ class Operation:
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
         self.moves = self.moves or self.is_view or self.kind in ("broadcast", "reshape", "transpose", "indexing")
-        self.sketches = self.sketches or self.is_update
+        self.sketches = self.sketches or self.is_update or self.has_effect
         if self.moves and self.is_own and self.kind not in ("elementwise", "reduction"):
             self.sparsity = self.sparsity or "picks"
 

@@ -126,7 +126,11 @@ def target_of(program: Program) -> Target:
                 "torch_compile=True"
             )
         return COMPILERS[compiler]
-    return TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
+    target = TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
+    # other compilers run Python while they trace, and not at each call
+    if target.lower is not lower_numpy and program.has_effect:
+        return PLAIN
+    return target
 
 
 def compile_program(program: Program, target: Target | None = None) -> Executable:

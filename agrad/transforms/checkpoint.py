@@ -86,7 +86,7 @@ def checkpoint(f: Function) -> Function:
     """
     check_function("checkpoint", f)
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         return with_constants(_checkpointed, f, args, kwargs)
 

@@ -236,7 +236,7 @@ def differentiated(
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
     """
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)

@@ -261,7 +261,7 @@ def _jacobian(
     check_function(name.lower(), f, argnums)
     check_chunk_size(chunk_size, name.lower(), "rows or columns")
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)

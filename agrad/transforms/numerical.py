@@ -61,7 +61,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     if step is not None and not (isinstance(step, (int, float)) and 0 < step < math.inf):
         raise ConfigurationError(f"numerical_rule: step is above 0 and finite, not {step!r}")
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def black_box(*args: Any) -> Any:
         leaves, spec = flatten_all(args)
         rules = _Differences(f, spec, step)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import optree
@@ -139,20 +140,24 @@ def vmap(
         raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")
     name = f"vmap of {getattr(f, '__name__', 'a function')}"
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
         inputs = _Members(args, in_axes, axis_size, name)
         keys: list[Any] = []
         results = []
         for some in chunks(inputs.size, chunk_size):
             level, given = inputs.part(some)
-            with under_maps((*mode().maps, Map(level, randomness, some, inputs.size, keys))):
+            with _inside(Map(level, randomness, some, inputs.size, keys)):
                 results.append(_results(f, level, given, kwargs, out_axes, name))
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
         return owned_tree(unflatten(results[0].spec, out), args, kwargs)
 
     return mapped
+
+
+def _inside(inner: Map) -> AbstractContextManager[None]:
+    return under_maps((*mode().maps, inner))
 
 
 def _prefix(axes: Axes, tree: Any, what: str, name: str) -> list[int | None]:
