@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 935,
     "backends": 4557,
-    "control": 1717,
+    "control": 1619,
     "cli": 1898,
     "data": 2456,
     "engine": 4122,
@@ -34,10 +34,10 @@ BUDGETS = {
     "random": 461,
     "scipy": 5839,
     "sklearn": 899,
-    "solvers": 1445,
+    "solvers": 1443,
     "testing": 865,
     "train": 1802,
-    "transforms": 2779,
+    "transforms": 2778,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
