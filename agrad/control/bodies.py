@@ -33,8 +33,8 @@ from agrad.transforms.custom import stop_gradient
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
 
-Again = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""A function of a program, of results and of further operands to the results; see ``Defined``."""
+Recompute = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""A function of a program, of results and of further operands to the results; see ``RecomputedCall``."""
 
 
 class StatefulBody(Exception):
@@ -208,12 +208,12 @@ class BodyTrace(Trace):
         function: Flat,
         likes: Sequence[Any],
         leaves: Sequence[Any],
-        again: Again,
+        recompute: Recompute,
     ) -> list[Any]:
         """Record results that are known as one instruction.
 
-        Its derivatives are those of what ``again`` returns. function: traced to a program, of inputs like ``likes``.
-        leaves: further operands, which ``again`` gets.
+        Its derivatives are those of what ``recompute`` returns. function: traced to a program, of inputs like
+        ``likes``. leaves: further operands, which ``recompute`` gets.
         """
         if not (self.stops and is_recording(self.id)):
             return list(results)
@@ -221,7 +221,7 @@ class BodyTrace(Trace):
         body = traced_body(function, examples, name, level_id=id_above(self))
         found = [self.variable_of(x) for x in (*results, *body.captures, *leaves)]
         made = [self.array(self.value_of(v)) for v in found[: len(results)]]
-        operation = Defined(name, len(results), body.program, len(body.captures), again)
+        operation = RecomputedCall(name, len(results), body.program, len(body.captures), recompute)
         self.instructions.append(Instruction(operation, tuple(found), {}, tuple([t.node for t in made])))
         return list(made)
 
@@ -261,7 +261,7 @@ class BodyTrace(Trace):
         arrays = [k for k, v in enumerate(body.program.outputs) if isinstance(v, Variable)]
         outs = list(body.program.outputs)
         made = [self.array(body.examples[outs[k]]) for k in arrays]
-        operation = RuledCall(rules, body.program, places, arrays)
+        operation = CustomRuleCall(rules, body.program, places, arrays)
         self.instructions.append(Instruction(operation, tuple(operands), {}, tuple([t.node for t in made])))
         for k, tensor in zip(arrays, made, strict=True):
             outs[k] = tensor
@@ -346,21 +346,29 @@ class UnrecordedWrite(Operation):
 WRITE = UnrecordedWrite()
 
 
-class Defined(Operation):
-    """Results that are known, and a function that computes them with derivatives.
-
-    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``again`` takes
-    the program as a function of its other inputs, the results, and these further operands.
-    """
+class ProgramCall(Operation):
+    """Base class of the operations that hold programs, with ``count`` results."""
 
     variadic = "operand"
     is_own = False
     may_alias = True
     takes_traced_numbers = True
 
-    def __init__(self, name: str, count: int, program: Program, fixed: int, again: Again) -> None:
-        self.name, self.count, self.program, self.fixed, self.again = name, count, program, fixed, again
+    def __init__(self, name: str, count: int) -> None:
+        self.name = name
         self.outputs = tuple(f"output_{k}" for k in range(count))
+
+
+class RecomputedCall(ProgramCall):
+    """Results that are known, and a function that computes them with derivatives.
+
+    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``recompute``
+    takes the program as a function of its other inputs, the results, and these further operands.
+    """
+
+    def __init__(self, name: str, count: int, program: Program, fixed: int, recompute: Recompute) -> None:
+        super().__init__(name, count)
+        self.count, self.program, self.fixed, self.recompute = count, program, fixed, recompute
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
@@ -370,33 +378,27 @@ class Defined(Operation):
         if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):
             return known
         fixed, leaves = rest[: self.fixed], rest[self.fixed :]
-        return tuple(self.again(lambda given: interpret(self.program, [*fixed, *given]), known, leaves))
+        return tuple(self.recompute(lambda given: interpret(self.program, [*fixed, *given]), known, leaves))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
         return lambda *args: args[: self.count]
 
 
-class RuledCall(Operation):
-    """The operation of a call of a function with rules of its own.
+class CustomRuleCall(ProgramCall):
+    """A call of a function with custom rules.
 
     program: the function's. places: the operands that the program takes. kept: its outputs that are results.
     """
 
-    variadic = "operand"
-    is_own = False
-    may_alias = True
-    takes_traced_numbers = True
-
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
+        super().__init__(rules.name, len(kept))
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
-        self.name, self.has_effect = rules.name, program.has_effect
-        self.outputs = tuple(f"output_{k}" for k in range(len(kept)))
+        self.has_effect = program.has_effect
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        rules: Any = self.rules
-        outs = call(rules.anew() if hasattr(rules, "anew") else rules, args)
+        outs = call(self.rules.renewed(), args)
         return tuple([outs[k] for k in self.kept])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
@@ -469,9 +471,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
 def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Return the function of a program for arrays of one type.
 
-    It takes the list of inputs and returns that of outputs.
-
-    On JAX it is one to be traced by JAX.
+    It takes the list of inputs and returns that of outputs. On JAX it is one to be traced by JAX.
     """
     backend = None if kind is None else backend_of_type(kind)
     if backend is None or backend.name != "jax":

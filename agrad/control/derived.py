@@ -46,7 +46,7 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
         for i, t in zip(active, ts, strict=True):
             given[i] = wrap(given[i], level, t)
         for out in interpret(program, given):
-            value, tangent = _apart(out, level)
+            value, tangent = _split_level(out, level)
             outputs.append(trace.variable_of(value))
             found.append(None if tangent is None else trace.variable_of(tangent))
     body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
@@ -58,7 +58,7 @@ def ones_like(raw: Any) -> Any:
     return NAMESPACES[type(raw)].ones_like(raw)
 
 
-def _apart(out: Any, level: Any) -> tuple[Any, Any]:
+def _split_level(out: Any, level: Any) -> tuple[Any, Any]:
     """Return a result without a level, and the level's record of it or None."""
     out = settle(out) if isinstance(out, Tensor) else out
     return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
@@ -106,7 +106,7 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
     with _running(trace):
         for i, root in roots.items():
             given[i] = wrap(given[i], level, root)
-        pairs = [_apart(out, level) for out in interpret(program, given)]
+        pairs = [_split_level(out, level) for out in interpret(program, given)]
         mark = len(trace.instructions)
         for k, (value, node) in enumerate(pairs):
             outputs.append(trace.variable_of(value))

@@ -20,9 +20,9 @@ from agrad.engine.joining import moved_beside, started
 from agrad.engine.levels import Forward, lift, namespace_of, select
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
-from agrad.solvers import traced
-from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
+from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
+from agrad.solvers.linear import Packing, largest, minus, norm, precision, solved
+from agrad.solvers.loops import anywhere, in_trace, iterate, plain, reached, within
 from agrad.transforms.arguments import is_array, split, zeros
 from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
@@ -238,11 +238,7 @@ def linear(
         right = packing.pack(b)
         start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack(guess)
         right, start = lift_all([right, start])
-        product = packing.on_vectors(matvec)
-        if traced.in_trace():
-            found = traced.linear(product, right, start, method, rtol, atol, maxiter)
-        else:
-            found = solved(product, right, start, method, rtol, atol, maxiter, name)
+        found = solved(packing.on_vectors(matvec), right, start, method, rtol, atol, maxiter, name)
         xs = packing.unpack(found)
 
     def residual(ys: Leaves) -> list[Any]:
@@ -393,25 +389,37 @@ def fixed_point(
 def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
     """Return the arrays that a step does not change."""
     packing = Packing(xs)
-    after = packing.pack(xs)
-    small = precision(after) ** 0.75
+    x = packing.pack(xs)
+    f = packing.on_vectors(step)
+    small = precision(x) ** 0.75
     rtol, atol = (small if given is None else given for given in (rtol, atol))
-    if traced.in_trace():
-        return packing.unpack(traced.contracted(packing.on_vectors(step), after, rtol, atol, maxiter))
-    bound = norm(after)  # of the norm of what f is given: it need not be computed at each iteration
-    for _ in range(maxiter):
-        before, after = lift_all([after, packing.pack(step([lift(x) for x in xs]))])
-        left, after = computed(norm(after - before), after)
-        after = plain(after)
-        xs = packing.unpack(after)
-        left, bound = lift_all([left, bound])
-        if holds(left <= bound * rtol + atol) and within(left, norm(before) * rtol + atol):
-            return xs
-        bound = bound + left
-    raise ConvergenceError(
-        f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-        "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
-    )
+
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        _, after, left, bound = state
+        return moved(after, bound + left)
+
+    def moved(x: Any, bound: Any) -> tuple[Any, ...]:
+        before, after = lift_all([x, f(x)])
+        left, bound = lift_all([norm(after - before), bound])
+        return before, after, left, bound
+
+    def goes_on(state: Sequence[Any]) -> Any:
+        before, _, left, bound = state
+        # the bound of the norm saves computing it at each iteration
+        if not in_trace() and anywhere(left > bound * rtol + atol):
+            return True
+        good = within(left, norm(before) * rtol + atol)
+        return namespace_of((good,)).logical_not(good)
+
+    (before, after, left, _), _ = iterate(goes_on, advance, moved(x, norm(x)), maxiter - 1)
+
+    def error() -> str:
+        return (
+            f"fixed_point: x still moves by {largest(left):.3g} after {maxiter} iterations; give a better x0 or a "
+            "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+        )
+
+    return packing.unpack(reached(after, left, norm(before) * rtol + atol, error))
 
 
 def root(
@@ -470,45 +478,46 @@ def root(
 
 
 def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    """Return a root by Newton's method. A step is halved until the norm decreases."""
     packing = Packing(xs)
-    at = packing.on_vectors(residual)
-    x = packing.pack(xs)
+    f = packing.on_vectors(residual)
+
+    def at(x: Any) -> tuple[Any, Any, Any]:
+        x, r = lift_all([x, f(x)])
+        return x, r, norm(r)
 
     def along(v: Any, x: Any) -> Any:
         return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
 
-    if traced.in_trace():
-        return packing.unpack(traced.newton(at, along, x, rtol, atol, maxiter))
-    r = at(x)
-    x, r = lift_all([x, r])
-    size = norm(r)
-    small = precision(x) ** 0.75
-    tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
-    for _ in range(maxiter):
-        if within(size, tolerance):
-            return packing.unpack(x)
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        x, r, size, _ = state
+        xp = namespace_of((r,))
+        step = solved(partial(along, x=x), -r, xp.zeros_like(r), "gmres", 1e-6, 0.0, None, "root", strict=False)
 
-        xp = namespace_of(lift_all([x, r]))
-        zero = xp.zeros_like(r)
-        step = solved(partial(along, x=x), -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
-        scale = xp.ones_like(size)
-        step = computed(step)[0]
-        for _ in range(30):
-            tried = x + step * scale
-            left = norm(at(tried))
-            down = (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
-            if holds(down):
-                break
-            scale = xp.where(down, scale, scale / 2)
-        else:
-            break
-        x = tried
-        r = at(x)
-        x, r = lift_all([x, r])
-        x, r, size = computed(x, r, norm(r))
-    if within(size, tolerance):
-        return packing.unpack(x)
-    raise ConvergenceError(
-        f"root: norm(f(x)) is still {greatest(size):.3g}, and {greatest(tolerance):.3g} was asked for; start nearer to "
-        "a root, or give a greater maxiter or atol"
-    )
+        def is_down(scale: Any, left: Any) -> Any:
+            return (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
+
+        def halve(tried: Sequence[Any]) -> tuple[Any, ...]:
+            scale, *_, down = tried
+            return moved(xp.where(down, scale, scale / 2))
+
+        def moved(scale: Any) -> tuple[Any, ...]:
+            x_, r_, left = at(x + step * scale)
+            return scale, x_, r_, left, is_down(scale, left)
+
+        (_, *found), _ = iterate(lambda s: xp.logical_not(s[-1]), halve, moved(xp.ones_like(size)), 29)
+        return tuple(found)
+
+    first = at(packing.pack(xs))
+    small = precision(first[0]) ** 0.75
+    tolerance = first[2] * (small if rtol is None else rtol) + (small if atol is None else atol)
+    state = (*first, first[2] == first[2])
+    (x, _, size, _), _ = iterate(lambda s: (s[2] > tolerance) & s[3], advance, state, maxiter)
+
+    def error() -> str:
+        return (
+            f"root: norm(f(x)) is still {largest(size):.3g}, and {largest(tolerance):.3g} was asked for; start nearer "
+            "to a root, or give a greater maxiter or atol"
+        )
+
+    return packing.unpack(reached(x, size, tolerance, error))

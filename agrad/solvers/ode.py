@@ -1,10 +1,9 @@
 """``odeint``: initial value problems, differentiated through the solution.
 
-The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode integrates the
-adjoint back, a' = -a df/dy, and with it the integrals of a df/dp for every array p that the equation uses (Chen et al.,
-Neural Ordinary Differential Equations, NeurIPS 2018). The tape of one call of the equation shows these arrays, also
-those that it closes over. The same solver integrates these systems, on Tensors of older levels: this gives derivatives
-of every order and mode.
+The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode goes back through
+the steps, or integrates the adjoint equation (see ``adjoint``), for every array that the equation uses. The tape of one
+call of the equation shows these arrays, also those that it closes over. The same solver integrates these systems, on
+Tensors of older levels, which gives derivatives of every order and mode.
 """
 
 import contextlib
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.control.bodies import example
 from agrad.dtypes import is_complex, is_floating
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
@@ -26,11 +24,12 @@ from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
 from agrad.ops.conversion import asarray
-from agrad.solvers import traced
+from agrad.solvers import adjoint
 from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_times
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
-from agrad.solvers.linear import Packing, minus, plain, raw_of
-from agrad.solvers.runge_kutta import Options, Step, Tableau, integrate
+from agrad.solvers.linear import Packing, minus
+from agrad.solvers.loops import in_trace, plain, raw_of
+from agrad.solvers.runge_kutta import Options, Solver, Tableau
 from agrad.transforms.arguments import split, zeros
 from agrad.transforms.calling import spread
 from agrad.transforms.trees import flatten, unflatten
@@ -101,9 +100,9 @@ def odeint(
 
     Notes
     -----
-    Outside of ``jit`` steps do not end at each time: values inside a step are interpolated, with an error of the fifth
-    order in its size; and the first gradient is that of the steps taken. Inside, and in higher orders, gradients solve
-    the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are those of
+    Steps do not end at each time: values inside a step are interpolated, with an error of the fifth order in its size.
+    The first gradient is that of the steps taken. In higher orders, and inside ``jit`` with at most 64 times, gradients
+    solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are of
     Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
     interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
 
@@ -177,7 +176,7 @@ def _as_time(t: Any) -> Callable[[float], Any]:
 
 
 def _solve(
-    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None = None, bare: bool = False
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None = None, bare: bool = False
 ) -> list[Any]:
     """Return the solution by leaf, with the times first, of operands of any levels.
 
@@ -277,7 +276,7 @@ def _recorded(
     t_node = split(t, level)[1]
     inner_t = level.inside(t)
     below = _inside(equation, level)
-    taken: list[Step] = []
+    taken: list[Any] | None = [] if not in_trace() or int(inner_t.shape[0]) > adjoint.FEW else None
     found = _solve(below, [level.inside(y) for y in y0], inner_t, options, taken)
     parents = list(dict.fromkeys([*[n for n in (*starts, t_node) if n is not None], *used]))
 
@@ -286,11 +285,13 @@ def _recorded(
         ys = on_tape(found, level, node) if again else found
         gs = lift_all([zeros(y) if g is None else g for g, y in zip(given, found, strict=True)])
         if taken and not again:
-            through = ThroughSteps(equation, level, used, taken, options.method, _as_time(inner_t))
+            through = ThroughSteps(
+                equation, level, used, taken, options.method, lift if in_trace() else _as_time(inner_t)
+            )
             before, back_y, back_used = through.back(ys, gs)
         else:
-            adjoint = Adjoint(equation, level, used, again, _solve)
-            before, back_y, back_used = adjoint.back(ys, t if again else inner_t, gs, options)
+            integrals = Adjoint(equation, level, used, again, _solve)
+            before, back_y, back_used = integrals.back(ys, t if again else inner_t, gs, options)
         back_t = None
         if t_node is not None:
             back_t = of_times(equation if again else below, ys, t if again else inner_t, gs, before)
@@ -302,17 +303,23 @@ def _recorded(
 
 
 def _integrate(
-    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None, bare: bool
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None, bare: bool
 ) -> list[Any]:
     """Return the solution for plain values."""
-    if traced.in_trace():
-        return _traced(equation, y0, t, options)
-    oldest = mode().oldest
-    with contextlib.nullcontext() if bare else no_grad():
-        times = _times(t)
+    staged, oldest = in_trace(), mode().oldest
+    with no_grad() if staged or not bare else contextlib.nullcontext():
+        times = t if staged and isinstance(t, Tensor) else _times(t)
         packing = Packing(y0)
-        y = raw_of(packing.pack(y0, (1,)))
-        as_time, cast = _as_time(t), Tableau(options.method, y).cast
+        tableau = Tableau(options.method, packing.pack(y0))
+        y, cast = packing.pack(y0, tableau.before), tableau.cast
+        if staged:
+
+            def traced(v: Any, s: Any, whole: bool) -> Any:
+                return lift(cast(packing.pack(equation(packing.unpack(v), s))))
+
+            rows = settle(Solver(traced, y, t, options, taken).solve())
+            return packing.unpack(rows, (int(t.shape[0]),))
+        y, as_time = raw_of(y), _as_time(t)
         reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))
         single = packing.shapes[0] if len(y0) == 1 else None
 
@@ -338,24 +345,7 @@ def _integrate(
                 return cast(reshape(found[0], row))
             return cast(raw_of(packing.pack(found, (1,))))
 
-        rows = integrate(slope, y, times, options, taken)
-        return packing.unpack(rows, (len(times),))
-
-
-def _traced(equation: Equation, y0: Leaves, t: Any, options: Options) -> list[Any]:
-    """Return the solution of a program."""
-    if not isinstance(t, Tensor):
-        _times(t)
-    with no_grad():
-        packing = Packing(y0)
-        y = packing.pack(y0)
-        cast = Tableau(options.method, example(y)).cast
-
-        def slope(v: Any, s: Any) -> Any:
-            return lift(cast(packing.pack(equation(packing.unpack(v), s))))
-
-        rows = traced.Integration(slope, y, t, options).rows()
-        return packing.unpack(settle(rows), (int(t.shape[0]),))
+        return packing.unpack(Solver(slope, y, times, options, taken).solve(), (len(times),))
 
 
 def _is_recorded(value: Any) -> bool:

@@ -22,7 +22,7 @@ from agrad.errors import (
     described,
 )
 from agrad.transforms.arguments import content_of, zeros
-from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
+from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
@@ -122,7 +122,7 @@ class _Custom:
         return self if instance is None else functools.partial(self, instance)
 
 
-class CustomRules:
+class CustomRules(Rules):
     """One call of a function with hand-written rules; see ``calling.Rules``.
 
     ``leaves`` are those of the differentiated arguments; the arguments at ``nondiff_argnums`` are settings.
