@@ -19,7 +19,7 @@ from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import is_recording, mode, next_id, no_grad, tracing
+from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
 from agrad.engine.tensor import Batched, Tensor, settle, wrap
 from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
@@ -433,7 +433,7 @@ def _running(trace: BodyTrace) -> Iterator[None]:
     CAPTURED.append(trace)
     try:
         # examples may be outside of a function's domain
-        with tracing(trace), np.errstate(all="ignore"):
+        with change_mode(trace=trace), np.errstate(all="ignore"):
             yield
     finally:
         trace.closed = True

@@ -21,7 +21,7 @@ from agrad.engine.levels import (
 )
 from agrad.engine.masks import BY_VALUE, Apply, Masked, Masks
 from agrad.engine.observing import observed_run
-from agrad.engine.tape import LEAF, Meta, Node, Plan, inside_rule, mode
+from agrad.engine.tape import LEAF, Meta, Node, Plan, change_mode, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.shapes import broadcast_axes
@@ -309,7 +309,7 @@ def _watched(pull: Pull) -> Pull:
     def watched(node: Node, g: Any) -> tuple[Any, ...]:
         now = mode()
         observers = () if isinstance(node.plan.primitive, GetOutput) else now.observers
-        with inside_rule():
+        with change_mode(inside_rule=True):
             parts: tuple[Any, ...] = observed_run(
                 observers, lambda observer, proceed: observer.pullback(node, g, proceed), lambda: pull(node, g)
             )

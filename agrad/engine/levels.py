@@ -21,7 +21,7 @@ from agrad.engine.joining import NUMPYS, joined, without_scalars
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import Meta, Node, Plan, inside_rule, is_over, mode, next_id
+from agrad.engine.tape import Meta, Node, Plan, change_mode, is_over, mode, next_id
 from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
 from agrad.engine.views import linked
 from agrad.errors import AnomalyError
@@ -447,7 +447,7 @@ def pushed(
 def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:
     """Return the output tangents that ``push`` computes, under observers and checks."""
     now = mode()
-    with inside_rule():
+    with change_mode(inside_rule=True):
         found: tuple[Any, ...] = observed_run(
             now.observers, lambda observer, proceed: observer.pushforward(primitive, proceed), push
         )

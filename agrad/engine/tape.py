@@ -4,8 +4,8 @@ import functools
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ContextDecorator, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
@@ -174,26 +174,22 @@ def _floor_of(now: Mode) -> float:
     return float("inf") if now.anomaly or now.trace is not None else now.oldest
 
 
-@contextmanager
-def tracing(trace: Any) -> Iterator[None]:
-    """Send all operations to the slow path, where the trace checks unknown Tensors."""
-    new = _mode.get()._replace(trace=trace)
-    token, seen = _mode.set(new), _recording_floor.set(_floor_of(new))
-    try:
-        yield
-    finally:
-        _recording_floor.reset(seen)
-        _mode.reset(token)
+class change_mode:
+    """A context manager that changes fields of the mode inside it."""
 
+    __slots__ = ("fields", "tokens")
 
-@contextmanager
-def under_maps(maps: tuple[Any, ...]) -> Iterator[None]:
-    """Let random draws inside be those of members of these maps."""
-    token = _mode.set(_mode.get()._replace(maps=maps))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def __enter__(self) -> None:
+        new = _mode.get()._replace(**self.fields)
+        self.tokens = _mode.set(new), _recording_floor.set(_floor_of(new))
+
+    def __exit__(self, *exc_info: object) -> None:
+        earlier, floor = self.tokens
+        _recording_floor.reset(floor)
+        _mode.reset(earlier)
 
 
 class _ModeChange(ContextDecorator):
@@ -280,17 +276,12 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
             generator.close()
 
 
-@contextmanager
-def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> Iterator[None]:
+def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> change_mode:
     """Count the levels as open that were so at the time ``recorded``.
 
     ``replays``: those under way at that time.
     """
-    token = _mode.set(_mode.get()._replace(replays=(*replays, (recorded, next_id()))))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
+    return change_mode(replays=(*replays, (recorded, next_id())))
 
 
 def is_over(level: Any) -> bool:
@@ -344,28 +335,12 @@ class enable_grad(_ModeChange):
         return now._replace(oldest=0)
 
 
-class recording_from(_ModeChange):
-    """A mode that records the level of that number, besides those recorded already.
+def recording_from(level_id: int) -> change_mode:
+    """Record the level of that number too, besides those recorded already.
 
     It serves code that recomputes values which that level recorded.
     """
-
-    def __init__(self, level_id: int) -> None:
-        super().__init__()
-        self.level_id = level_id
-
-    def _change(self, now: Mode) -> Mode:
-        return now._replace(oldest=min(now.oldest, self.level_id))
-
-
-class outside_rules(_ModeChange):
-    """A mode that checks each operation for anomalies inside a rule too.
-
-    It serves rules that run a whole pass of their own, and has an effect only under ``detect_anomaly``.
-    """
-
-    def _change(self, now: Mode) -> Mode:
-        return now._replace(inside_rule=False)
+    return change_mode(oldest=min(_mode.get().oldest, level_id))
 
 
 class detect_anomaly(_ModeChange):
@@ -394,16 +369,6 @@ class detect_anomaly(_ModeChange):
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(anomaly=True)
-
-
-@contextmanager
-def inside_rule() -> Iterator[None]:
-    """Mark that a rule runs of which only the result is checked for anomalies."""
-    token = _mode.set(_mode.get()._replace(inside_rule=True))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
 
 
 def is_recording(level_id: int) -> bool:

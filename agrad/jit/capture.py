@@ -10,7 +10,7 @@ import numpy as np
 
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
-from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
+from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import Lifted, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
@@ -134,7 +134,7 @@ class Tracing:
             CAPTURED.append(self.trace)
         _ACTIVE.append(self)
         try:
-            with tracing(self.trace):
+            with change_mode(trace=self.trace):
                 return finish(self.call(self._install()))
         finally:
             self.restore()

@@ -9,7 +9,7 @@ from typing import Any
 
 from agrad.engine.batching import Batch
 from agrad.engine.states import note_state
-from agrad.engine.tape import mode, under_maps
+from agrad.engine.tape import change_mode, mode
 from agrad.engine.tensor import Tensor, settle
 from agrad.errors import ConfigurationError
 from agrad.ops import sampling
@@ -93,7 +93,7 @@ def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any
     found = []
     for k, row in enumerate(rows):
         last = tuple([each.member(k) if each.level is level else each for each in maps])
-        with under_maps(last):
+        with change_mode(maps=last):
             found.append(call(*row))
     for each, done in zip(maps, last, strict=True):
         each.place = done.place

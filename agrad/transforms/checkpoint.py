@@ -16,7 +16,7 @@ from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
-from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from, under_maps
+from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
 from agrad.errors import RuleError
@@ -235,7 +235,7 @@ def _pullback(
     def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
         # it may be called under another level's pass, and after the map that it was called in
-        with recording_from(level.id), replaying(states), under_maps(maps):
+        with recording_from(level.id), replaying(states), change_mode(maps=maps):
             outs = run()
         ends = []
         for i, k in paths:
@@ -260,7 +260,7 @@ def _pullback(
     def pull(node: Node, given: list[Any]) -> list[Any]:
         now = mode()
         recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
-        with recording_from(level.id), outside_rules():
+        with recording_from(level.id), change_mode(inside_rule=False):
             found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
         if now.oldest > level.id:  # a level silenced outside stays silenced
             return [recorded_part(g) for g in found]

@@ -84,14 +84,15 @@ class Recording:
 
     def _pulled(self, starts: dict[Node, Any], retain: bool, strict: bool = False) -> tuple[Any, ...]:
         found = backward_pass(starts, retain=retain)
-        for root, place in zip(self.roots, self.inputs.places, strict=True):
+        gradients = []
+        for i, (root, value) in enumerate(zip(self.roots, self.inputs.values, strict=True)):
             if strict and root not in found:
                 raise NotDifferentiableError(
-                    f"{self.inputs.what}: the result does not depend on {place} by operations with a derivative; use "
-                    "it, leave it out of argnums, or take zeros with strict=False"
+                    f"{self.inputs.what}: the result does not depend on {self.inputs.path(i)} by operations with a "
+                    "derivative; use it, leave it out of argnums, or take zeros with strict=False"
                 )
-        pairs = zip(self.roots, self.inputs.values, strict=True)
-        return self.inputs.restore([found[root] if root in found else zeros(value) for root, value in pairs])
+            gradients.append(found[root] if root in found else zeros(value))
+        return self.inputs.restore(gradients)
 
     def pullback(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Callable[[Any], tuple[Any, ...]]:
         """Return the function from a cotangent of the result to the arguments'."""
@@ -241,8 +242,8 @@ def differentiated(
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
         run = Recording(chosen, chosen.call, has_aux)
-        check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
+        check(y, name, holomorphic)
         out = chosen.result(run.gradients(y, node, strict))
         if with_value:
             value = chosen.leave(y)
@@ -426,7 +427,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function("vjp", f, call="(f, *primals)")
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    inputs = Inputs(primals, name)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
     value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
@@ -502,7 +503,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     check_function("jvp", f, call="(f, primals, tangents)")
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
     check_tuples(primals, tangents, name)
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    inputs = Inputs(primals, name)
     checked = inputs.tangents(tangents)
     level = Forward()
     try:

@@ -277,7 +277,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function("linearize", f, call="(f, *primals)")
     what = f"the linearization of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
+    inputs = Inputs(primals, what)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
     along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
@@ -366,7 +366,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     """
     check_function("linear_transpose", f, call="(f, *primals)")
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
+    inputs = Inputs(primals, what)
     inputs.values = [settle(zeros(value)) for value in inputs.values]
     with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
         run = Recording(inputs, lambda values: f(*values))
