@@ -9,17 +9,11 @@ import numpy as np
 
 from agrad.backends.base import DEVICE_GUARDS
 from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.anomalies import check_cotangents
 from agrad.engine.layouts import copied
-from agrad.engine.levels import (
-    GLOBAL_TAPE,
-    NAMESPACES,
-    GetOutput,
-    OutputCotangents,
-    is_finite,
-    namespace_of,
-    select,
-)
+from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
 from agrad.engine.masks import BY_VALUE, Apply, Masked, Masks
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.observing import observed_run
 from agrad.engine.tape import LEAF, Meta, Node, Plan, change_mode, mode
 from agrad.engine.tensor import Tensor, wrap
@@ -40,7 +34,7 @@ def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
     since: a serial number; nodes numbered up to it are ends, whose own parents are not sought.
     """
     seen = set(roots)
-    stack = [node for node in seen if node.id > since]
+    stack = [node for node in seen if node.id > since] if since else list(seen)
     while stack:
         links = stack.pop().links
         for parent in links if type(links) is tuple else (links,):
@@ -72,8 +66,11 @@ def _backward_pass(
 ) -> dict[Node, Any]:
     masks: Masks | None = None
     sliced = False
-    lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
-    sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers)
+    lifted = level is not None
+    for g in cotangents.values():
+        lifted = lifted or isinstance(g, Tensor)
+    now = mode()
+    sums_slices = level is None and visit is None and not (now.anomaly or now.observers)
     pull = _pullback_for(level, lifted, masks)
     leaves: dict[Node, Any] = {}
     take, nodes = cotangents.pop, topological_order(cotangents, since)
@@ -122,17 +119,12 @@ def _backward_pass(
                     cotangents[parent] = take(parent) + part
         if not retain:
             node.saved = None
-    if visit is None:
-        _run_hooks_of(leaves)
+    for node in leaves if visit is None else ():
+        if hasattr(node, "hooks"):
+            leaves[node] = run_hooks(node, leaves[node])
     for node, g in cotangents.items():
         leaves[node] = g.total() if type(g) is SliceCotangents else g
     return leaves
-
-
-def _run_hooks_of(leaves: dict[Node, Any]) -> None:
-    for node in leaves:
-        if hasattr(node, "hooks"):
-            leaves[node] = run_hooks(node, leaves[node])
 
 
 def freed(node: Node) -> GraphFreedError:
@@ -254,7 +246,7 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     """
     if level is not None or lifted or masks is not None:
         apply = _detour if level is None else _recorded_pullback(level)
-        pull = (lambda node, g: apply(node, g, None)) if masks is None else masks.guarded(apply)
+        pull: Any = apply if masks is None else masks.guarded(apply)
     elif mode().anomaly or mode().observers or DEVICE_GUARDS:
         pull = _plain_pullback
     else:
@@ -284,9 +276,9 @@ def _device_guarded(pull: Pull) -> Pull:
     return on_device
 
 
-def _detour(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+def _detour(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
     plan = node.plan
-    lifts = not plan.lifted and _holds_tensor(g)
+    lifts = not plan.lifted and (isinstance(g, Tensor) or (type(g) is OutputCotangents and g.holds_tensor()))
     if (masked is None and not lifts) or not plan.names:
         return plan.pullback(node, g)
     return _run(plan.primitive.variant(plan, lifted=lifts, guarded=masked is not None), node, g, masked)
@@ -299,12 +291,6 @@ def _run(plan: Plan, node: Node, g: Any, masked: Masked | None) -> tuple[Any, ..
         return plan.pullback(node, masked)
 
 
-def _holds_tensor(g: Any) -> bool:
-    if isinstance(g, OutputCotangents):
-        return any(isinstance(part, Tensor) for part in g.by_output.values())
-    return isinstance(g, Tensor)
-
-
 def _watched(pull: Pull) -> Pull:
     def watched(node: Node, g: Any) -> tuple[Any, ...]:
         now = mode()
@@ -314,8 +300,7 @@ def _watched(pull: Pull) -> Pull:
                 observers, lambda observer, proceed: observer.pullback(node, g, proceed), lambda: pull(node, g)
             )
         if now.anomaly and not now.inside_rule:
-            for name, part in zip(node.plan.arguments, parts, strict=False):
-                _check_finite(node, g, name, part)
+            check_cotangents(node, g.by_output.values() if isinstance(g, OutputCotangents) else (g,), parts)
         return parts
 
     return watched
@@ -427,7 +412,7 @@ def fit_tangent(t: Any, out: Any, name: str) -> Any:
 def _recorded_pullback(level: Any) -> Apply:
     """Return the function that runs pullbacks on Tensors of ``level``, recorded."""
 
-    def pull(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+    def pull(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
         plan = node.plan
         primitive = plan.primitive
         if not plan.names:
@@ -448,18 +433,3 @@ def _recorded_pullback(level: Any) -> Apply:
         return _run(primitive.variant(plan, lifted=True, guarded=masked is not None), linked, g, masked)
 
     return pull
-
-
-def _check_finite(node: Node, g: Any, name: str, cotangent: Any) -> None:
-    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity."""
-    if cotangent is not None and not isinstance(cotangent, OutputCotangents) and not is_finite(cotangent):
-        where = getattr(node, "where", None)
-        line = f"; the operation was recorded at {where}" if where else ""
-        if not all(map(is_finite, g.by_output.values() if isinstance(g, OutputCotangents) else (g,))):
-            raise AnomalyError(
-                f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
-                f"infinity already: the one given, or a sum of finite ones{line}"
-            )
-        raise AnomalyError(
-            f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
-        )

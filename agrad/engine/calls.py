@@ -10,8 +10,9 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import is_complex
+from agrad.engine.anomalies import users_line
 from agrad.engine.backward import fit
-from agrad.engine.levels import GLOBAL_TAPE, lift, select, users_line
+from agrad.engine.levels import GLOBAL_TAPE, lift, select
 from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
@@ -34,16 +35,7 @@ class Call(Operation):
         self.name = name
         self.linear = linear
         self.outputs = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
-        plan = Plan()
-        plan.primitive = self
-        plan.count = parents
-        plan.positions = tuple(range(parents))
-        plan.arguments = self.argument_names(parents)
-        plan.names = ()
-        plan.exact = plan.lifted = plan.needs_slow_path = plan.retains = False
-        plan.keep = lambda values: ()
-        plan.pullback = self._pull
-        self.plan = plan
+        self.plan = Plan.bare(self, parents, self._pull, self.argument_names(parents))
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """Return numbered names, because the operands have no names of their own."""

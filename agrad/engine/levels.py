@@ -6,59 +6,23 @@ raw arrays) and records it in its own way. Levels are numbered in the order of c
 nothing remains on one when user code raises, and nested transforms cannot mix up each other's derivatives.
 """
 
-import cmath
 import functools
-import traceback
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of_type
 from agrad.backends.base import DEVICE_GUARDS
+from agrad.engine.anomalies import check_results, check_tangents, users_line
 from agrad.engine.joining import NUMPYS, joined, without_scalars
+from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import Meta, Node, Plan, change_mode, is_over, mode, next_id
+from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, mode, next_id
 from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
 from agrad.engine.views import linked
-from agrad.errors import AnomalyError
-from agrad.registry import namespace
-
-NUMBERS = frozenset({bool, int, float})
-"""Python's weak scalars, without complex: one may turn a real array complex."""
-
-
-class _Spaces(dict[type, Any]):
-    """The namespaces for rules, by argument type: a backend's, or agrad's for Tensors."""
-
-    def __missing__(self, kind: type) -> Any:
-        if issubclass(kind, Tensor):
-            space: Any = namespace
-        else:
-            backend = backend_of_type(kind)
-            if backend is None:
-                raise KeyError(kind)
-            space = backend.xp
-        self[kind] = space
-        return space
-
-
-NAMESPACES = _Spaces()
-
-
-def namespace_of(values: Sequence[Any]) -> Any:
-    """Return agrad's namespace if any value is a Tensor, else that of their backend."""
-    space = None
-    for value in values:
-        if isinstance(value, Tensor):
-            return namespace
-        if space is None and hasattr(value, "shape"):
-            space = NAMESPACES[type(value)]
-    return space
-
 
 CAPTURED: list[Any] = []
 """Traces that read again, at each call, the arrays used besides the arguments."""
@@ -127,6 +91,9 @@ class Level:
 
     derivative = True
     """True if it records derivatives, which ``no_grad`` turns off."""
+
+    holds_tangents = False
+    """True if the records of its Tensors are tangents."""
 
     is_trace = False
     """True if its Tensors stand for raw arrays. A rule with a kernel is one operation then: see ``rulecalls``."""
@@ -262,15 +229,11 @@ class Reverse(Level):
     ) -> Any:
         exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
         numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
-        plan = primitive.recorded(traced, len(inner), lifted, exact, numbers)
+        plan = primitive.plans[PlanKey(traced, len(inner), exact, numbers, lifted)]
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)
-        node = Node()
-        node.id = next_id()
-        node.plan = plan
-        node.links = tuple([args[i].node for i in plan.positions])
-        node.saved = plan.keep((*inner, *outs, settings))
+        node = new_node(plan, args, (*inner, *outs, settings))
         now = mode()
         if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):
             node.where = users_line()
@@ -284,6 +247,7 @@ class Forward(Level):
 
     __slots__ = ()
 
+    holds_tangents = True
     name = "forward"
 
     def record(
@@ -328,12 +292,30 @@ class OutputCotangents:
     def __init__(self, by_output: dict[int, Any]) -> None:
         self.by_output = by_output
 
+    def holds_tensor(self) -> bool:
+        """Return True if a cotangent is a Tensor."""
+        return any(isinstance(g, Tensor) for g in self.by_output.values())
+
     def __add__(self, other: "OutputCotangents") -> "OutputCotangents":
         """Add the other's cotangents in place: only the backward pass holds this object."""
         mine = self.by_output  # changed in place, because many more may follow
         for i, g in other.by_output.items():
             mine[i] = mine[i] + g if i in mine else g
         return self
+
+
+def new_node(plan: Plan, args: Sequence[Any], values: tuple[Any, ...]) -> Node:
+    """Return the node of a call with these arguments.
+
+    ``values``: the arguments without the level, the outputs and the settings.
+    """
+    node = Node()
+    node.id = next_id()
+    node.plan = plan
+    positions = plan.positions
+    node.links = args[positions[0]].node if len(positions) == 1 else tuple([args[i].node for i in positions])
+    node.saved = plan.keep(values)
+    return node
 
 
 def select(node: Node, output: int) -> Node:
@@ -359,15 +341,7 @@ class GetOutput(Operation):
 @functools.cache
 def get_output_plan(output: int) -> Plan:
     """Return the plan of the nodes that pick one output."""
-    plan = Plan()
-    plan.primitive = GetOutput(output)
-    plan.arguments = plan.primitive.arrays
-    plan.positions = (0,)
-    plan.lifted = plan.needs_slow_path = plan.retains = False
-    plan.names = ()
-    plan.keep = lambda values: ()
-    plan.pullback = lambda node, g: (OutputCotangents({output: g}),)
-    return plan
+    return Plan.bare(GetOutput(output), 1, lambda node, g: (OutputCotangents({output: g}),), ("x",))
 
 
 def meta(value: Any) -> Meta:
@@ -408,7 +382,7 @@ def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
     else:
         out = dispatch(primitive, args, settings)
     if now.anomaly and not now.inside_rule:
-        check_finite(primitive, args, out)
+        check_results(primitive, args, out)
     return out
 
 
@@ -430,71 +404,23 @@ def pushed(
         for value in tangents if lifted is False else (*tangents, *inner):
             if isinstance(value, Tensor):
                 lifted = True
-    push = primitive.pushforward(traced, len(inner), bool(lifted))
+    push = primitive.pushes[traced, len(inner), bool(lifted)]
     if push is None:
         return None
     now = mode()
     if now.anomaly or now.observers:
-        return _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
+        with change_mode(inside_rule=True):
+            found: tuple[Any, ...] = observed_run(
+                now.observers,
+                lambda observer, proceed: observer.pushforward(primitive, proceed),
+                partial(push, tangents, inner, out, settings),
+            )
+        if now.anomaly and not now.inside_rule:
+            check_tangents(primitive, traced, tangents, found)
+        return found
     if DEVICE_GUARDS:
         with DEVICE_GUARDS[0].preserved():
             DEVICE_GUARDS[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
             return tuple(push(tangents, inner, out, settings))
-    found: tuple[Any, ...] = push(tangents, inner, out, settings)
+    found = push(tangents, inner, out, settings)
     return found
-
-
-def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:
-    """Return the output tangents that ``push`` computes, under observers and checks."""
-    now = mode()
-    with change_mode(inside_rule=True):
-        found: tuple[Any, ...] = observed_run(
-            now.observers, lambda observer, proceed: observer.pushforward(primitive, proceed), push
-        )
-    if now.anomaly and not now.inside_rule and not all(t is None or is_finite(t) for t in found):
-        names = primitive.argument_names(max(traced) + 1)
-        given = [names[i] for i, t in zip(traced, tangents, strict=True) if not is_finite(t)]
-        if given:
-            raise AnomalyError(
-                f"{primitive.name} was handed a tangent of {' and '.join(given)} that holds a NaN or an infinity "
-                f"already, at {users_line()}"
-            )
-        raise AnomalyError(f"the forward rule of {primitive.name} made a NaN or an infinity at {users_line()}")
-    return found
-
-
-def users_line() -> str:
-    """Return the innermost line of code on the stack that is not agrad's own."""
-    package = __name__.partition(".")[0]
-    for frame, line in traceback.walk_stack(None):
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] != package and not frame.f_code.co_filename.startswith("<agrad"):
-            summary = traceback.extract_stack(frame, limit=1)[0]
-            return f"{summary.filename}:{line}: {summary.line}"
-    return "unknown line"
-
-
-def is_finite(value: Any) -> bool:
-    """Return True if all values are finite, and the tangents of forward levels too."""
-    while isinstance(value, Tensor):
-        if isinstance(value.level, Forward) and not (value.node is None or is_finite(value.node)):
-            return False
-        value = value.data
-    if not hasattr(value, "dtype"):
-        return not isinstance(value, (float, complex)) or cmath.isfinite(value)
-    xp = NAMESPACES[type(value)]
-    return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
-
-
-def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
-    """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
-    for part in out if isinstance(out, tuple) else (out,):
-        if not is_finite(part):
-            names = primitive.argument_names(len(args))
-            given = [name for name, arg in zip(names, args, strict=True) if not is_finite(arg)]
-            if given:
-                raise AnomalyError(
-                    f"{primitive.name} was handed a NaN or an infinity in {' and '.join(given)}, which no operation "
-                    f"inside detect_anomaly made, at {users_line()}"
-                )
-            raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")

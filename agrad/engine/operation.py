@@ -234,16 +234,11 @@ class Operation:
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """Return the plan for other values or another pass.
 
-        lifted: Tensors are among the values. guarded: the pullback takes ``Masked``. retains: the pass keeps the
-        cotangent.
+        lifted: Tensors are among the values. guarded: the pullback is given a ``Masked`` cotangent. retains: the pass
+        keeps the cotangent.
         """
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted
         twin.retains = retains or plan.retains
         twin.needs_slow_path = lifted or retains or plan.needs_slow_path
-        twin.pullback = self.pullback_of(twin, guarded)
         return twin
-
-    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """Return the pullback of the nodes of a plan."""
-        return plan.pullback

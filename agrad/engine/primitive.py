@@ -15,13 +15,13 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
-from agrad.engine.call import PairPlans, Pairs, build_call
+from agrad.engine.call import build_call, pair_evaluation
 from agrad.engine.explain import explained
-from agrad.engine.levels import NUMBERS
+from agrad.engine.namespaces import NUMBERS, Memo
 from agrad.engine.operation import Operation, function_in
-from agrad.engine.plans import build_plan
+from agrad.engine.plans import plan_of
 from agrad.engine.pullback import build_pullback
-from agrad.engine.pushforward import Push, build_pushforward
+from agrad.engine.pushforward import build_pushforward
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan
 from agrad.engine.views import with_scalars, write_back_rule
@@ -60,20 +60,6 @@ class Rule:
                 f"those are {', '.join(primitive.all_arrays)}"
             )
         self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
-
-
-class _Raw(dict[type, Function]):
-    """A primitive's evaluation on raw arrays by type, resolved at the first array."""
-
-    def __init__(self, primitive: "Primitive", part: str) -> None:
-        super().__init__()
-        self.primitive, self.part = primitive, part
-
-    def __missing__(self, kind: type) -> Function:
-        backend = backend_of_type(kind)
-        if backend is None:
-            raise self.primitive.not_an_array(kind)
-        return self.setdefault(kind, self.primitive.adopt(backend, self.part))
 
 
 class Primitive(Operation):
@@ -173,17 +159,13 @@ class Primitive(Operation):
 
     def _make_tables(self) -> None:
         """Make the tables of plans, pushforwards and evaluations."""
-        self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._rule_primitives: dict[Rule, RulePrimitive] = {}
-        self._recorded: dict[tuple[Any, ...], Plan | None] = {}
-        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
-        self.pairs, self.pair_plans = Pairs(self), PairPlans(self)
-        self.unary_plans: list[Plan] = []
-        """The plan of one argument, once it is made."""
-        self.plans_by_traced: dict[tuple[int, ...], Plan | None] = {}
-        """The plans of any number of arguments: by their number, then the positions of those on the tape."""
+        self.plans = Memo(functools.partial(plan_of, self))
+        self.pushes = Memo(lambda key: build_pushforward(self, *key))
+        """Pushforwards by the positions of arguments with tangents, the number of arguments, and if Tensors are among
+        the values."""
+        self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
+        self.raw, self.on_levels = [Memo(functools.partial(self._evaluation, part)) for part in ("forward", "level")]
+        self.pairs = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
         """The rule of a write to the result, once it is filed."""
 
@@ -232,60 +214,14 @@ class Primitive(Operation):
 
         return Rule(missing, self, (argument,), kind)
 
-    def pushforward(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-        """Return the pushforward; see ``pushforward.build_pushforward``."""
-        key = (traced, count, lifted)
-        try:
-            return self._pushes[key]
-        except KeyError:
-            found = self._pushes[key] = build_pushforward(self, traced, count, lifted)
-            return found
-
-    def recorded(
-        self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False, numbers: tuple[int, ...] = ()
-    ) -> Plan | None:
-        """Return the plan of nodes with arguments at ``traced`` on the tape, or None.
-
-        count: the number of arguments. lifted: there are Tensors among the values. exact: cotangents need no fitting.
-        numbers: the positions of Python numbers, which are kept.
-        """
-        key = (traced, count, lifted, exact, numbers)
-        try:
-            return self._recorded[key]
-        except KeyError:
-            positions = tuple([i for i in traced if self.differentiable(i)])
-            plan = self.plan(positions, count, exact=exact, numbers=numbers) if positions else None
-            if lifted and plan is not None:
-                plan = self.variant(plan, lifted=True)
-            self._recorded[key] = plan
-            return plan
-
     def forward_rule(self, argument: str) -> Rule:
         """Return the jvp rule of an argument."""
         return self.jvps.get(argument) or self._missing_rule("jvp", argument)
 
-    def plan(
-        self, positions: tuple[int, ...], count: int, *, exact: bool = False, numbers: tuple[int, ...] = ()
-    ) -> Plan:
-        """Return the plan of nodes with arguments at ``positions`` on the tape.
-
-        The settings are those of ``recorded``.
-        """
-        key = (positions, count, exact, numbers)
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = self.plans[key] = build_plan(self, positions, count, exact, numbers)
-            if count == 1 and exact is self.keeps_type:
-                self.unary_plans.append(plan)
-        return plan
-
-    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
+    def variant(self, plan: Plan, **changes: bool) -> Plan:
         """See ``Operation.variant``; each is made once."""
-        key = (plan, lifted or plan.lifted, guarded, retains or plan.retains)
-        twin = self._variants.get(key)
-        if twin is None:
-            twin = self._variants[key] = super().variant(plan, lifted=lifted, guarded=guarded, retains=retains)
-        return twin
+        found: Plan = self.plans[plan.key._replace(**{name: True for name, on in changes.items() if on})]
+        return found
 
     def function_of(self, kind: type | None) -> Function:
         """See ``Operation.function_of``."""
@@ -296,25 +232,19 @@ class Primitive(Operation):
         body = self.definition or self.forward
         return None if body is None else body(xp, *args, **settings)
 
-    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """See ``Operation.pullback_of``."""
-        return build_pullback(self, plan, guarded=guarded)
-
     def rule_primitive(self, rule: Rule) -> RulePrimitive:
         """Return a rule as an operation, which runs the backends' kernels of the rule."""
-        if rule not in self._rule_primitives:
-            self._rule_primitives[rule] = RulePrimitive(self, rule)
-        return self._rule_primitives[rule]
+        found: RulePrimitive = self._rule_primitives[rule]
+        return found
 
     def kernel_filed(self) -> None:
         """Build the existing pullbacks anew: a backend has filed a kernel."""
-        self._pushes.clear()
+        self.pushes.clear()
         for found in self._rule_primitives.values():
             found.raw.clear()
         for plan in self.plans.values():
-            plan.pullback = build_pullback(self, plan)
-        for (_, _, guarded, _), twin in self._variants.items():
-            twin.pullback = build_pullback(self, twin, guarded=guarded)
+            if plan is not None:
+                plan.pullback = build_pullback(self, plan, guarded=plan.key.guarded)
 
     # ---------------------------------------------------------------- raw arrays
 
@@ -334,9 +264,8 @@ class Primitive(Operation):
                     f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
                 )
             table[target] = rule
-        for made in (self.plans, self._variants, self._recorded, self._pushes, self.pair_plans, self.unary_plans):
-            made.clear()
-        self.plans_by_traced.clear()
+        self.plans.clear()
+        self.pushes.clear()
 
     def file_write_back(self, function: Function) -> None:
         """File the write_back rule: the first array after a write to the result."""
@@ -353,13 +282,16 @@ class Primitive(Operation):
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
-    def adopt(self, backend: Backend, part: str) -> Function:
-        """Return the evaluation on arrays of a backend, by its kernel if it has one."""
+    def _evaluation(self, part: str, kind: type) -> Function:
+        """Return the evaluation on arrays of a type, by the kernel of their backend if it has one."""
+        backend = backend_of_type(kind)
+        if backend is None:
+            raise self.not_an_array(kind)
         if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
-        return backend.placed(self._adopted(backend, part))
+        return backend.placed(self._resolve(backend, part))
 
-    def _adopted(self, backend: Backend, part: str) -> Function:
+    def _resolve(self, backend: Backend, part: str) -> Function:
         generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
         if part == "forward" and self.elementwise and self.put is None:
             generic = with_scalars(generic, backend)

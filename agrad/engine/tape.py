@@ -27,6 +27,25 @@ SETTINGS = "**settings"
 """The name of the dictionary of settings, the last value that a node keeps."""
 
 
+class PlanKey(NamedTuple):
+    """The calls whose nodes have one plan."""
+
+    traced: tuple[int, ...]
+    """The positions of the arguments that are on the tape."""
+    count: int
+    """The number of arguments, including the variadic ones."""
+    exact: bool = False
+    """True if cotangents need no fitting: the result has the shape and dtype of the arguments."""
+    numbers: tuple[int, ...] = ()
+    """The positions of Python numbers, which are kept."""
+    lifted: bool = False
+    """True if there are Tensors among the values."""
+    guarded: bool = False
+    """True if the pullback is given a ``Masked`` cotangent."""
+    retains: bool = False
+    """True if a backward pass adds the cotangent to the node's ``grad``."""
+
+
 class Plan:
     """The part that similar nodes of one primitive share.
 
@@ -42,6 +61,7 @@ class Plan:
         "exact",
         "keep",
         "kept",
+        "key",
         "lifted",
         "names",
         "needs_slow_path",
@@ -52,13 +72,11 @@ class Plan:
     )
 
     primitive: Any
+    key: PlanKey
+    """The key of the plan among the ``plans`` of its primitive. ``count``, ``exact``, ``lifted`` and ``retains`` are
+    parts of it."""
     count: int
-    """The number of arguments, including the variadic ones."""
     exact: bool
-    """True if cotangents need no fitting.
-
-    The result then has the shape and dtype of the arguments.
-    """
     needs_slow_path: bool
     """True if a backward pass must take the slow path at these nodes.
 
@@ -66,7 +84,6 @@ class Plan:
     ``backward``).
     """
     retains: bool
-    """True if a backward pass adds the cotangent to the node's ``grad``."""
     lifted: bool
     """True if the values kept are Tensors: rules then run in agrad's own namespace."""
     arguments: tuple[str, ...]
@@ -84,16 +101,29 @@ class Plan:
     """
     pullback: Callable[..., tuple[Any, ...]]
 
+    @classmethod
+    def bare(
+        cls, primitive: Any, count: int, pullback: Callable[..., tuple[Any, ...]], names: tuple[str, ...] = ()
+    ) -> "Plan":
+        """Return a plan whose nodes keep no values by name, and all whose ``count`` arguments are on the tape."""
+        plan = cls()
+        plan.primitive = primitive
+        plan.count = count
+        plan.positions = tuple(range(count))
+        plan.arguments = names or tuple(f"operand_{i}" for i in range(count))
+        plan.names = ()
+        plan.exact = plan.lifted = plan.needs_slow_path = plan.retains = False
+        plan.keep = lambda values: ()
+        plan.pullback = pullback
+        return plan
+
     def places(self) -> dict[str, int]:
         """Return the places of the values with the shapes and dtypes of arguments."""
         places = {name: i for i, name in enumerate(self.names)}
         return {a: places[name] for a in self.arguments for name in (a, f"{a}_meta") if name in places}
 
 
-LEAF = Plan()
-LEAF.primitive = None
-LEAF.needs_slow_path = LEAF.lifted = LEAF.retains = False
-LEAF.arguments = LEAF.positions = LEAF.names = ()
+LEAF = Plan.bare(None, 0, lambda node, g: ())
 
 
 class Node:
