@@ -10,10 +10,10 @@ from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
 from agrad.engine.joining import beside, is_numpys, moves
+from agrad.engine.layouts import copy_if_aliased
 from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
-from agrad.engine.views import owned
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError, described
 from agrad.registry import CALLS
 
@@ -93,7 +93,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
     else:
         g = g.data if isinstance(g, Tensor) else g
         leaves = backward_pass({node: g}, retain=retain_graph)
-    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
+    for leaf, cotangent in zip(leaves, copy_if_aliased(leaves.values(), given), strict=True):
         accumulate(leaf, cotangent)
 
 

@@ -9,6 +9,7 @@ nothing remains on one when user code raises, and nested transforms cannot mix u
 import functools
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -304,7 +305,10 @@ class OutputCotangents:
         return self
 
 
-def new_node(plan: Plan, args: Sequence[Any], values: tuple[Any, ...]) -> Node:
+_node_of = attrgetter("node")
+
+
+def new_node(plan: Plan, args: tuple[Any, ...], values: tuple[Any, ...]) -> Node:
     """Return the node of a call with these arguments.
 
     ``values``: the arguments without the level, the outputs and the settings.
@@ -312,8 +316,8 @@ def new_node(plan: Plan, args: Sequence[Any], values: tuple[Any, ...]) -> Node:
     node = Node()
     node.id = next_id()
     node.plan = plan
-    positions = plan.positions
-    node.links = args[positions[0]].node if len(positions) == 1 else tuple([args[i].node for i in positions])
+    links = tuple(map(_node_of, plan.operands(args)))
+    node.links = links[0] if len(links) == 1 else links
     node.saved = plan.keep(values)
     return node
 

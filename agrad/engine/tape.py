@@ -65,6 +65,7 @@ class Plan:
         "lifted",
         "names",
         "needs_slow_path",
+        "operands",
         "positions",
         "primitive",
         "pullback",
@@ -88,6 +89,8 @@ class Plan:
     """True if the values kept are Tensors: rules then run in agrad's own namespace."""
     arguments: tuple[str, ...]
     positions: tuple[int, ...]
+    operands: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    """The function from the arguments of a call to those at ``positions``."""
     names: tuple[str, ...]
     keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     """The function that selects the values a node keeps.

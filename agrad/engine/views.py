@@ -8,14 +8,15 @@ base. Derivatives follow by the ordinary rules.
 
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.joining import is_numpys
-from agrad.engine.layouts import SHARING, SPLIT, copied, members_like, with_values
+from agrad.engine.layouts import SHARING, SPLIT, members_like, with_values
+from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
@@ -69,39 +70,32 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
-class _CopiedElements(dict[tuple[type, bool], bool]):
-    """Flags by array type and ``...`` in the index: True if an element is a copy.
-
-    NumPy's elements are copies unless the index has a ``...``.
-    """
-
-    def __missing__(self, key: tuple[type, bool]) -> bool:
-        kind, with_ellipsis = key
-        backend = backend_of_type(kind)
-        assert backend is not None
-        assert backend.shares_memory is not None
-        x = backend.xp.asarray([0.0])
-        element = backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,))
-        self[key] = copied = not backend.shares_memory(element, x)
-        return copied
+def _copies_elements(key: tuple[type, bool]) -> bool:
+    kind, with_ellipsis = key
+    backend = backend_of_type(kind)
+    assert backend is not None
+    assert backend.shares_memory is not None
+    x = backend.xp.asarray([0.0])
+    return not backend.shares_memory(backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,)), x)
 
 
-COPIED_ELEMENTS = _CopiedElements()
+COPIED_ELEMENTS = Memo(_copies_elements)
+"""Flags by array type and ``...`` in the index: True if an element is a copy.
+
+NumPy's elements are copies unless the index has a ``...``.
+"""
 
 
-class _Scalars(dict[type, bool]):
-    """Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
-
-    def __missing__(self, kind: type) -> bool:
-        backend = backend_of_type(kind)
-        assert backend is not None
-        assert backend.shares_memory is not None
-        total = backend.xp.sum(backend.xp.asarray([0.0]))
-        self[kind] = scalar = not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
-        return scalar
+def _returns_scalars(kind: type) -> bool:
+    backend = backend_of_type(kind)
+    assert backend is not None
+    assert backend.shares_memory is not None
+    total = backend.xp.sum(backend.xp.asarray([0.0]))
+    return not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
 
 
-SCALARS = _Scalars()
+SCALARS = Memo(_returns_scalars)
+"""Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
 
 
 def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
@@ -163,8 +157,8 @@ def shares_memory(view: Tensor, made: Link) -> bool:
     one, other = view.raw, made.base.raw
     if isinstance(one, np.generic) and isinstance(other, np.generic):  # a part of a scalar
         return True
-    backend = backend_of(other)
-    return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
+    backend = SPLIT[type(other)]
+    return backend is not None and SPLIT[type(one)] is backend and bool(backend.shares_memory(one, other))
 
 
 def _replay(base: Tensor, steps: Steps) -> Any:
@@ -414,40 +408,6 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         become(view, taken)
         if view is not tensor:  # its own value before the write leads to the new one, and keeps the hooks
             _share_hooks(before, view.node)
-
-
-def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
-    """Return the values, copied if they are read-only or share memory.
-
-    They must not share it with an earlier value or one ``given``. Only raw arrays are copied, and Tensors around them
-    outside of all transforms.
-    """
-    values = list(values)
-    kinds = set(map(type, values))
-    if len(kinds) == 1 and not given:  # the usual case: gradients of leaves
-        only = backend_of_type(kinds.pop())
-        if only is not None and only.apart(values):
-            return values
-    held: dict[Any, list[Any]] = {}
-    for value in given:
-        raw = value.raw if isinstance(value, Tensor) else value
-        if SHARING[type(raw)]:
-            held.setdefault(backend_of(raw).memory(raw), []).append(raw)
-    out = []
-    for value in values:
-        outside = type(value) is Tensor and value.level.id == 0
-        raw = value.data if outside else value
-        if SHARING[type(raw)]:
-            backend = backend_of(raw)
-            block = backend.memory(raw)
-            assert backend.shares_memory is not None
-            if block is None or any(backend.shares_memory(raw, other) for other in held.get(block, ())):
-                raw = copied(raw)
-                value = wrap(raw, value.level, value.node) if outside else raw
-                block = backend.memory(raw)
-            held.setdefault(block, []).append(raw)
-        out.append(value)
-    return out
 
 
 CALLS["check_writable"] = check_writable

@@ -15,11 +15,11 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
+from agrad.engine.layouts import copy_if_aliased
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.engine.views import owned
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -362,7 +362,7 @@ def owned_tree(tree: Any, *given: Any) -> Any:
     No array shares memory with another, nor with the arrays in ``given``.
     """
     leaves, spec = flatten(tree)
-    return unflatten(spec, owned(leaves, flatten(given)[0]))
+    return unflatten(spec, copy_if_aliased(leaves, flatten(given)[0]))
 
 
 def paired(values: Sequence[Any], gs: Sequence[Any]) -> Any:

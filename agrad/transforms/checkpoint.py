@@ -14,11 +14,11 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, is_tensor, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
+from agrad.engine.layouts import copy_if_aliased
 from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.engine.views import owned
 from agrad.errors import RuleError
 from agrad.registry import CALLS
 from agrad.transforms.arguments import check_function, with_constants
@@ -118,7 +118,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
     for leaf, value in zip(written, outs[count:], strict=True):
         CALLS["write"](leaf, value, name)
     raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
-    return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
+    return unflatten(out_spec[0], copy_if_aliased(outs[:count], leaves) if raw else outs[:count])
 
 
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
