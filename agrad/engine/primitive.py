@@ -23,7 +23,7 @@ from agrad.engine.plans import plan_of
 from agrad.engine.pullback import build_pullback
 from agrad.engine.pushforward import build_pushforward
 from agrad.engine.rulecalls import RulePrimitive
-from agrad.engine.tape import Plan
+from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
 from agrad.registry import KERNELS, Kernel
@@ -218,9 +218,9 @@ class Primitive(Operation):
         """Return the jvp rule of an argument."""
         return self.jvps.get(argument) or self._missing_rule("jvp", argument)
 
-    def variant(self, plan: Plan, **changes: bool) -> Plan:
+    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """See ``Operation.variant``; each is made once."""
-        found: Plan = self.plans[plan.key._replace(**{name: True for name, on in changes.items() if on})]
+        found: Plan = self.plans[PlanKey(*plan.key[:4], lifted or plan.lifted, guarded, retains or plan.retains)]
         return found
 
     def function_of(self, kind: type | None) -> Function:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agrad.engine.backward import fit, product, shrink
 from agrad.engine.levels import OutputCotangents, lift
-from agrad.engine.masks import Masked, guard
+from agrad.engine.masks import Masked, zero_masked
 from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.places import Values, picker, places_of, settings_picker
 from agrad.engine.rulecalls import rule_has_kernels
@@ -176,7 +176,7 @@ def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     if guarded:
         if rule.names == ("g",):
             return lambda saved, masked: found(saved, masked.g)
-        return lambda saved, masked: guard(masked.used, found(saved, masked.g))
+        return lambda saved, masked: zero_masked(masked.used, found(saved, masked.g))
     if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
     call = rule.function
