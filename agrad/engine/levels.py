@@ -25,6 +25,8 @@ from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, m
 from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
 from agrad.engine.views import linked
 
+Args, Settings, Positions = Sequence[Any], dict[str, Any], tuple[int, ...]
+
 CAPTURED: list[Any] = []
 """Traces that read again, at each call, the arrays used besides the arguments."""
 
@@ -162,14 +164,7 @@ class Level:
         return wrap(out, self)
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
         """Return the result ``out``, recorded at this level.
 
@@ -219,14 +214,7 @@ class Reverse(Level):
     name = "reverse"
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
         exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
         numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
@@ -252,14 +240,7 @@ class Forward(Level):
     name = "forward"
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
         out_tangents = pushed(primitive, traced, [args[i].node for i in traced], inner, out, settings, lifted)
         if out_tangents is None:
@@ -308,7 +289,7 @@ class OutputCotangents:
 _node_of = attrgetter("node")
 
 
-def new_node(plan: Plan, args: tuple[Any, ...], values: tuple[Any, ...]) -> Node:
+def new_node(plan: Plan, args: Args, values: tuple[Any, ...]) -> Node:
     """Return the node of a call with these arguments.
 
     ``values``: the arguments without the level, the outputs and the settings.
@@ -394,7 +375,7 @@ def pushed(
     primitive: Any,
     traced: tuple[int, ...],
     tangents: list[Any],
-    inner: list[Any],
+    inner: Args,
     out: Any,
     settings: dict[str, Any],
     lifted: bool | None = None,

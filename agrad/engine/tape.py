@@ -89,7 +89,7 @@ class Plan:
     """True if the values kept are Tensors: rules then run in agrad's own namespace."""
     arguments: tuple[str, ...]
     positions: tuple[int, ...]
-    operands: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    operands: Callable[[Any], tuple[Any, ...]]
     """The function from the arguments of a call to those at ``positions``."""
     names: tuple[str, ...]
     keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]

@@ -31,7 +31,8 @@ from agrad.errors import (
 from agrad.transforms.trees import ARRAYS, TreePath, flatten, tree_map, unflatten
 
 ArgNum = int | str
-ArgNums = ArgNum | Sequence[ArgNum]
+Several = Sequence[ArgNum]
+ArgNums = ArgNum | Several
 """Positions or names of the differentiated arguments, one or several."""
 
 
@@ -69,9 +70,7 @@ class Inputs:
     ``word`` and ``keys`` name the arguments in error messages.
     """
 
-    def __init__(
-        self, trees: Sequence[Any], what: str, word: str = "primal", keys: Sequence[Any] | None = None
-    ) -> None:
+    def __init__(self, trees: Sequence[Any], what: str, word: str = "primal", keys: Sequence[Any] = ()) -> None:
         self.what, self.word, self.keys = what, word, keys
         self.trees = tuple(trees)
         leaves, self.spec = flatten(self.trees)
@@ -408,19 +407,25 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
             "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
             "on its own argument only, agrad.vjp along one cotangent"
         )
+    check_result_dtype(y, what, holomorphic)
+
+
+def check_result_dtype(y: Any, what: str, holomorphic: bool) -> None:
+    """Raise ``DtypeError`` unless an array is real and floating, or complex with ``holomorphic``."""
     dtype = as_dtype(y.dtype)
-    if (dtype.kind == "complex floating") != holomorphic:
+    if dtype.kind == ("complex floating" if holomorphic else "real floating"):
+        return
+    if holomorphic:
+        raise DtypeError(f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}")
+    if dtype.kind == "complex floating":
         raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns a complex number, not {dtype}"
-            if holomorphic
-            else f"{what}: the function returned a complex number; take its real part or abs, set holomorphic=True if "
-            "it is holomorphic, or use agrad.vjp"
+            f"{what}: the function returned complex numbers; take the real part or abs, set holomorphic=True if it is "
+            "holomorphic, or use agrad.vjp"
         )
-    if dtype.kind not in ("real floating", "complex floating"):
-        raise DtypeError(
-            f"{what}: the function returned dtype {dtype}, which has no derivative; cast its argument or "
-            "its result: agrad.astype(x, agrad.float64)"
-        )
+    raise DtypeError(
+        f"{what}: the function returned dtype {dtype}, which has no derivative; cast its argument or its result: "
+        "agrad.astype(x, agrad.float64)"
+    )
 
 
 def _check_complex(inputs: Inputs) -> None:

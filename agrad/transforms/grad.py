@@ -21,6 +21,7 @@ from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
     Inputs,
+    Several,
     aux_of,
     check_function,
     check_scalar,
@@ -43,6 +44,8 @@ Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+Aux, NoAux = Literal[True], Literal[False]
+"""The types of ``has_aux`` that decide the type of a result."""
 
 
 class Recording:
@@ -120,39 +123,19 @@ def value_and_grad(
 ) -> Function: ...
 @overload
 def value_and_grad(
-    f: Callable[P, R],
-    argnums: ArgNum = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, R], argnums: ArgNum = 0, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, R],
-    argnums: Sequence[ArgNum],
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, R], argnums: Several, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, tuple[R, A]],
-    argnums: ArgNum = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[R, A]], argnums: ArgNum = 0, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, tuple[R, A]],
-    argnums: Sequence[ArgNum],
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[R, A]], argnums: Several, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[R, A], tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -261,39 +244,19 @@ def grad(
 ) -> Function: ...
 @overload
 def grad(
-    f: Callable[P, Any],
-    argnums: ArgNum = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, Any], argnums: ArgNum = 0, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, Any]: ...
 @overload
 def grad(
-    f: Callable[P, Any],
-    argnums: Sequence[ArgNum],
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, Any], argnums: Several, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[Any, ...]]: ...
 @overload
 def grad(
-    f: Callable[P, tuple[Any, A]],
-    argnums: ArgNum = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[Any, A]], argnums: ArgNum = 0, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[Any, A]]: ...
 @overload
 def grad(
-    f: Callable[P, tuple[Any, A]],
-    argnums: Sequence[ArgNum],
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[Any, A]], argnums: Several, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[Any, ...], A]]: ...
 @overload
 def grad(
@@ -374,12 +337,10 @@ def grad(
 @overload
 def vjp(f: "Overloaded", *primals: Any, has_aux: bool = False) -> Any: ...
 @overload
-def vjp(
-    f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
-) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(f: Callable[..., R], *primals: Any, has_aux: NoAux = False) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Aux
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
 @overload
 def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
@@ -445,11 +406,11 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
 def jvp(f: "Overloaded", primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
 @overload
 def jvp(
-    f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+    f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: NoAux = False
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    f: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+    f: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Aux
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...

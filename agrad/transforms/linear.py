@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.calls import Call
 from agrad.engine.explain import called
@@ -20,11 +19,12 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
+from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import (
     ArgNums,
     Inputs,
     check_function,
+    check_result_dtype,
     out_tangent,
     owned_tree,
     split,
@@ -215,16 +215,7 @@ def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
         raise NotDifferentiableError(
             f"{what}: the function must return one array, not a {type(y).__name__}; for containers use agrad.vjp"
         )
-    dtype = dtype_name(y.dtype)
-    if not is_floating(y.dtype):
-        raise DtypeError(f"{what}: the function returned dtype {dtype}, which has no derivative")
-    if ("complex" in dtype) != holomorphic:
-        raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}"
-            if holomorphic
-            else f"{what}: the function returned complex numbers; set holomorphic=True if it is holomorphic, or use "
-            "agrad.vjp"
-        )
+    check_result_dtype(y, what, holomorphic)
 
 
 # ---------------------------------------------------------------- linear maps

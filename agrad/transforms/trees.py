@@ -8,6 +8,7 @@ from typing import Any
 import optree
 
 from agrad.backends import backend_of_type
+from agrad.engine.namespaces import Memo
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
 
@@ -42,19 +43,15 @@ _leaves: set[type] = set()
 """Types of leaves known not to be dataclasses."""
 
 
-class _Arrays(dict[type, bool]):
-    """Flags by type: True for arrays and Tensors, which are leaves."""
-
-    def __missing__(self, kind: type) -> bool:
-        try:
-            found = issubclass(kind, Tensor) or backend_of_type(kind) is not None
-        except OperandError:
-            found = False
-        self[kind] = found = found and not dataclasses.is_dataclass(kind)
-        return found
+def _is_array(kind: type) -> bool:
+    try:
+        return (issubclass(kind, Tensor) or backend_of_type(kind) is not None) and not dataclasses.is_dataclass(kind)
+    except OperandError:  # an array that operations refuse
+        return False
 
 
-ARRAYS = _Arrays()
+ARRAYS = Memo(_is_array)
+"""Flags by type: True for arrays and Tensors, which are leaves."""
 
 ONE, TUPLE_OF_ONE = [optree.tree_structure(tree, namespace=NAMESPACE) for tree in (0, (0,))]
 """The structures of most arguments: an array, and a tuple of one array."""
@@ -123,17 +120,9 @@ class TreePath:
     __slots__ = ("_how", "_number", "_tree")
 
     def __init__(
-        self,
-        tree: Any,
-        number: int,
-        what: str,
-        *,
-        whole: str = "",
-        keys: Sequence[Any] = (),
-        none_is_leaf: bool = False,
+        self, tree: Any, number: int, what: str, whole: str = "", keys: Sequence[Any] = (), none_is_leaf: bool = False
     ) -> None:
-        self._tree, self._number = tree, number
-        self._how = what, whole, keys, none_is_leaf
+        self._tree, self._number, self._how = tree, number, (what, whole, keys, none_is_leaf)
 
     def __str__(self) -> str:
         what, whole, keys, none_is_leaf = self._how

@@ -90,8 +90,8 @@ def _step() -> tuple[Callable[..., Any], tuple[Any, Any]]:
 
 
 BOUNDS = {
-    "grad(f)": (63, 24),
-    "vmap(grad(f))": (224, 117),
+    "grad(f)": (64, 24),
+    "vmap(grad(f))": (225, 119),
     "jvp(f)": (83, 40),
     "sum(T)": (9, 1),
     "T.sum()": (12, 2),
