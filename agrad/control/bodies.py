@@ -16,7 +16,8 @@ from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level
 from agrad.engine.layouts import copied
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad

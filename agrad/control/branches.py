@@ -10,7 +10,7 @@ from agrad.control.results import apart
 from agrad.control.steps import ControlFlow, ControlRules, or_zeros, program_of
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import settle
 from agrad.jit.program import Instruction, Variable, interpret
 from agrad.transforms.arguments import zeros

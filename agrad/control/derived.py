@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from agrad.control.bodies import Body, BodyTrace, _body, _running, example, repeated, traced_body
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
-from agrad.engine.levels import NAMESPACES, Forward, Reverse, namespace_of
+from agrad.engine.levels import Forward, Reverse
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import leaf_node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.jit.program import Instruction, Program, Variable, interpret

@@ -20,7 +20,7 @@ from agrad.control.results import own
 from agrad.control.staged import staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
 from agrad.engine.tensor import Batched, Tensor, settle

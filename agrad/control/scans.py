@@ -22,7 +22,7 @@ from agrad.control.steps import (
 )
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, namespace_of
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tensor import settle
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros

@@ -9,7 +9,8 @@ from agrad.backends import backend_of_type
 from agrad.control.bodies import Body, compiled, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped
 from agrad.engine.layouts import apart_by_rows
-from agrad.engine.levels import dispatch, namespace_of
+from agrad.engine.levels import dispatch
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import settle
 from agrad.jit.passes.aliasing import Aliases

@@ -11,7 +11,8 @@ from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
 from agrad.engine.joining import beside, is_numpys, moves
 from agrad.engine.layouts import copy_if_aliased
-from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError, described

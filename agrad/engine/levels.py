@@ -17,7 +17,7 @@ import numpy as np
 from agrad.backends.base import DEVICE_GUARDS
 from agrad.engine.anomalies import check_results, check_tangents, users_line
 from agrad.engine.joining import NUMPYS, joined, without_scalars
-from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
+from agrad.engine.namespaces import NUMBERS
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber

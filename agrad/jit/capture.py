@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.engine.backward import backward_pass, topological_order
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import Lifted, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError

@@ -13,7 +13,8 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
+from agrad.engine.levels import GLOBAL_TAPE, Level
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, present, settle, wrap

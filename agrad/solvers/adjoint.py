@@ -13,7 +13,8 @@ from agrad.backends import backend_of
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import RuleError

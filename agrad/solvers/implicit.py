@@ -16,7 +16,8 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.gradients import nodes_before, starting_cotangents
-from agrad.engine.levels import Forward, lift, namespace_of, select
+from agrad.engine.levels import Forward, lift, select
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions

@@ -16,7 +16,8 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, ConvergenceError
 from agrad.transforms.custom import stop_gradient

@@ -21,7 +21,8 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import is_numpys, moved_to
-from agrad.engine.levels import Forward, lift, namespace_of
+from agrad.engine.levels import Forward, lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions

@@ -14,7 +14,7 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_complex
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
 from agrad.solvers.linear import precision
 

@@ -11,7 +11,8 @@ from agrad.control.bodies import example, id_above
 from agrad.control.staged import staged_scan, staged_while
 from agrad.dtypes import is_complex
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor, settle
 from agrad.registry import namespace

@@ -16,7 +16,8 @@ from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
 from agrad.engine.layouts import copy_if_aliased
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
 from agrad.engine.tensor import Tensor, settle, wrap

@@ -14,7 +14,8 @@ from agrad.dtypes import is_floating
 from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
 from agrad.engine.calls import fitted, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, namespace_of
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError

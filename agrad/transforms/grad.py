@@ -12,7 +12,8 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.explain import called
 from agrad.engine.gradients import cotangent_for, starting_cotangents
 from agrad.engine.layouts import copied
-from agrad.engine.levels import Forward, Reverse, namespace_of
+from agrad.engine.levels import Forward, Reverse
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import settle
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError

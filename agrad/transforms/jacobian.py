@@ -14,7 +14,8 @@ from agrad.dtypes import dtype_name, is_complex, is_floating
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Forward, Level, namespace_of
+from agrad.engine.levels import Forward, Level
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError
 from agrad.shapes import size

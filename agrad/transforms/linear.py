@@ -16,7 +16,8 @@ from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.calls import Call
 from agrad.engine.explain import called
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Reverse, namespace_of
+from agrad.engine.levels import Reverse
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError

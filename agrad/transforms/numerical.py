@@ -10,7 +10,7 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError
 from agrad.transforms.arguments import check_function, paired

@@ -12,7 +12,8 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number
 from agrad.engine.explain import called
 from agrad.engine.layouts import members_apart
-from agrad.engine.levels import GLOBAL_TAPE, namespace_of
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, mode
 from agrad.engine.tensor import Tensor, present, settle, wrap
