@@ -21,7 +21,7 @@ from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
-from agrad.engine.tensor import Batched, Tensor, settle, wrap
+from agrad.engine.tensor import Batched, Tensor, strip_constant_levels, wrap
 from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
@@ -85,7 +85,7 @@ class BodyTrace(Trace):
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
-            inner = settle(value)
+            inner = strip_constant_levels(value)
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
                 return wrap(example(inner), self, self.capture(inner))
@@ -141,7 +141,7 @@ class BodyTrace(Trace):
         """
         if isinstance(value, Tensor):
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
-            value = settle(value)
+            value = strip_constant_levels(value)
         value = self.captured(value)
         if isinstance(value, TracedNumber):
             return value.variable if value.trace is self else self.capture(value)
@@ -337,7 +337,7 @@ class UnrecordedWrite(Operation):
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         with no_grad():
-            return with_nodes_of(args[0], settle(args[1]))
+            return with_nodes_of(args[0], strip_constant_levels(args[1]))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -365,7 +365,7 @@ class Defined(Operation):
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        args = tuple([settle(x) if isinstance(x, Tensor) else x for x in args])
+        args = tuple([strip_constant_levels(x) if isinstance(x, Tensor) else x for x in args])
         level = newest_level(args)
         known, rest = args[: self.count], lift_all(args[self.count :])
         if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):

@@ -11,7 +11,7 @@ from agrad.control.steps import ControlFlow, ControlRules, or_zeros, program_of
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Variable, interpret
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
@@ -138,7 +138,7 @@ class SwitchRules(ControlRules):
             own.derived[key] = made, wanted
         made, wanted = own.derived[key]
         outs = call(SwitchRules(made), leaves)
-        return [level.wrap(settle(out)) if k in wanted else out for k, out in enumerate(outs)]
+        return [level.wrap(strip_constant_levels(out)) if k in wanted else out for k, out in enumerate(outs)]
 
     def _all_branches(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
         own = self.operation
@@ -180,7 +180,7 @@ class SwitchRules(ControlRules):
                 mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
                 x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
             given.append(x)
-        return [level.wrap(settle(out)) for out in call(SwitchRules(own.derived[key]), lift_all(given))]
+        return [level.wrap(strip_constant_levels(out)) for out in call(SwitchRules(own.derived[key]), lift_all(given))]
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:

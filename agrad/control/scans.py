@@ -23,7 +23,7 @@ from agrad.control.steps import (
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
@@ -347,4 +347,4 @@ class ScanRules(ControlRules):
         for k in range(counts.carried, len(outs)):
             if having[k]:
                 outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
-        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]

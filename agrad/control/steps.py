@@ -12,7 +12,7 @@ from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.operation import Operation
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
@@ -87,7 +87,7 @@ class ControlRules:
         self.name = str(operation.name)
 
     def primal(self, leaves: Values) -> list[Any]:
-        return list(dispatch(self.operation, tuple([settle(x) for x in leaves]), {}))
+        return list(dispatch(self.operation, tuple([strip_constant_levels(x) for x in leaves]), {}))
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         raise NotImplementedError

@@ -20,7 +20,7 @@ from agrad.control.steps import (
 )
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError
 from agrad.jit.program import Program, Variable, interpret
 from agrad.registry import namespace
@@ -137,7 +137,7 @@ class WhileRules(ControlRules):
         made, wide = loop.derived[key]
         outs = call(WhileRules(made), with_axis(leaves, flags, wide, members))
         having = wide[loop.counts.fixed :]
-        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple[While, list[bool]]:
         loop, counts = self.operation, self.operation.counts
@@ -155,7 +155,7 @@ class WhileRules(ControlRules):
                 return [namespace.where(goes_on, new, old) for new, old in zip(outs, before, strict=True)]
 
             def any_of(given: list[Any], outs: Sequence[Any]) -> list[Any]:
-                return [namespace.any(settle(outs[0]).data)]
+                return [namespace.any(strip_constant_levels(outs[0]).data)]
 
             found = mapped(body, loop.examples, wide, members, loop.name, every, chosen)
             asked = mapped(condition, loop.examples, wide, members, loop.name, (), any_of).body.program

@@ -26,7 +26,7 @@ from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
 from agrad.engine.observing import OBSERVED
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import Batched, Tensor, strip_constant_levels
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
 
@@ -146,7 +146,7 @@ class Batch(Level):
                 while isinstance(arg, Tensor) and arg.node is None:
                     arg = arg.data
             elif isinstance(arg, Tensor):
-                arg = settle(arg)
+                arg = strip_constant_levels(arg)
             elif hasattr(arg, "shape") and backend_of_type(type(arg)) is None:
                 raise primitive.not_an_array(type(arg))
             inner.append(arg)

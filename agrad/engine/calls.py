@@ -17,7 +17,7 @@ from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id, replay
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import MissingRuleError
 from agrad.registry import CALLS
 
@@ -83,9 +83,9 @@ def recorded_part(value: Any) -> Any:
 
     It is an array, or a Tensor of a level that does.
     """
-    value = settle(value)
+    value = strip_constant_levels(value)
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
-        value = settle(value.data)
+        value = strip_constant_levels(value.data)
     return value
 
 
@@ -125,7 +125,7 @@ def stopped(value: Any) -> Any:
         if inner.level.keeps_rules:
             return inner.level.stopped(inner)
         if not inner.level.derivative:
-            made = wrap(settle(stopped(inner.data)), inner.level, inner.node)
+            made = wrap(strip_constant_levels(stopped(inner.data)), inner.level, inner.node)
             return tensor_of(made) if is_tensor(value) else made
         inner = inner.data
     return wrap(inner, GLOBAL_TAPE)

@@ -22,7 +22,7 @@ from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, mode, next_id
-from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
+from agrad.engine.tensor import Batched, Lifted, Tensor, present, strip_constant_levels, wrap
 from agrad.engine.views import linked
 
 Args, Settings, Positions = Sequence[Any], dict[str, Any], tuple[int, ...]
@@ -123,7 +123,7 @@ class Level:
 
     def inside(self, value: Any) -> Any:
         """Return the argument without this level."""
-        return settle(value.data if isinstance(value, Tensor) and value.level is self else value)
+        return strip_constant_levels(value.data if isinstance(value, Tensor) and value.level is self else value)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         now = mode()
@@ -141,7 +141,7 @@ class Level:
                     while isinstance(arg, Tensor) and arg.node is None:
                         arg = arg.data
                 else:
-                    arg = settle(arg)
+                    arg = strip_constant_levels(arg)
                 if isinstance(arg, Tensor):
                     lifted = True
                     long_way = long_way or type(arg) is not Tensor

@@ -17,7 +17,7 @@ from agrad.engine.namespaces import NAMESPACES, Memo
 from agrad.engine.operation import Operation, function_in
 from agrad.engine.places import Values, picker
 from agrad.engine.tape import Meta
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import Batched, Tensor, strip_constant_levels
 from agrad.registry import KERNELS, Kernel, namespace
 from agrad.shapes import broadcast_shapes
 
@@ -80,7 +80,7 @@ class RulePrimitive(Operation):
         if self.through_maps and any(map(_is_mapped, values)):
             done = through_all(self, values, settings)
             return self.generic(values, settings) if done is None else done
-        inside: list[Any] = [settle(value) for value in values]
+        inside: list[Any] = [strip_constant_levels(value) for value in values]
         traced = None
         for value in inside:
             if isinstance(value, Tensor):

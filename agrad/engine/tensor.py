@@ -186,9 +186,9 @@ class Tensor(NumPyOperand):
 
     def _recorded(self) -> "Tensor | None":
         """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
-        found = settle(self)
+        found = strip_constant_levels(self)
         while isinstance(found, Batched):
-            found = settle(found.data)
+            found = strip_constant_levels(found.data)
         return found if isinstance(found, Tensor) and found.level.derivative else None
 
     @property
@@ -542,7 +542,7 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
     return tensor
 
 
-def settle(value: Any) -> Any:
+def strip_constant_levels(value: Any) -> Any:
     """Strip the levels at which ``value`` is constant.
 
     Returns the raw array, or the Tensor that is recorded. A Tensor is returned in a new wrapper, because the user may

@@ -18,7 +18,7 @@ from agrad.engine.joining import is_numpys
 from agrad.engine.layouts import SHARING, SPLIT, members_like, with_values
 from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
-from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import Batched, Lifted, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
@@ -270,7 +270,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.__class__ = result.__class__
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
-    value, before = with_nodes_of(tensor, settle(result)), tensor.node
+    value, before = with_nodes_of(tensor, strip_constant_levels(result)), tensor.node
     inner: Any = value
     while isinstance(inner, Tensor):
         if type(inner) is Batched:
@@ -290,18 +290,18 @@ def become(tensor: Tensor, result: Tensor) -> None:
 
 def with_nodes_of(old: Any, new: Any) -> Any:
     """Return ``new`` with the nodes of ``old`` on tapes that do not record at present."""
-    if not isinstance(settle(old), Tensor):
+    if not isinstance(strip_constant_levels(old), Tensor):
         return new
     if isinstance(new, Tensor) and new.level.id > old.level.id:
         if new.level.derivative:
-            return wrap(with_nodes_of(old, settle(new.data)), new.level, new.node)
+            return wrap(with_nodes_of(old, strip_constant_levels(new.data)), new.level, new.node)
         old = _mapped_by(new.level, old)
     alike = isinstance(new, Tensor) and new.level is old.level
     if type(old) is Batched and not alike:
         new, alike = _mapped_by(old.level, new), True
     if old.level.keeps_rules:
         return old.level.with_nodes_of(old, new) if alike else new
-    data = with_nodes_of(old.data, settle(new.data) if alike else new)
+    data = with_nodes_of(old.data, strip_constant_levels(new.data) if alike else new)
     if old.node is not None and old.level.derivative and not is_recording(old.level.id):
         if is_numpys(old) and not is_numpys(data):  # its derivatives are NumPy arrays
             raise OperandError('a write under agrad.no_grad(): v must be a NumPy array like x. Move it: v.to("numpy").')

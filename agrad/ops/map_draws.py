@@ -10,7 +10,7 @@ from typing import Any
 from agrad.engine.batching import Batch
 from agrad.engine.states import note_state
 from agrad.engine.tape import change_mode, mode
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.errors import ConfigurationError
 from agrad.ops import sampling
 
@@ -55,7 +55,7 @@ class Map:
     def own(self, key: Any) -> Any:
         """Return the keys of the members, mapped by the level, or that of the one member."""
         keys = sampling.keys(key, count=self.size, domain=sampling.SPLIT, data=0)[self.members, :]
-        return self.level.wrap(settle(keys)) if isinstance(self.members, slice) else keys
+        return self.level.wrap(strip_constant_levels(keys)) if isinstance(self.members, slice) else keys
 
 
 def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
 from agrad.solvers.linear import Packing, computed, plain
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
@@ -71,7 +71,9 @@ class Adjoint:
             starts = [self._start(y) for y in ys]
             since = next_id()
             outs = [recorded_part(r) for r in self.equation(starts, s)]
-            seeds = starting_cotangents([split(r, level)[1] for r in outs], [settle(a) for a in adjoints])
+            seeds = starting_cotangents(
+                [split(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
+            )
             found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
         begun = [y.node for y in starts]
         _check_known(found, begun, set(self.used), since)

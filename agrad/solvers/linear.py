@@ -18,7 +18,7 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import NAMESPACES, namespace_of
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, ConvergenceError
 from agrad.transforms.custom import stop_gradient
 
@@ -33,7 +33,9 @@ def plain(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     data = value.data
-    return data if value.level.derivative and not isinstance(data, Tensor) else settle(stop_gradient(value))
+    return (
+        data if value.level.derivative and not isinstance(data, Tensor) else strip_constant_levels(stop_gradient(value))
+    )
 
 
 def raw_of(value: Any) -> Any:

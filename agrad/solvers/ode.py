@@ -24,7 +24,7 @@ from agrad.engine.joining import is_numpys, moved_to
 from agrad.engine.levels import Forward, lift
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
 from agrad.ops.conversion import asarray
 from agrad.solvers import traced
@@ -224,10 +224,12 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level:
         raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
 
     def of_all(ys: Leaves, s: Any) -> list[Any]:
-        return [spread(level, recorded_part(r)) for r in equation([level.wrap(settle(y)) for y in ys], s)]
+        return [
+            spread(level, recorded_part(r)) for r in equation([level.wrap(strip_constant_levels(y)) for y in ys], s)
+        ]
 
     found = _solve(of_all, [spread(level, y) for y in y0], t, options)
-    return [level.wrap(settle(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
+    return [level.wrap(strip_constant_levels(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
 
 
 def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, level: Forward) -> list[Any]:
@@ -235,11 +237,14 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
     n = len(y0)
 
     def both(state: Leaves, s: Any) -> list[Any]:
-        ys = [wrap(settle(y), level, settle(v)) for y, v in zip(state[:n], state[n:], strict=True)]
+        ys = [
+            wrap(strip_constant_levels(y), level, strip_constant_levels(v))
+            for y, v in zip(state[:n], state[n:], strict=True)
+        ]
         with recording_from(level.id):  # the solver records nothing else
             found = [split(recorded_part(r), level) for r in equation(ys, s)]
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
-        return lift_all([*[settle(r) for r, _ in found], *slopes])
+        return lift_all([*[strip_constant_levels(r) for r, _ in found], *slopes])
 
     below = _inside(equation, level)
     inner = [level.inside(y) for y in y0]
@@ -258,7 +263,7 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
             moved = lift_all([_scaled(row[k], dt[i]) for i, row in enumerate(rows)])
             a, b = lift_all([vs[k], namespace_of(moved).stack(moved)])
             vs[k] = a + b
-    return [wrap(settle(y), level, settle(v)) for y, v in zip(ys, vs, strict=True)]
+    return [wrap(strip_constant_levels(y), level, strip_constant_levels(v)) for y, v in zip(ys, vs, strict=True)]
 
 
 def _scaled(a: Any, by: Any) -> Any:
@@ -299,7 +304,7 @@ def _recorded(
         if t_node is not None:
             back_t = of_times(equation if again else below, ys, t if again else inner_t, gs, before)
         total = starting_cotangents([*starts, t_node, *used], [*back_y, back_t, *back_used])
-        return [settle(total[p]) if p in total else None for p in parents]
+        return [strip_constant_levels(total[p]) if p in total else None for p in parents]
 
     nodes = record_call("odeint", parents, len(found), pull)
     return [wrap(y, level, node) for y, node in zip(found, nodes, strict=True)]
@@ -359,7 +364,7 @@ def _traced(equation: Equation, y0: Leaves, t: Any, options: Options) -> list[An
             return lift(cast(packing.pack(equation(packing.unpack(v), s))))
 
         rows = traced.Integration(slope, y, t, options).rows()
-        return packing.unpack(settle(rows), (int(t.shape[0]),))
+        return packing.unpack(strip_constant_levels(rows), (int(t.shape[0]),))
 
 
 def _is_recorded(value: Any) -> bool:

@@ -14,7 +14,7 @@ from agrad.engine.calls import lift_all
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.registry import namespace
 from agrad.solvers.linear import magnitude, minus, norm, precision
 from agrad.solvers.runge_kutta import METHODS, Options, Tableau
@@ -37,7 +37,7 @@ def _age(values: Any) -> Any:
 
     Levels that are newer than the values record above the loop: an equation may use them inside.
     """
-    leaves = [settle(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
+    leaves = [strip_constant_levels(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
     return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])
 
 

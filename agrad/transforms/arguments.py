@@ -20,7 +20,7 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -106,7 +106,7 @@ class Inputs:
         if spec != self.spec:
             raise ShapeError(f"{self.what}: the tangents' structure is {spec}; the primals' is {self.spec}")
         pairs = enumerate(zip(self.values, leaves, strict=True))
-        return [settle(_tangent_for(value, t, self.path(i), self.what)) for i, (value, t) in pairs]
+        return [strip_constant_levels(_tangent_for(value, t, self.path(i), self.what)) for i, (value, t) in pairs]
 
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return pytrees like the arguments with ``values`` as leaves.
@@ -311,7 +311,7 @@ def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") ->
 def outside(value: Any, tensors: bool) -> Any:
     """Return a result as the caller gets it: a Tensor if ``tensors``, else raw."""
     if isinstance(value, Tensor):
-        return settle(value) if not tensors else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
+        return strip_constant_levels(value) if not tensors else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
     return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
 
 
@@ -459,7 +459,7 @@ def out_tangent(y: Any, t: Any) -> Any:
     if t is not None:
         return t
     if hasattr(y, "shape"):
-        return zeros(settle(y))
+        return zeros(strip_constant_levels(y))
     return 0j if type(y) is complex else 0.0
 
 

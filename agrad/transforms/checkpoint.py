@@ -18,7 +18,7 @@ from agrad.engine.layouts import copy_if_aliased
 from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
 from agrad.registry import CALLS
 from agrad.transforms.arguments import check_function, with_constants
@@ -95,7 +95,7 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
     leaves, spec = flatten_all((args, kwargs))
-    held = [settle(leaf) for leaf in leaves]
+    held = [strip_constant_levels(leaf) for leaf in leaves]
     name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
     out_spec: list[Any] = []
     written: list[Any] = []
@@ -124,7 +124,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
     """Make the results those of one instruction, whose derivative is a checkpoint's."""
     inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
-    results = [settle(outs[k]) for k in arrays]
+    results = [strip_constant_levels(outs[k]) for k in arrays]
     if newest_level(results) is not trace:
         return
 
@@ -148,7 +148,7 @@ def _handle(value: Any, leaf: Any) -> Any:
     """Return an argument as a new object of the same kind."""
     if not isinstance(leaf, Tensor):
         return leaf
-    value = settle(value)
+    value = strip_constant_levels(value)
     return tensor_of(value) if is_tensor(leaf) else value
 
 

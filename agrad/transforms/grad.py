@@ -15,7 +15,7 @@ from agrad.engine.layouts import copied
 from agrad.engine.levels import Forward, Reverse
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import (
     ArgNum,
@@ -108,7 +108,7 @@ class Recording:
                 raise ShapeError(f"{what}: the cotangent's structure is {given_spec}; the result's is {spec}")
             nodes = [node for _, node in pairs]
             gs = [
-                None if node is None else settle(cotangent_for(y, g, what))
+                None if node is None else strip_constant_levels(cotangent_for(y, g, what))
                 for (y, node), g in zip(pairs, given, strict=True)
             ]
             pulled = self._pulled(starting_cotangents(nodes, gs), retain=True)

@@ -19,7 +19,7 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Reverse
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
-from agrad.engine.tensor import settle, wrap
+from agrad.engine.tensor import strip_constant_levels, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import (
     ArgNums,
@@ -289,13 +289,15 @@ class LinearTape:
     def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
         level = Reverse()
         self.roots = [leaf_node() for _ in point]
-        outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
+        outs = function(
+            [wrap(strip_constant_levels(x), level, root) for x, root in zip(point, self.roots, strict=True)]
+        )
         self.ends = [None if out is None else split(out, level)[1] for out in outs]
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the arguments' cotangents for those of the results, None for zero."""
-        starts = starting_cotangents(self.ends, [settle(g) for g in cotangents])
+        starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in cotangents])
         found = backward_pass(starts, retain=True)
         return [found.get(root) for root in self.roots]
 
@@ -359,7 +361,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     check_function("linear_transpose", f, call="(f, *primals)")
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, what)
-    inputs.values = [settle(zeros(value)) for value in inputs.values]
+    inputs.values = [strip_constant_levels(zeros(value)) for value in inputs.values]
     with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
         run = Recording(inputs, lambda values: f(*values))
         pairs, spec = run.outputs()

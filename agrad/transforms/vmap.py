@@ -16,7 +16,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, mode
-from agrad.engine.tensor import Tensor, present, settle, wrap
+from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
 from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
@@ -207,7 +207,7 @@ class _Members:
                 )
             if self.size == -1:
                 self.size, origin = size, place
-            moved = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            moved = strip_constant_levels(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
             self.leaves[i] = members_apart(moved)
         if self.size < 0:
             raise ConfigurationError(
