@@ -21,7 +21,7 @@ from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
-from agrad.engine.tensor import Batched, Tensor, strip_constant_levels, wrap
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels, wrap
 from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
@@ -295,7 +295,7 @@ def example(value: Any) -> Any:
         return value.value
     if not isinstance(value, Tensor):
         return value
-    if not isinstance(value, Batched):
+    if not isinstance(value, BatchedTensor):
         return example(value.data)
     inner = example(value.data)
     if not inner.shape[0]:

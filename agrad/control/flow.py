@@ -23,7 +23,7 @@ from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
-from agrad.engine.tensor import Batched, Tensor, strip_constant_levels
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
@@ -255,7 +255,7 @@ def _is_hidden(value: Any) -> bool:
     if mode().trace is not None:
         return True
     while isinstance(value, Tensor):
-        if isinstance(value, Batched):
+        if isinstance(value, BatchedTensor):
             return True
         value = value.data
     return False

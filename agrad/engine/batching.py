@@ -26,7 +26,7 @@ from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
 from agrad.engine.observing import OBSERVED
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Batched, Tensor, strip_constant_levels
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
 
@@ -50,7 +50,7 @@ class Batch(Level):
 
     name = "batch"
     derivative = False
-    kind = Batched
+    kind = BatchedTensor
 
     def __init__(self, members: int) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Batch(Level):
 
         The data is a raw array or a Tensor of an older level.
         """
-        tensor = Batched()
+        tensor = BatchedTensor()
         tensor.data = data
         tensor.level = self
         tensor.node = MAPPED
@@ -97,7 +97,7 @@ class Batch(Level):
         if trace is not None:
             trace.check_known(args)
         for name, value in settings.items():
-            if isinstance(value, Batched):
+            if isinstance(value, BatchedTensor):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
         rule = primitive.batching
         try:
@@ -126,7 +126,7 @@ class Batch(Level):
         """Return the error of the operation on the first member alone, or None."""
         if not self.members:
             return None
-        first = [arg.data[(0, ...)] if type(arg) is Batched and arg.level is self else arg for arg in args]
+        first = [arg.data[(0, ...)] if type(arg) is BatchedTensor and arg.level is self else arg for arg in args]
         try:
             primitive.bind(*first, **settings)
         except Exception as error:
@@ -139,7 +139,7 @@ class Batch(Level):
         inner = []
         mapped = []
         for arg in args:
-            is_mapped = type(arg) is Batched and arg.level is self
+            is_mapped = type(arg) is BatchedTensor and arg.level is self
             mapped.append(is_mapped)
             if is_mapped:
                 arg = arg.data  # needs no new wrapper, because only this level holds the data
@@ -220,7 +220,7 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
-            if type(arg) is Batched:
+            if type(arg) is BatchedTensor:
                 if own and own[-1].id < arg.level.id:
                     return None
                 own.append(arg.level)

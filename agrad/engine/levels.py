@@ -22,7 +22,7 @@ from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, mode, next_id
-from agrad.engine.tensor import Batched, Lifted, Tensor, present, strip_constant_levels, wrap
+from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, present, strip_constant_levels, wrap
 from agrad.engine.views import linked
 
 Args, Settings, Positions = Sequence[Any], dict[str, Any], tuple[int, ...]
@@ -104,7 +104,7 @@ class Level:
     keeps_rules = False
     """True if a call of a function with rules is one."""
 
-    kind: type[Tensor] = Lifted
+    kind: type[Tensor] = RecordedTensor
     """The class of its Tensors that the short call path does not take."""
 
     name = "level"
@@ -190,7 +190,7 @@ def _are_alike(values: Sequence[Any]) -> bool:
             continue
         axes = 0
         while isinstance(value, Tensor):
-            axes += type(value) is Batched
+            axes += type(value) is BatchedTensor
             value = value.data
         if not hasattr(value, "shape"):
             return False

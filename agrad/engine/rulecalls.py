@@ -17,7 +17,7 @@ from agrad.engine.namespaces import NAMESPACES, Memo
 from agrad.engine.operation import Operation, function_in
 from agrad.engine.places import Values, picker
 from agrad.engine.tape import Meta
-from agrad.engine.tensor import Batched, Tensor, strip_constant_levels
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.registry import KERNELS, Kernel, namespace
 from agrad.shapes import broadcast_shapes
 
@@ -34,7 +34,7 @@ def _is_mapped(value: Any) -> bool:
     """
     while isinstance(value, Tensor):
         if value.node is not None:
-            return type(value) is Batched
+            return type(value) is BatchedTensor
         value = value.data
     return False
 

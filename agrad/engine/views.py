@@ -18,7 +18,7 @@ from agrad.engine.joining import is_numpys
 from agrad.engine.layouts import SHARING, SPLIT, members_like, with_values
 from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
-from agrad.engine.tensor import Batched, Lifted, Tensor, strip_constant_levels, wrap
+from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
@@ -138,7 +138,7 @@ def _is_scalar_member(tensor: Tensor) -> bool:
         made = tensor._link
         return made is not None and all(p.splits for p, _ in made.steps) and _is_scalar_member(made.base)
     inner: Any = tensor
-    while isinstance(inner, Tensor) and type(inner) is not Batched:
+    while isinstance(inner, Tensor) and type(inner) is not BatchedTensor:
         inner = inner.data
     return isinstance(inner, Tensor)
 
@@ -273,7 +273,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
     value, before = with_nodes_of(tensor, strip_constant_levels(result)), tensor.node
     inner: Any = value
     while isinstance(inner, Tensor):
-        if type(inner) is Batched:
+        if type(inner) is BatchedTensor:
             inner.level.note_write(tensor)
         inner = inner.data
     if isinstance(value, Tensor) and value.level.id >= 0:
@@ -284,7 +284,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
             del before.owner
             CALLS["retain_grad"](tensor)
     else:
-        tensor.__class__ = Tensor if result.level.tape and not isinstance(value, Tensor) else Lifted
+        tensor.__class__ = Tensor if result.level.tape and not isinstance(value, Tensor) else RecordedTensor
         tensor.data, tensor.level, tensor.node = value, result.level, None
 
 
@@ -297,7 +297,7 @@ def with_nodes_of(old: Any, new: Any) -> Any:
             return wrap(with_nodes_of(old, strip_constant_levels(new.data)), new.level, new.node)
         old = _mapped_by(new.level, old)
     alike = isinstance(new, Tensor) and new.level is old.level
-    if type(old) is Batched and not alike:
+    if type(old) is BatchedTensor and not alike:
         new, alike = _mapped_by(old.level, new), True
     if old.level.keeps_rules:
         return old.level.with_nodes_of(old, new) if alike else new
