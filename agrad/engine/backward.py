@@ -245,7 +245,7 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     cotangents may be Tensors, what was kept raw is lifted beside them. Only a pass that meets such a node pays for it.
     """
     if level is not None or lifted or masks is not None:
-        apply = _detour if level is None else _recorded_pullback(level)
+        apply = guarded_pullback if level is None else _recorded_pullback(level)
         pull: Any = apply if masks is None else masks.guarded(apply)
     elif mode().anomaly or mode().observers or DEVICE_GUARDS:
         pull = _plain_pullback
@@ -276,7 +276,7 @@ def _device_guarded(pull: Pull) -> Pull:
     return on_device
 
 
-def _detour(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
+def guarded_pullback(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
     plan = node.plan
     lifts = not plan.lifted and (isinstance(g, Tensor) or (type(g) is OutputCotangents and g.holds_tensor()))
     if (masked is None and not lifts) or not plan.names:

@@ -11,7 +11,7 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.engine.joining import NUMPYS
 from agrad.engine.layouts import SHARING, SPLIT
-from agrad.engine.levels import dispatch, new_node, observed, select, unusual
+from agrad.engine.levels import dispatch, new_node, observed, record_slow, select
 from agrad.engine.namespaces import NUMBERS
 from agrad.engine.observing import OBSERVED
 from agrad.engine.plans import EXACT, NUMBER, ONE_ARGUMENT
@@ -105,7 +105,7 @@ def _unary(primitive: Any) -> Call:
                 out._ended = primitive
             return out
         if level.id < recording_floor():
-            return unusual(primitive, (x,), {}, y)
+            return record_slow(primitive, (x,), {}, y)
         node = out.node = Node()
         node.id = next_id()
         node.plan = plan = plans[ONE_ARGUMENT]
@@ -149,7 +149,7 @@ def _unary_with_settings(primitive: Any) -> Call:
                 out._ended = primitive
             return out
         if level.id < recording_floor():
-            return unusual(primitive, (x,), settings, y)
+            return record_slow(primitive, (x,), settings, y)
         out.node = new_node(plans[ONE_ARGUMENT], (x,), (data, y, settings))
         return out
 
@@ -220,7 +220,7 @@ def _binary(primitive: Any) -> Call:
         else:
             which, links = 2, (n1, n2)
         if level.id < recording_floor():
-            return unusual(primitive, (x1, x2), {}, y)
+            return record_slow(primitive, (x1, x2), {}, y)
         if kind is not other:
             which += NUMBER
         elif may_be_exact and a.dtype is b.dtype and a.shape == b.shape:
@@ -277,7 +277,7 @@ def _several(primitive: Any) -> Call:
             plan = plans[given, *traced]
             if plan is not None:
                 if level.id < recording_floor():
-                    return unusual(primitive, args, settings, y)
+                    return record_slow(primitive, args, settings, y)
                 node = new_node(plan, args, (*inner, y, settings) if outputs is None else (*inner, *y, settings))
         if outputs is None:
             out = Tensor()

@@ -334,7 +334,7 @@ def meta(value: Any) -> Meta:
     return Meta(tuple(value.shape), value.dtype)
 
 
-def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
+def record_slow(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """Finish a call below the ``recording_floor`` by the slow path.
 
     Recording is off there, or anomalies are detected.

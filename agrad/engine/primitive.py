@@ -289,9 +289,9 @@ class Primitive(Operation):
             raise self.not_an_array(kind)
         if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
-        return backend.placed(self._resolve(backend, part))
+        return backend.placed(self.resolve_kernel(backend, part))
 
-    def _resolve(self, backend: Backend, part: str) -> Function:
+    def resolve_kernel(self, backend: Backend, part: str) -> Function:
         generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
         if part == "forward" and self.elementwise and self.put is None:
             generic = with_scalars(generic, backend)

@@ -196,7 +196,7 @@ _recording_floor: ContextVar[float] = ContextVar("agrad_recording_floor", defaul
 recording_floor: Callable[[], float] = _recording_floor.get
 """The level number below which operations take the slow path.
 
-It is the only part of the mode that the fast call path reads. The slow path (``levels.unusual``) reads the rest from
+It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads the rest from
 ``mode``: recording may be off, or anomalies detected.
 """
 
