@@ -216,9 +216,11 @@ class Reverse(Level):
     def record(
         self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
-        exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
+        same_shape_and_dtype = primitive.keeps_type and (
+            len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner))
+        )
         numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
-        plan = primitive.plans[PlanKey(traced, len(inner), exact, numbers, lifted)]
+        plan = primitive.plans[PlanKey(traced, len(inner), same_shape_and_dtype, numbers, lifted)]
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)

@@ -51,7 +51,7 @@ def saved_names(primitive: Any, key: PlanKey, arguments: tuple[str, ...]) -> tup
     for rule in primitive.rules_for(key.traced):
         for name in rule.kept:
             names |= dict.fromkeys(_entries(primitive, name, arguments))
-    if not key.exact:
+    if not key.same_shape_and_dtype:
         names |= dict.fromkeys(f"{arguments[i]}_meta" for i in key.traced if arguments[i] not in names)
     names |= dict.fromkeys(arguments[i] for i in key.numbers)
     return (*sorted(names, key=_is_meta, reverse=True), *([SETTINGS] if primitive.settings else []))
@@ -105,7 +105,7 @@ def build_plan(primitive: Any, key: PlanKey) -> Plan:
     plan.primitive = primitive
     plan.key = key
     plan.positions, plan.operands = key.traced, picker(key.traced)
-    plan.count, plan.exact = key.count, key.exact
+    plan.count, plan.same_shape_and_dtype = key.count, key.same_shape_and_dtype
     plan.lifted, plan.retains = key.lifted, key.retains
     plan.arguments = tuple(arguments[i] for i in key.traced)
     plan.names = saved_names(primitive, key, arguments)

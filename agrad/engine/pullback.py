@@ -30,7 +30,7 @@ def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull
     steps = []
     for rule in primitive.rules_for(plan.positions):
         steps.append((_application(primitive, plan, rule, guarded), _served(primitive, plan, rule)))
-    pull = _in_place(steps) if plan.exact else None
+    pull = _in_place(steps) if plan.same_shape_and_dtype else None
     pull = pull or _in_turn(primitive, plan, steps)
     return _on_tensors(primitive, plan, pull) if plan.lifted else pull
 
@@ -71,7 +71,7 @@ def _in_turn(primitive: Any, plan: Plan, steps: Steps) -> Pull:
     """Return the pullback that runs each rule and fits its results to the arguments."""
     broadcasts, name, places, arguments = primitive.broadcasts, primitive.name, plan.places(), plan.arguments
     count = len(arguments)
-    likes = [None if plan.exact else places[argument] for argument in arguments]
+    likes = [None if plan.same_shape_and_dtype else places[argument] for argument in arguments]
 
     def pull(node: Node, g: Any) -> Values:
         saved, results = node.saved, [None] * count
@@ -177,7 +177,7 @@ def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
         if rule.names == ("g",):
             return lambda saved, masked: found(saved, masked.g)
         return lambda saved, masked: zero_masked(masked.used, found(saved, masked.g))
-    if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
+    if plan.same_shape_and_dtype or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
     call = rule.function
     like: Any = plan.places().get(rule.targets[0])

@@ -34,7 +34,7 @@ class PlanKey(NamedTuple):
     """The positions of the arguments that are on the tape."""
     count: int
     """The number of arguments, including the variadic ones."""
-    exact: bool = False
+    same_shape_and_dtype: bool = False
     """True if cotangents need no fitting: the result has the shape and dtype of the arguments."""
     numbers: tuple[int, ...] = ()
     """The positions of Python numbers, which are kept."""
@@ -58,7 +58,6 @@ class Plan:
     __slots__ = (
         "arguments",
         "count",
-        "exact",
         "keep",
         "kept",
         "key",
@@ -70,14 +69,14 @@ class Plan:
         "primitive",
         "pullback",
         "retains",
+        "same_shape_and_dtype",
     )
 
     primitive: Any
     key: PlanKey
-    """The key of the plan among the ``plans`` of its primitive. ``count``, ``exact``, ``lifted`` and ``retains`` are
-    parts of it."""
+    """The key of the plan among the ``plans`` of its primitive, which has the fields below that are flags or counts."""
     count: int
-    exact: bool
+    same_shape_and_dtype: bool
     needs_slow_path: bool
     """True if a backward pass must take the slow path at these nodes.
 
@@ -115,7 +114,7 @@ class Plan:
         plan.positions = tuple(range(count))
         plan.arguments = names or tuple(f"operand_{i}" for i in range(count))
         plan.names = ()
-        plan.exact = plan.lifted = plan.needs_slow_path = plan.retains = False
+        plan.same_shape_and_dtype = plan.lifted = plan.needs_slow_path = plan.retains = False
         plan.keep = lambda values: ()
         plan.pullback = pullback
         return plan
@@ -196,8 +195,8 @@ _recording_floor: ContextVar[float] = ContextVar("agrad_recording_floor", defaul
 recording_floor: Callable[[], float] = _recording_floor.get
 """The level number below which operations take the slow path.
 
-It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads the rest from
-``mode``: recording may be off, or anomalies detected.
+It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads the rest
+from ``mode``: recording may be off, or anomalies detected.
 """
 
 mode: Callable[[], Mode] = _mode.get
