@@ -75,7 +75,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
             args = tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
         return primitive.evaluate(args, settings)
     out = newest.process(primitive, args, settings)
-    return out if inside or primitive.put is None else linked(primitive, args, settings, out)
+    return out if inside or primitive.write_back is None else linked(primitive, args, settings, out)
 
 
 class Level:
@@ -150,7 +150,7 @@ class Level:
             out = dispatch(primitive, tuple(inner), settings, inside=True)
         elif lifted or OBSERVED or now.trace is not None:
             out = primitive.bind(*inner, **settings)
-            if primitive.put is not None and isinstance(out, Tensor):
+            if primitive.write_back is not None and isinstance(out, Tensor):
                 out._link = None  # no user can write to the data of a Tensor
         else:
             out = primitive.evaluate(tuple(inner), settings)
@@ -351,7 +351,7 @@ def record_slow(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
         out = tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
     else:
         out = level.process(primitive, args, settings)
-    return out if primitive.put is None else linked(primitive, args, settings, out)
+    return out if primitive.write_back is None else linked(primitive, args, settings, out)
 
 
 def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:

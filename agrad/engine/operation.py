@@ -78,7 +78,7 @@ class Operation:
 
     A trace does not compute them.
     """
-    put: Function | None = None
+    write_back: Function | None = None
     """The write-back rule: it gives the first argument after a write to the result."""
 
     kind = "other"

@@ -269,8 +269,8 @@ class Primitive(Operation):
 
     def file_write_back(self, function: Function) -> None:
         """File the write_back rule: the first array after a write to the result."""
-        self.put = write_back_rule(self, function)
-        self.write_back_rules[:] = [self.put]
+        self.write_back = write_back_rule(self, function)
+        self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
 
     def file_batching(self, function: Function) -> None:
@@ -293,7 +293,7 @@ class Primitive(Operation):
 
     def resolve_kernel(self, backend: Backend, part: str) -> Function:
         generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
-        if part == "forward" and self.elementwise and self.put is None:
+        if part == "forward" and self.elementwise and self.write_back is None:
             generic = with_scalars(generic, backend)
         kernel = KERNELS.get((backend.name, self.name, part))
         if kernel is None:

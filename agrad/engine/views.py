@@ -1,8 +1,8 @@
 """Views: Tensors that share another's memory, and writes to Tensors that share it.
 
 The implementation is functional: no array is ever written into. The arrays decide the effect of a write: if the library
-made a view, a write in its own code would change both arrays, and so both Tensors change. The ``put`` rules of the
-operations that made the view put the new values into the base, and every other view is computed again from the new
+made a view, a write in its own code would change both arrays, and so both Tensors change. The write-back rules of
+the operations that made the view put the new values into the base, and every other view is computed again from the new
 base. Derivatives follow by the ordinary rules.
 """
 
@@ -53,15 +53,15 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
     unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
     if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:
         raise PrimitiveDefinitionError(
-            f"the put rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is filed "
-            f"for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
+            f"the write-back rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is "
+            f"filed for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
         )
 
-    def put(base: Any, value: Any, given: dict[str, Any]) -> Any:
+    def write_back(base: Any, value: Any, given: dict[str, Any]) -> Any:
         handed = {"xp": namespace, primitive.arrays[0]: base, "value": value}
         return function(*[handed[n] for n in names], **{n: given[n] for n in settings})
 
-    return put
+    return write_back
 
 
 def link(view: Tensor, base: Tensor, steps: Steps) -> None:
@@ -168,13 +168,13 @@ def _replay(base: Tensor, steps: Steps) -> Any:
     return value
 
 
-def _put(base: Tensor, steps: Steps, value: Any) -> Any:
-    """Return ``base`` with ``value`` put into the view of it that ``steps`` make."""
+def _written_back(base: Tensor, steps: Steps, value: Any) -> Any:
+    """Return ``base`` with ``value`` written to the view of it that ``steps`` make."""
     stages: list[Any] = [base]
     for primitive, settings in steps[:-1]:
         stages.append(primitive.bind(stages[-1], **settings))
     for stage, (primitive, settings) in zip(reversed(stages), reversed(steps), strict=True):
-        value = primitive.put(stage, value, settings)
+        value = primitive.write_back(stage, value, settings)
     return value
 
 
@@ -397,7 +397,7 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         _check(tensor, bases, what)
     root, value = tensor, result
     for root, steps in bases:
-        value = _put(root, steps, value)
+        value = _written_back(root, steps, value)
     views = _below(root)
     _replace(root, value)
     for view, base, steps, silent in views:

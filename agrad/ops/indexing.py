@@ -59,7 +59,7 @@ def getitem_batch(
     return place.block_back(xp, xp.getitem(x, own, *indices, index=(ARRAY, *index)))
 
 
-@getitem.put
+@getitem.write_back
 def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
     return xp.setitem(x, value, index=index)
 
