@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import DEVICE_GUARDS
+from agrad.backends.base import DEVICE_SCOPES
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.anomalies import check_cotangents
 from agrad.engine.layouts import copied
@@ -55,9 +55,9 @@ def backward_pass(
     visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
     the pass ends at the nodes numbered up to it, and returns their cotangents too.
     """
-    if not DEVICE_GUARDS:
+    if not DEVICE_SCOPES:
         return _backward_pass(cotangents, retain, level, visit, since)
-    with DEVICE_GUARDS[0].preserved():
+    with DEVICE_SCOPES[0].preserved():
         return _backward_pass(cotangents, retain, level, visit, since)
 
 
@@ -221,9 +221,9 @@ def accumulate(node: Node, cotangent: Any) -> None:
     tensor = None if owner is None else owner()
     if tensor is None:
         return
-    if DEVICE_GUARDS:
-        with DEVICE_GUARDS[0].preserved():
-            DEVICE_GUARDS[0].switch_to(cotangent)
+    if DEVICE_SCOPES:
+        with DEVICE_SCOPES[0].preserved():
+            DEVICE_SCOPES[0].switch_to(cotangent)
             _accumulate(tensor, cotangent)
     else:
         _accumulate(tensor, cotangent)
@@ -247,11 +247,11 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     if level is not None or lifted or masks is not None:
         apply = guarded_pullback if level is None else _recorded_pullback(level)
         pull: Any = apply if masks is None else masks.guarded(apply)
-    elif mode().anomaly or mode().observers or DEVICE_GUARDS:
+    elif mode().anomaly or mode().observers or DEVICE_SCOPES:
         pull = _plain_pullback
     else:
         return None
-    if DEVICE_GUARDS:
+    if DEVICE_SCOPES:
         pull = _device_guarded(pull)
     return _watched(pull) if mode().anomaly or mode().observers else pull
 
@@ -265,12 +265,12 @@ def _device_guarded(pull: Pull) -> Pull:
 
     Leave the device of its results current for their sums.
     """
-    device_guard = DEVICE_GUARDS[0]
+    device_scope = DEVICE_SCOPES[0]
 
     def on_device(node: Node, g: Any) -> tuple[Any, ...]:
-        device_guard.switch_to(*(g.by_output.values() if isinstance(g, OutputCotangents) else (g,)))
+        device_scope.switch_to(*(g.by_output.values() if isinstance(g, OutputCotangents) else (g,)))
         parts = pull(node, g)
-        device_guard.switch_to(*parts)
+        device_scope.switch_to(*parts)
         return parts
 
     return on_device

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import DEVICE_GUARDS
+from agrad.backends.base import DEVICE_SCOPES
 from agrad.engine.anomalies import check_results, check_tangents, users_line
 from agrad.engine.joining import NUMPYS, joined, without_scalars
 from agrad.engine.namespaces import NUMBERS
@@ -405,9 +405,9 @@ def pushed(
         if now.anomaly and not now.inside_rule:
             check_tangents(primitive, traced, tangents, found)
         return found
-    if DEVICE_GUARDS:
-        with DEVICE_GUARDS[0].preserved():
-            DEVICE_GUARDS[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
+    if DEVICE_SCOPES:
+        with DEVICE_SCOPES[0].preserved():
+            DEVICE_SCOPES[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
             return tuple(push(tangents, inner, out, settings))
     found = push(tangents, inner, out, settings)
     return found

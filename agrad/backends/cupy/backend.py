@@ -17,7 +17,7 @@ import numpy as np
 import agrad.backends.cupy.kernels
 import agrad.backends.cupy.random  # noqa: F401 - both file kernels
 from agrad.backends import special as special_words
-from agrad.backends.base import DEVICE_GUARDS, HANDOVERS, Backend, vocabulary
+from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.convolution import convolution
 from agrad.backends.cupy.elementwise import JOINT
@@ -275,4 +275,4 @@ BACKEND = Backend(
 HANDOVERS.append(Handover)
 if COUNT > 1:
     cupy_devices.place_words(BACKEND.xp)
-    DEVICE_GUARDS.append(cupy_devices.DeviceGuard())
+    DEVICE_SCOPES.append(cupy_devices.DeviceScope())
