@@ -116,12 +116,12 @@ def shares_any(raw: Any, others: Iterable[Any]) -> bool:
     return any(raw is other or (type(other) is type(raw) and shares(raw, other)) for other in others)
 
 
-def members_apart(mapped: Any, *, packed: bool = False) -> Any:
+def copy_if_interleaved(mapped: Any, *, packed: bool = False) -> Any:
     """Return members, along the first axis of an array or Tensor, apart in memory.
 
     Results have the layout of operands: if the mapped axis lies among a member's own in memory, a reshape of a member
     might be a copy although it is a view for a member alone. Members that do not lie apart are copied; see
-    ``members_like``.
+    ``copy_with_strides``.
     """
     raw = mapped.raw if isinstance(mapped, Tensor) else mapped
     backend = backend_of(raw)
@@ -131,10 +131,10 @@ def members_apart(mapped: Any, *, packed: bool = False) -> Any:
     outer = min((abs(step) for step, n in zip(steps[:lead], raw.shape, strict=False) if n > 1), default=math.inf)
     if all(abs(step) <= outer or n == 1 for step, n in zip(steps[lead:], raw.shape[lead:], strict=True)):
         return mapped
-    return with_values(mapped, members_like(raw, steps[lead:], packed=packed))
+    return with_values(mapped, copy_with_strides(raw, steps[lead:], packed=packed))
 
 
-def members_like(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
+def copy_with_strides(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
     """Return a copy of members, each laid out like an array with given strides.
 
     raw: the members along the first axes. steps: the strides of such an array. packed: the order of the axes is that

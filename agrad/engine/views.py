@@ -15,7 +15,7 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.joining import is_numpys
-from agrad.engine.layouts import SHARING, SPLIT, members_like, with_values
+from agrad.engine.layouts import SHARING, SPLIT, copy_with_strides, with_values
 from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
@@ -324,7 +324,7 @@ def _replace(tensor: Tensor, result: Any) -> None:
         if tuple(new.shape) == tuple(old.shape):
             laid = backend.laid_out_like(new, old)
         else:  # vmap has begun to map over it
-            laid = members_like(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
+            laid = copy_with_strides(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
         if laid is not new:
             tensor.data = with_values(tensor.data, laid)
 

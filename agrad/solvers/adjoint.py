@@ -21,7 +21,7 @@ from agrad.errors import RuleError
 from agrad.solvers.linear import Packing, computed, plain
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
 from agrad.solvers.traced import in_trace, scan
-from agrad.transforms.arguments import paired, split, zeros
+from agrad.transforms.arguments import paired, split_level, zeros
 
 Leaves = Sequence[Any]
 Equation = Callable[[Leaves, Any], list[Any]]
@@ -72,7 +72,7 @@ class Adjoint:
             since = next_id()
             outs = [recorded_part(r) for r in self.equation(starts, s)]
             seeds = starting_cotangents(
-                [split(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
+                [split_level(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
             )
             found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
         begun = [y.node for y in starts]
@@ -142,7 +142,7 @@ class _Stage:
         starts = [wrap(y, level, leaf_node()) for y in state]
         self.begun, self.state = [y.node for y in starts], state
         self.since = next_id()
-        found = [split(recorded_part(r), level) for r in equation(starts, s)]
+        found = [split_level(recorded_part(r), level) for r in equation(starts, s)]
         self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
 
     def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:

@@ -23,7 +23,7 @@ from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
 from agrad.solvers import traced
 from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
-from agrad.transforms.arguments import is_array, split, zeros
+from agrad.transforms.arguments import is_array, split_level, zeros
 from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
@@ -142,7 +142,7 @@ def _attach(
     if isinstance(level, Forward):
         if newest_level(inner) is not None:  # the residual depends on other levels through the solution too
             rs = _evaluated(residual, levels, xs)
-        tangents = [split(r, level)[1] for r in rs]
+        tangents = [split_level(r, level)[1] for r in rs]
         ts = [zeros(x) if t is None else strip_constant_levels(t) for t, x in zip(tangents, xs, strict=True)]
         steps = linear(
             lambda v: _pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below)
@@ -167,12 +167,12 @@ def _attach(
         # the residual is recorded again, at the solution, which may itself depend on recorded values
         start = next_id()
         with recording_from(level.id):
-            ends = [split(r, level)[1] for r in _evaluated(residual, levels, at)]
+            ends = [split_level(r, level)[1] for r in _evaluated(residual, levels, at)]
             starts = starting_cotangents(ends, [-u for u in us])
             found = backward_pass(starts, retain=again, level=level if again else None, since=start)
         return [found.get(parent) for parent in parents]
 
-    parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
+    parents = nodes_before([node for _, node in (split_level(r, level) for r in rs) if node is not None], since)
     nodes = record_call(name, parents, len(xs), pull)
     return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
 
@@ -190,7 +190,7 @@ def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, nam
     starts = [wrap(x, level, leaf_node()) for x in xs]
     since = next_id()
     with recording_from(level.id):
-        ends = [split(recorded_part(r), level)[1] for r in residual(starts)]
+        ends = [split_level(recorded_part(r), level)[1] for r in residual(starts)]
 
     def product(v: Leaves) -> list[Any]:
         found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)

@@ -32,7 +32,7 @@ from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_ti
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
 from agrad.solvers.linear import Packing, minus, plain, raw_of
 from agrad.solvers.runge_kutta import Options, Step, Tableau, integrate
-from agrad.transforms.arguments import split, zeros
+from agrad.transforms.arguments import split_level, zeros
 from agrad.transforms.calling import spread
 from agrad.transforms.trees import flatten, unflatten
 
@@ -242,15 +242,15 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
             for y, v in zip(state[:n], state[n:], strict=True)
         ]
         with recording_from(level.id):  # the solver records nothing else
-            found = [split(recorded_part(r), level) for r in equation(ys, s)]
+            found = [split_level(recorded_part(r), level) for r in equation(ys, s)]
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
         return lift_all([*[strip_constant_levels(r) for r, _ in found], *slopes])
 
     below = _inside(equation, level)
     inner = [level.inside(y) for y in y0]
-    slopes = [split(y, level)[1] for y in y0]
+    slopes = [split_level(y, level)[1] for y in y0]
     slopes = [zeros(x) if v is None else v for v, x in zip(slopes, inner, strict=True)]
-    dt = split(t, level)[1]
+    dt = split_level(t, level)[1]
     t = level.inside(t)
     if dt is not None:
         at_start = below(inner, t[0])
@@ -280,10 +280,10 @@ def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
     """Record the solution as one operation. Its pullback solves the adjoint system."""
-    ends = [node for _, node in (split(r, level) for r in closures) if node is not None]
+    ends = [node for _, node in (split_level(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
-    starts = [split(y, level)[1] for y in y0]
-    t_node = split(t, level)[1]
+    starts = [split_level(y, level)[1] for y in y0]
+    t_node = split_level(t, level)[1]
     inner_t = level.inside(t)
     below = _inside(equation, level)
     taken: list[Step] = []

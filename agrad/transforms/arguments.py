@@ -320,7 +320,7 @@ def is_bare(value: Any) -> bool:
     return not isinstance(value, Tensor) or value.level.id < 0
 
 
-def split(value: Any, level: Level) -> tuple[Any, Any]:
+def split_level(value: Any, level: Level) -> tuple[Any, Any]:
     """Return a result's value without the level, and its record there, or None."""
     while isinstance(value, Tensor):
         if value.level is level:
@@ -348,15 +348,15 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
                 f"{what}: {path} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
                 "tuple, namedtuple, dataclass); return one of these, or return it as aux with has_aux=True"
             )
-    return [split(leaf, level) for leaf in leaves], spec
+    return [split_level(leaf, level) for leaf in leaves], spec
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
     """Return a container of results without the level, as the caller gets it."""
-    return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
+    return tree_map(lambda leaf: inputs.leave(split_level(leaf, level)[0]), tree)
 
 
-def owned_tree(tree: Any, *given: Any) -> Any:
+def copy_tree_if_aliased(tree: Any, *given: Any) -> Any:
     """Return a container of results that own their memory.
 
     No array shares memory with another, nor with the arrays in ``given``.

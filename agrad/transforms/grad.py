@@ -26,11 +26,11 @@ from agrad.transforms.arguments import (
     aux_of,
     check_function,
     check_scalar,
+    copy_tree_if_aliased,
     leave_tree,
     out_tangent,
     outputs_of,
-    owned_tree,
-    split,
+    split_level,
     with_constants,
     zeros,
 )
@@ -112,7 +112,7 @@ class Recording:
                 for (y, node), g in zip(pairs, given, strict=True)
             ]
             pulled = self._pulled(starting_cotangents(nodes, gs), retain=True)
-            return owned_tree(pulled, given, self.inputs.leaves)
+            return copy_tree_if_aliased(pulled, given, self.inputs.leaves)
 
         pullback.__qualname__ = "pullback"
         return pullback
@@ -226,7 +226,7 @@ def differentiated(
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
         run = Recording(chosen, chosen.call, has_aux)
-        y, node = split(run.out, run.level)
+        y, node = split_level(run.out, run.level)
         check(y, name, holomorphic)
         out = chosen.result(run.gradients(y, node, strict))
         if with_value:
@@ -234,7 +234,7 @@ def differentiated(
             out = ((value, run.leave_aux()) if has_aux else value, out)
         elif has_aux:
             out = (out, run.leave_aux())
-        return owned_tree(out, args, kwargs)
+        return copy_tree_if_aliased(out, args, kwargs)
 
     return gradient
 
@@ -392,7 +392,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     inputs = Inputs(primals, name)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
-    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    value, aux = copy_tree_if_aliased((run.leave_value(pairs, spec), run.leave_aux()), primals)
     pullback = run.pullback(pairs, spec)
     return (value, pullback, aux) if has_aux else (value, pullback)
 
@@ -477,4 +477,4 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
     out = (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
-    return owned_tree(out, primals, tangents)
+    return copy_tree_if_aliased(out, primals, tangents)

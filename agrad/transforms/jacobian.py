@@ -27,9 +27,9 @@ from agrad.transforms.arguments import (
     check_chunk_size,
     check_function,
     chunks,
+    copy_tree_if_aliased,
     leave_tree,
-    owned_tree,
-    split,
+    split_level,
     zeros,
 )
 from agrad.transforms.grad import P, Recording
@@ -52,7 +52,9 @@ class _Outputs:
         self.aux = leave_tree(aux, level, inputs)
         leaves, self.spec = flatten(out)
         self.places = [TreePath(out, i, "output", whole="its output") for i in range(len(leaves))]
-        pairs = [split(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)]
+        pairs = [
+            split_level(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)
+        ]
         self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
         for y, place in zip(self.values, self.places, strict=True):
             if not is_floating(y.dtype):
@@ -269,7 +271,7 @@ def _jacobian(
             outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
         leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
-        return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
+        return copy_tree_if_aliased((whole, outs.aux) if has_aux else whole, args, kwargs)
 
     return matrix
 

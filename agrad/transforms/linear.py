@@ -26,9 +26,9 @@ from agrad.transforms.arguments import (
     Inputs,
     check_function,
     check_result_dtype,
+    copy_tree_if_aliased,
     out_tangent,
-    owned_tree,
-    split,
+    split_level,
     with_constants,
     zeros,
 )
@@ -277,9 +277,9 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     def push(*tangents: Any) -> Any:
         checked = inputs.tangents(tangents)
         out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, along(checked), strict=True)]
-        return owned_tree(unflatten(spec, out), tangents, inputs.leaves)
+        return copy_tree_if_aliased(unflatten(spec, out), tangents, inputs.leaves)
 
-    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    value, aux = copy_tree_if_aliased((run.leave_value(pairs, spec), run.leave_aux()), primals)
     return (value, push, aux) if has_aux else (value, push)
 
 
@@ -292,7 +292,7 @@ class LinearTape:
         outs = function(
             [wrap(strip_constant_levels(x), level, root) for x, root in zip(point, self.roots, strict=True)]
         )
-        self.ends = [None if out is None else split(out, level)[1] for out in outs]
+        self.ends = [None if out is None else split_level(out, level)[1] for out in outs]
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:

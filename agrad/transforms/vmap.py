@@ -11,7 +11,7 @@ from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number
 from agrad.engine.explain import called
-from agrad.engine.layouts import members_apart
+from agrad.engine.layouts import copy_if_interleaved
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
@@ -24,10 +24,10 @@ from agrad.transforms.arguments import (
     check_chunk_size,
     check_function,
     chunks,
+    copy_tree_if_aliased,
     is_array,
     is_bare,
     outside,
-    owned_tree,
     with_constants,
 )
 from agrad.transforms.trees import NAMESPACE, TreePath, flatten_all, unflatten
@@ -151,7 +151,7 @@ def vmap(
                 results.append(_results(f, level, given, kwargs, out_axes, name))
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
-        return owned_tree(unflatten(results[0].spec, out), args, kwargs)
+        return copy_tree_if_aliased(unflatten(results[0].spec, out), args, kwargs)
 
     return mapped
 
@@ -208,7 +208,7 @@ class _Members:
             if self.size == -1:
                 self.size, origin = size, place
             moved = strip_constant_levels(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
-            self.leaves[i] = members_apart(moved)
+            self.leaves[i] = copy_if_interleaved(moved)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
