@@ -1,4 +1,4 @@
-"""Anomalies: the checks of ``detect_anomaly`` for NaN and infinity, and the user's line in their errors."""
+"""Checks of ``detect_anomaly`` for NaN and infinity."""
 
 import cmath
 import traceback

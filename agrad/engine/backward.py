@@ -65,14 +65,10 @@ def _backward_pass(
     cotangents: dict[Node, Any], retain: bool, level: Any, visit: Visit | None, since: int
 ) -> dict[Node, Any]:
     masks: Masks | None = None
-    sliced = False
-    lifted = level is not None
-    for g in cotangents.values():
-        lifted = lifted or isinstance(g, Tensor)
-    now = mode()
-    sums_slices = level is None and visit is None and not (now.anomaly or now.observers)
+    sliced, leaves = False, dict[Node, Any]()
+    lifted = level is not None or holds_tensor(cotangents.values())
+    sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers)
     pull = _pullback_for(level, lifted, masks)
-    leaves: dict[Node, Any] = {}
     take, nodes = cotangents.pop, topological_order(cotangents, since)
     for node in [node for node in nodes if node.id > since] if since else nodes:
         g = take(node, None)
@@ -127,6 +123,14 @@ def _backward_pass(
     return leaves
 
 
+def holds_tensor(values: Iterable[Any]) -> bool:
+    """Return True if a Tensor is among the values."""
+    for value in values:  # noqa: SIM110 (a generator would be another call in each pass)
+        if isinstance(value, Tensor):
+            return True
+    return False
+
+
 def freed(node: Node) -> GraphFreedError:
     """Return the error of a second pass over a node whose values are freed."""
     return GraphFreedError(
@@ -177,7 +181,7 @@ class SliceCotangents:
     def total(self) -> Any:
         """The cotangent of the whole array."""
         parts, indices = self.parts, self.indices
-        if any(isinstance(part, Tensor) for part in parts):
+        if holds_tensor(parts):
             # few at once: each number of arguments has code of its own
             while len(parts) > _AT_ONCE:
                 first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
@@ -278,7 +282,9 @@ def _device_guarded(pull: Pull) -> Pull:
 
 def guarded_pullback(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
     plan = node.plan
-    lifts = not plan.lifted and (isinstance(g, Tensor) or (type(g) is OutputCotangents and g.holds_tensor()))
+    lifts = not plan.lifted and (
+        isinstance(g, Tensor) or (type(g) is OutputCotangents and holds_tensor(g.by_output.values()))
+    )
     if (masked is None and not lifts) or not plan.names:
         return plan.pullback(node, g)
     return _run(plan.primitive.variant(plan, lifted=lifts, guarded=masked is not None), node, g, masked)

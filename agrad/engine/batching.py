@@ -257,7 +257,10 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
 
 
 def in_levels(levels: Sequence[Any], primitive: Any, out: Any) -> Any:
-    """Return the result of a primitive for all ``levels``, newest first, as a Tensor of the newest."""
+    """Return a primitive's result for all ``levels``, newest first.
+
+    It is a Tensor of the newest level.
+    """
     if isinstance(out, tuple):
         return tuple([in_levels(levels, primitive, part) for part in out])
     if isinstance(out, Tensor):

@@ -150,14 +150,14 @@ def _unary_with_settings(primitive: Any) -> Call:
             return out
         if level.id < recording_floor():
             return record_slow(primitive, (x,), settings, y)
-        out.node = new_node(plans[ONE_ARGUMENT], (x,), (data, y, settings))
+        out.node = new_node(plans[ONE_ARGUMENT], (data, y, settings), parent)
         return out
 
     return call
 
 
 def pair_evaluation(primitive: Any, kind: type) -> Call:
-    """Return the evaluation of two raw operands of an array type, by Python's operator if there is one."""
+    """Return the evaluation of two raw operands, by Python's operator if any."""
     raw, operator = primitive.raw[kind], primitive.operator
     backend = backend_of_type(kind)
     if operator is None or backend is None:
@@ -278,7 +278,7 @@ def _several(primitive: Any) -> Call:
             if plan is not None:
                 if level.id < recording_floor():
                     return record_slow(primitive, args, settings, y)
-                node = new_node(plan, args, (*inner, y, settings) if outputs is None else (*inner, *y, settings))
+                node = new_node(plan, (*inner, y, settings) if outputs is None else (*inner, *y, settings), args)
         if outputs is None:
             out = Tensor()
             out.data, out.level, out.node = y, level, node

@@ -104,7 +104,7 @@ def _unit(backend: Any, dtype: Any) -> int:
 
 
 def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
-    """Return a raw array that is row-major and shares no memory with others; see ``copy_if_aliased``."""
+    """Return a row-major array apart from others; see ``copy_if_aliased``."""
     (found,) = copy_if_aliased([raw], others, row_major=True)
     return found
 

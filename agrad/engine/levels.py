@@ -224,7 +224,7 @@ class Reverse(Level):
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)
-        node = new_node(plan, args, (*inner, *outs, settings))
+        node = new_node(plan, (*inner, *outs, settings), args)
         now = mode()
         if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):
             node.where = users_line()
@@ -276,10 +276,6 @@ class OutputCotangents:
     def __init__(self, by_output: dict[int, Any]) -> None:
         self.by_output = by_output
 
-    def holds_tensor(self) -> bool:
-        """Return True if a cotangent is a Tensor."""
-        return any(isinstance(g, Tensor) for g in self.by_output.values())
-
     def __add__(self, other: "OutputCotangents") -> "OutputCotangents":
         """Add the other's cotangents in place: only the backward pass holds this object."""
         mine = self.by_output  # changed in place, because many more may follow
@@ -291,16 +287,19 @@ class OutputCotangents:
 _node_of = attrgetter("node")
 
 
-def new_node(plan: Plan, args: Args, values: tuple[Any, ...]) -> Node:
-    """Return the node of a call with these arguments.
+def new_node(plan: Plan, values: tuple[Any, ...], links: Any) -> Node:
+    """Return the node of a call.
 
-    ``values``: the arguments without the level, the outputs and the settings.
+    ``values``: the arguments without the level, the outputs and the settings. ``links``: the node of the one argument
+    on the tape, or the arguments, of which the plan picks those on the tape.
     """
     node = Node()
     node.id = next_id()
     node.plan = plan
-    links = tuple(map(_node_of, plan.operands(args)))
-    node.links = links[0] if len(links) == 1 else links
+    if type(links) is not Node:
+        links = tuple(map(_node_of, plan.operands(links)))
+        links = links[0] if len(links) == 1 else links
+    node.links = links
     node.saved = plan.keep(values)
     return node
 

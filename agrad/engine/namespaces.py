@@ -1,4 +1,4 @@
-"""Namespaces for rules, by the type of an array; a dictionary that makes its entries."""
+"""Namespaces by the type of an array; a dictionary that makes its entries."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -47,6 +47,8 @@ class Operation:
     """The names of the array arguments, without the variadic one."""
     variadic: str | None = None
     settings: tuple[str, ...] = ()
+    linear: Any = ()
+    """The arguments in which the operation is linear; of a whole function, true if it is."""
     constant: tuple[str, ...] = ()
     """The arguments without a derivative."""
     outputs: tuple[str, ...] | None = None

@@ -70,6 +70,10 @@ class Primitive(Operation):
     operator: Function | None = None
     """The operator of Python that is the operation, for two arguments."""
     joins = True
+    keeps_type = False
+    """True if the result of an elementwise operation has the dtype of the arguments."""
+    jointly = False
+    """True if it is linear in all arguments with a derivative at once."""
     rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
     splits = False
@@ -84,17 +88,9 @@ class Primitive(Operation):
         variadic: str | None = None,
         defaults: Mapping[str, Any] | None = None,
         settings: tuple[str, ...] = (),
-        linear: tuple[str, ...] = (),
-        constant: tuple[str, ...] = (),
-        broadcasts: bool = False,
-        elementwise: bool = False,
-        keeps_type: bool = False,
-        outputs: tuple[str, ...] | None = None,
-        spreads: bool = False,
-        masks: bool = False,
-        jointly: bool = False,
         overwrites: tuple[str, ...] = (),
         batch: str | None = None,
+        **traits: Any,
     ) -> None:
         if batch is not None and batch not in SHARED:
             raise PrimitiveDefinitionError(
@@ -105,23 +101,13 @@ class Primitive(Operation):
         self.name = name
         self.forward = forward
         self.by_name = forward is None
-        self.arrays = arrays
-        self.variadic = variadic
+        self.arrays, self.variadic = arrays, variadic
         self.all_arrays = (*arrays, *((variadic,) if variadic else ()))
-        self.settings = settings
-        self.defaults = dict(defaults or {})
-        self.linear = linear
-        self.constant = constant
-        self.broadcasts = broadcasts
-        self.elementwise = elementwise
-        self.keeps_type = keeps_type
-        self.takes_numbers = elementwise
-        self.outputs = outputs
-        self.spreads = spreads
-        self.masks = masks
-        self.jointly = jointly
+        self.settings, self.defaults = settings, dict(defaults or {})
+        vars(self).update(traits)
+        self.takes_numbers = self.elementwise
         self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
-        self.kind = "elementwise" if elementwise else "other"
+        self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
@@ -130,7 +116,7 @@ class Primitive(Operation):
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
-            *(() if spreads else outputs or ("y",)),
+            *(() if self.spreads else self.outputs or ("y",)),
         )
         self._check_names()
         self._make_tables()
@@ -283,7 +269,7 @@ class Primitive(Operation):
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
     def _evaluation(self, part: str, kind: type) -> Function:
-        """Return the evaluation on arrays of a type, by the kernel of their backend if it has one."""
+        """Return the evaluation on arrays of a type, by a kernel if there is one."""
         backend = backend_of_type(kind)
         if backend is None:
             raise self.not_an_array(kind)
@@ -335,35 +321,30 @@ class Primitive(Operation):
         kind = type(args[0])
         for arg in args:
             if type(arg) is not kind and type(arg) not in NUMBERS:
+                kind = self._kind_of(args)
                 break
-        else:
-            if kind in self.on_levels:  # the usual case, without the checks below
-                try:
-                    return self.on_levels[kind](*args, **settings)
-                except AgradError:
-                    raise
-                except Exception as error:
-                    raise self.explain(args, error) from error
-        backend = None
-        for arg in args:
-            kind = type(arg)
-            if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):
-                continue
-            found = backend_of_type(kind)
-            if found is None:
-                raise self.not_an_array(kind)
-            backend = backend or found
-        if backend is None:
-            if not any(isinstance(a, np.generic) for a in args):
-                raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
-            backend = backend_of_type(np.ndarray)
-            assert backend is not None
+        if kind not in self.on_levels:
+            kind = self._kind_of(args)
         try:
-            return self.on_levels[backend.array_types[0]](*args, **settings)
+            return self.on_levels[kind](*args, **settings)
         except AgradError:
             raise
         except Exception as error:
             raise self.explain(args, error) from error
+
+    def _kind_of(self, args: tuple[Any, ...]) -> type:
+        """Return the array type for arguments, with NumPy scalars and numbers."""
+        backends = []
+        for arg in args:
+            kind = type(arg)
+            if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):
+                continue
+            backends.append(backend_of_type(kind))
+            if backends[-1] is None:
+                raise self.not_an_array(kind)
+        if not backends and not any(isinstance(a, np.generic) for a in args):
+            raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
+        return backends[0].array_types[0] if backends else np.ndarray
 
     def not_an_array(self, kind: type) -> OperandError:
         return OperandError(

@@ -38,7 +38,7 @@ They serve code that calls these methods on any array.
 """
 
 
-_REDUCTIONS = frozenset({"max", "mean", "min", "prod", "sum"})
+_REDUCTIONS = ("max", "mean", "min", "prod", "sum")
 """The methods that are agrad's function of their name for real floating numbers."""
 
 

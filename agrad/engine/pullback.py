@@ -54,7 +54,10 @@ Steps = Sequence[tuple[Part, list[tuple[int, int | None]]]]
 
 
 def _in_place(steps: Steps) -> Pull | None:
-    """Return the usual pullbacks, of one rule for each of one or two parents whose results fit; None for others."""
+    """Return the pullback of one or two rules whose results fit, else None.
+
+    Each rule serves one parent.
+    """
     if any(len(parents) != 1 or parents[0][1] is not None for _, parents in steps):
         return None
     parts = [part for part, _ in sorted(steps, key=lambda step: step[1][0][0])]

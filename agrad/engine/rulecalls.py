@@ -101,7 +101,7 @@ class RulePrimitive(Operation):
         return dispatch(self, tuple(inside), settings)
 
     def _evaluation(self, kind: type) -> Any:
-        """Return the rule on raw arrays of a type: the backend's kernel if its guard accepts the values."""
+        """Return the rule on raw arrays of a type, by a kernel if it accepts them."""
         rule, kernel, backend = self.rule, self.kernel(kind), backend_of_type(kind)
         assert backend is not None
         function, place, xp = rule.function, rule.names.index("xp") if "xp" in rule.names else None, backend.xp

@@ -107,7 +107,10 @@ class Plan:
     def bare(
         cls, primitive: Any, count: int, pullback: Callable[..., tuple[Any, ...]], names: tuple[str, ...] = ()
     ) -> "Plan":
-        """Return a plan whose nodes keep no values by name, and all whose ``count`` arguments are on the tape."""
+        """Return a plan whose nodes keep no values by name.
+
+        All ``count`` arguments are on the tape.
+        """
         plan = cls()
         plan.primitive = primitive
         plan.count = count

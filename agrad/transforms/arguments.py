@@ -412,7 +412,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
 
 
 def check_result_dtype(y: Any, what: str, holomorphic: bool) -> None:
-    """Raise ``DtypeError`` unless an array is real and floating, or complex with ``holomorphic``."""
+    """Raise ``DtypeError`` unless an array is real, or complex if ``holomorphic``."""
     dtype = as_dtype(y.dtype)
     if dtype.kind == ("complex floating" if holomorphic else "real floating"):
         return

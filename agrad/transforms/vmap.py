@@ -157,7 +157,10 @@ def vmap(
 
 
 def _flatten(axes: Axes, tree: Any, what: str, name: str) -> tuple[list[int | None], list[Any], Any]:
-    """Return the axis of each leaf of a pytree, the leaves with None among them, and the structure."""
+    """Return the axis of each leaf of a pytree, the leaves, and the structure.
+
+    None is a leaf.
+    """
     leaves, spec = flatten_all(tree)
     if axes is None or type(axes) is int:
         return [axes] * len(leaves), leaves, spec
