@@ -1,5 +1,6 @@
 """The imperative interface: ``Tensor.backward``, hooks and retained gradients."""
 
+import math
 import warnings
 import weakref
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
     raw = y.raw if isinstance(y, Tensor) else y
     shape = tuple(y.shape)  # for a mapped value, the shape of one member
     if gradient is None:
-        if any(n != 1 for n in shape):
+        if math.prod(shape) != 1:
             raise ShapeError(
                 f"{what} of an array of shape {shape} needs a cotangent of that shape; "
                 "give one, or reduce to one element first, with agrad.sum say"

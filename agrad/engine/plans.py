@@ -16,8 +16,8 @@ number. Added to the latter: which arguments are on the tape, the first (0), the
 def plan_of(primitive: Any, key: Any) -> Plan | None:
     """Return the plan for a ``PlanKey`` or a short key.
 
-    None if no argument on the tape has a derivative. Short keys are those of the usual calls: a number, see ``PLAIN``, or a tuple of the number of arguments and the
-    positions of those on the tape.
+    None if no argument on the tape has a derivative. Short keys are those of the usual calls: a number, see ``PLAIN``,
+    or a tuple of the number of arguments and the positions of those on the tape.
     """
     if type(key) is not PlanKey:
         found: Plan | None = primitive.plans[_full(primitive, key)]

@@ -319,8 +319,8 @@ def _replace(tensor: Tensor, result: Any) -> None:
     """Replace a Tensor by ``result`` in place, and keep the order of axes in memory."""
     old = tensor.raw
     become(tensor, result)
-    new, backend = tensor.raw, backend_of(old)
-    if SHARING[type(old)] and backend_of(new) is backend:  # a NumPy array may have moved
+    new, backend = tensor.raw, SHARING[type(old)]
+    if backend is not None and SPLIT[type(new)] is backend:  # a NumPy array may have moved
         if tuple(new.shape) == tuple(old.shape):
             laid = backend.laid_out_like(new, old)
         else:  # vmap has begun to map over it

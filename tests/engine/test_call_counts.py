@@ -95,8 +95,8 @@ BOUNDS = {
     "jvp(f)": (83, 40),
     "sum(T)": (9, 1),
     "T.sum()": (12, 2),
-    "a write through a view": (123, 72),
-    "a step with Adam": (200, 96),
+    "a write through a view": (119, 71),
+    "a step with Adam": (199, 95),
     "a jitted step": (67, 16),
 }
 """Calls of agrad's functions and returns to a file, at most."""
