@@ -25,7 +25,9 @@ from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, m
 from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, present, strip_constant_levels, wrap
 from agrad.engine.views import linked
 
-Args, Settings, Positions = Sequence[Any], dict[str, Any], tuple[int, ...]
+Args = Sequence[Any]
+Settings = dict[str, Any]
+Positions = tuple[int, ...]
 
 CAPTURED: list[Any] = []
 """Traces that read again, at each call, the arrays used besides the arguments."""

@@ -334,7 +334,7 @@ class Primitive(Operation):
 
     def _kind_of(self, args: tuple[Any, ...]) -> type:
         """Return the array type for arguments, with NumPy scalars and numbers."""
-        backends = []
+        backends: list[Any] = []
         for arg in args:
             kind = type(arg)
             if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):

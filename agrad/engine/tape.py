@@ -32,7 +32,7 @@ class PlanKey(NamedTuple):
 
     traced: tuple[int, ...]
     """The positions of the arguments that are on the tape."""
-    count: int
+    arity: int
     """The number of arguments, including the variadic ones."""
     same_shape_and_dtype: bool = False
     """True if cotangents need no fitting: the result has the shape and dtype of the arguments."""

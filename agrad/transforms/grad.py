@@ -45,7 +45,8 @@ Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
-Aux, NoAux = Literal[True], Literal[False]
+Aux = Literal[True]
+NoAux = Literal[False]
 """The types of ``has_aux`` that decide the type of a result."""
 
 

@@ -53,7 +53,8 @@ def _is_array(kind: type) -> bool:
 ARRAYS = Memo(_is_array)
 """Flags by type: True for arrays and Tensors, which are leaves."""
 
-ONE, TUPLE_OF_ONE = [optree.tree_structure(tree, namespace=NAMESPACE) for tree in (0, (0,))]
+ONE = optree.tree_structure(0, namespace=NAMESPACE)
+TUPLE_OF_ONE = optree.tree_structure((0,), namespace=NAMESPACE)
 """The structures of most arguments: an array, and a tuple of one array."""
 
 
@@ -93,8 +94,7 @@ def flatten_all(tree: Any) -> tuple[list[Any], Any]:
 def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
     """Return the pytree with a structure and leaves."""
     if spec is ONE:
-        (leaf,) = leaves
-        return leaf
+        return next(iter(leaves))
     return tuple(leaves) if spec is TUPLE_OF_ONE else optree.tree_unflatten(spec, leaves)
 
 
