@@ -20,10 +20,10 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 935,
     "backends": 4485,
-    "control": 1688,
+    "control": 1692,
     "cli": 1900,
     "data": 2460,
-    "engine": 4098,
+    "engine": 3985,
     "inspecting": 1365,
     "interop": 3367,
     "jit": 6570,
@@ -34,10 +34,10 @@ BUDGETS = {
     "random": 455,
     "scipy": 5571,
     "sklearn": 900,
-    "solvers": 1437,
+    "solvers": 1453,
     "testing": 865,
     "train": 1805,
-    "transforms": 2778,
+    "transforms": 2779,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
