@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends import backend_of_type
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level
 from agrad.engine.layouts import copied
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
-from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
@@ -299,7 +298,7 @@ def example(value: Any) -> Any:
         return example(value.data)
     inner = example(value.data)
     if not inner.shape[0]:
-        xp = NAMESPACES[type(inner)]
+        xp = backend_of(inner).xp
         return xp.zeros(inner.shape[1:], dtype=inner.dtype)
     return inner[(0, ...)]
 
@@ -498,4 +497,4 @@ def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[In
 
 def repeated(raw: Any, count: int) -> Any:
     """Return an array repeated along a new first axis, as a row-major copy."""
-    return copied(NAMESPACES[type(raw)].broadcast_to(raw, (count, *raw.shape)))
+    return copied(backend_of(raw).xp.broadcast_to(raw, (count, *raw.shape)))

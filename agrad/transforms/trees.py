@@ -3,7 +3,7 @@
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import optree
 
@@ -54,7 +54,7 @@ ARRAYS = Memo(_is_array)
 """Flags by type: True for arrays and Tensors, which are leaves."""
 
 ONE = optree.tree_structure(0, namespace=NAMESPACE)
-TUPLE_OF_ONE = optree.tree_structure((0,), namespace=NAMESPACE)
+TUPLE_OF_ONE = optree.tree_structure(cast(Any, (0,)), namespace=NAMESPACE)
 """The structures of most arguments: an array, and a tuple of one array."""
 
 

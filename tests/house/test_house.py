@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 935,
     "backends": 4485,
-    "control": 1692,
+    "control": 1691,
     "cli": 1900,
     "data": 2460,
     "engine": 3985,
