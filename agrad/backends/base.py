@@ -21,8 +21,8 @@ Device = Any
 """A device, as an object of the array library."""
 
 
-DEVICE_GUARDS: list[Any] = []
-"""At most one ``DeviceGuard`` of CuPy, filed where CuPy is loaded and has several devices."""
+DEVICE_SCOPES: list[Any] = []
+"""At most one ``DeviceScope`` of CuPy, filed where CuPy is loaded and has several devices."""
 
 HANDOVERS: list[Callable[[], Any]] = []
 """Context managers for work that another thread does for the thread that calls them, filed by backends with streams.

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends import backend_of_type
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.batching import Batch
 from agrad.engine.calls import capture_key, lift_all, newest_level
 from agrad.engine.layouts import copied
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import is_recording, mode, next_id, no_grad, tracing
-from agrad.engine.tensor import Batched, Tensor, settle, wrap
+from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels, wrap
 from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
@@ -84,7 +84,7 @@ class BodyTrace(Trace):
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
-            inner = settle(value)
+            inner = strip_constant_levels(value)
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
                 inner = self.moved.get(capture_key(inner), inner)
@@ -140,7 +140,7 @@ class BodyTrace(Trace):
         """
         if isinstance(value, Tensor):
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
-            value = settle(value)
+            value = strip_constant_levels(value)
         value = self.captured(value)
         if isinstance(value, TracedNumber):
             return value.variable if value.trace is self else self.capture(value)
@@ -294,11 +294,11 @@ def example(value: Any) -> Any:
         return value.value
     if not isinstance(value, Tensor):
         return value
-    if not isinstance(value, Batched):
+    if not isinstance(value, BatchedTensor):
         return example(value.data)
     inner = example(value.data)
     if not inner.shape[0]:
-        xp = NAMESPACES[type(inner)]
+        xp = backend_of(inner).xp
         return xp.zeros(inner.shape[1:], dtype=inner.dtype)
     return inner[(0, ...)]
 
@@ -336,7 +336,7 @@ class UnrecordedWrite(Operation):
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         with no_grad():
-            return with_nodes_of(args[0], settle(args[1]))
+            return with_nodes_of(args[0], strip_constant_levels(args[1]))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -372,7 +372,7 @@ class RecomputedCall(ProgramCall):
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        args = tuple([settle(x) if isinstance(x, Tensor) else x for x in args])
+        args = tuple([strip_constant_levels(x) if isinstance(x, Tensor) else x for x in args])
         level = newest_level(args)
         known, rest = args[: self.count], lift_all(args[self.count :])
         if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):
@@ -435,7 +435,7 @@ def _running(trace: BodyTrace) -> Iterator[None]:
     CAPTURED.append(trace)
     try:
         # examples may be outside of a function's domain
-        with tracing(trace), np.errstate(all="ignore"):
+        with change_mode(trace=trace), np.errstate(all="ignore"):
             yield
     finally:
         trace.closed = True
@@ -497,4 +497,4 @@ def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[In
 
 def repeated(raw: Any, count: int) -> Any:
     """Return an array repeated along a new first axis, as a row-major copy."""
-    return copied(NAMESPACES[type(raw)].broadcast_to(raw, (count, *raw.shape)))
+    return copied(backend_of(raw).xp.broadcast_to(raw, (count, *raw.shape)))

@@ -10,8 +10,8 @@ from agrad.control.steps import ControlFlow, or_zeros, program_of, shared_consta
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
-from agrad.engine.levels import namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.namespaces import namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Variable, interpret
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
@@ -95,7 +95,7 @@ class Switch(ControlFlow):
         key = ("map", level.members, tuple(flags))
         made, wanted = self.once(key, self._for_all, flags, level.members)
         outs = call(made, leaves)
-        return [level.wrap(settle(out)) if k in wanted else out for k, out in enumerate(outs)]
+        return [level.wrap(strip_constant_levels(out)) if k in wanted else out for k, out in enumerate(outs)]
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Switch", list[int]]:
         run = [mapped(p, self.examples, flags[1:], members, self.name) for p in self.programs]
@@ -137,7 +137,7 @@ class Switch(ControlFlow):
                 mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
                 x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
             given.append(x)
-        return [level.wrap(settle(out)) for out in call(made, lift_all(given))]
+        return [level.wrap(strip_constant_levels(out)) for out in call(made, lift_all(given))]
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
         """Return a branch for all batch elements, or zeros in the place of its results."""

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from agrad.control.bodies import Body, BodyTrace, _body, _running, example, repeated, traced_body
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
-from agrad.engine.levels import NAMESPACES, Forward, Reverse, namespace_of
+from agrad.engine.levels import Forward, Reverse
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import leaf_node
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.jit.program import Instruction, Program, Variable, interpret
 from agrad.transforms.calling import differentiable
 
@@ -60,7 +61,7 @@ def ones_like(raw: Any) -> Any:
 
 def _split_level(out: Any, level: Any) -> tuple[Any, Any]:
     """Return a result without a level, and the level's record of it or None."""
-    out = settle(out) if isinstance(out, Tensor) else out
+    out = strip_constant_levels(out) if isinstance(out, Tensor) else out
     return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
 
 
@@ -158,10 +159,10 @@ def mapped(
             outs = finish(wrapped, outs)
         found = []
         for k, out in enumerate(outs):
-            out = settle(out) if isinstance(out, Tensor) else out
+            out = strip_constant_levels(out) if isinstance(out, Tensor) else out
             is_mapped = isinstance(out, Tensor) and out.level is level
             if is_mapped:
-                out = settle(out.data)
+                out = strip_constant_levels(out.data)
             elif k in wanted:
                 out = namespace_of((out,)).broadcast_to(out, (members, *out.shape))
             seen.append(is_mapped or k in wanted)

@@ -20,10 +20,10 @@ from agrad.control.results import copy_if_aliased
 from agrad.control.staged import staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
@@ -249,13 +249,13 @@ def _check_scalar(value: Any, what: str) -> None:
 
 def _is_hidden(value: Any) -> bool:
     """Return True for a value of a trace, or one that ``vmap`` maps over."""
-    value = settle(value) if isinstance(value, Tensor) else value
+    value = strip_constant_levels(value) if isinstance(value, Tensor) else value
     if not isinstance(value, Tensor):
         return False
     if mode().trace is not None:
         return True
     while isinstance(value, Tensor):
-        if isinstance(value, Batched):
+        if isinstance(value, BatchedTensor):
             return True
         value = value.data
     return False

@@ -8,7 +8,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import flatten_all, unflatten

@@ -11,8 +11,8 @@ from agrad.control.results import copy_raw_if_aliased
 from agrad.control.steps import Counts, Loop, Step, mapped_carry, on_numpy, or_zeros, program_of, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.namespaces import NAMESPACES, namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
@@ -182,7 +182,7 @@ class Scan(Loop):
         for k in range(counts.carried, len(outs)):
             if having[k]:
                 outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
-        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Scan", list[bool], list[bool]]:
         found, wide = mapped_carry(self.program, self.examples, flags, self.counts, members, self.name)

@@ -13,7 +13,8 @@ from agrad.control.whiles import While
 from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, capture_key, lift_all
 from agrad.engine.joining import is_numpys, moved_beside
-from agrad.engine.levels import GLOBAL_TAPE, namespace_of
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError, TracedValueError

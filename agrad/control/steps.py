@@ -10,8 +10,9 @@ from agrad.control.bodies import Body, ProgramCall, compiled, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped, pushed
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
-from agrad.engine.levels import dispatch, namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.levels import dispatch
+from agrad.engine.namespaces import namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
@@ -59,7 +60,7 @@ class ControlFlow(ProgramCall, Rules):
 
     def primal(self, leaves: Values) -> list[Any]:
         """See ``Rules.primal``."""
-        return list(dispatch(self, tuple([settle(x) for x in leaves]), {}))
+        return list(dispatch(self, tuple([strip_constant_levels(x) for x in leaves]), {}))
 
     def floating(self) -> list[int]:
         """Return the indices of the floating results."""

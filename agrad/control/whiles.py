@@ -8,7 +8,7 @@ from agrad.control.derived import mapped
 from agrad.control.steps import Counts, Loop, Step, mapped_carry, shared_constants, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.layouts import apart_by_rows
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError
 from agrad.jit.program import Program, Variable, interpret
 from agrad.registry import namespace
@@ -88,7 +88,7 @@ class While(Loop):
         made, wide = self.once(("map", members, tuple(flags)), self._for_all, flags, members)
         outs = call(made, with_axis(leaves, flags, wide, members))
         having = wide[self.counts.fixed :]
-        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["While", list[bool]]:
         counts, (condition, body) = self.counts, self.programs
@@ -105,7 +105,7 @@ class While(Loop):
                 return [namespace.where(goes_on, new, old) for new, old in zip(outs, before, strict=True)]
 
             def any_of(given: list[Any], outs: Sequence[Any]) -> list[Any]:
-                return [namespace.any(settle(outs[0]).data)]
+                return [namespace.any(strip_constant_levels(outs[0]).data)]
 
             found = mapped(body, self.examples, wide, members, self.name, every, chosen)
             asked = mapped(condition, self.examples, wide, members, self.name, (), any_of).body.program

@@ -18,7 +18,7 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.levels import NUMBERS
+from agrad.engine.namespaces import NUMBERS
 from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, RefusedFunctionError, ShapeError
 from agrad.foreign import keyword_hint

@@ -48,6 +48,8 @@ class Operation:
     """The names of the array arguments, without the variadic one."""
     variadic: str | None = None
     settings: tuple[str, ...] = ()
+    linear: Any = ()
+    """The arguments in which the operation is linear; of a whole function, true if it is."""
     constant: tuple[str, ...] = ()
     """The arguments without a derivative."""
     outputs: tuple[str, ...] | None = None
@@ -79,7 +81,7 @@ class Operation:
 
     A trace does not compute them.
     """
-    put: Function | None = None
+    write_back: Function | None = None
     """The write-back rule: it gives the first argument after a write to the result."""
 
     kind = "other"
@@ -240,16 +242,11 @@ class Operation:
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """Return the plan for other values or another pass.
 
-        lifted: Tensors are among the values. guarded: the pullback takes ``Masked``. retains: the pass keeps the
-        cotangent.
+        lifted: Tensors are among the values. guarded: the pullback is given a ``Masked`` cotangent. retains: the pass
+        keeps the cotangent.
         """
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted
         twin.retains = retains or plan.retains
         twin.needs_slow_path = lifted or retains or plan.needs_slow_path
-        twin.pullback = self.pullback_of(twin, guarded)
         return twin
-
-    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """Return the pullback of the nodes of a plan."""
-        return plan.pullback

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.engine.backward import backward_pass, topological_order
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
-from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
-from agrad.engine.tensor import Lifted, Tensor, wrap
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
+from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
+from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
@@ -134,7 +135,7 @@ class Tracing:
             CAPTURED.append(self.trace)
         _ACTIVE.append(self)
         try:
-            with tracing(self.trace):
+            with change_mode(trace=self.trace):
                 return finish(self.call(self._install()))
         finally:
             self.restore()
@@ -217,7 +218,7 @@ class Tracing:
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
         slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
-        tensor.__class__ = Lifted
+        tensor.__class__ = RecordedTensor
         installed = Installed(slot, tensor, traced.node)
         self.installed.append(installed)
         if not tensor.is_leaf:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agrad.backends import backend_of_type
 from agrad.backends.base import SEPARATE, Backend
 from agrad.dtypes import is_complex
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import host_call
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor

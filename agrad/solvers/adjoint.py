@@ -15,15 +15,16 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.joining import moved_beside, returned
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
 from agrad.registry import namespace
 from agrad.solvers.linear import Packing
 from agrad.solvers.loops import computed, in_trace, plain, scan, while_loop
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
-from agrad.transforms.arguments import paired, split, zeros
+from agrad.transforms.arguments import paired, split_level, zeros
 
 Leaves = Sequence[Any]
 Equation = Callable[[Leaves, Any], list[Any]]
@@ -81,7 +82,9 @@ class Adjoint:
             starts = [self._start(y) for y in ys]
             since = next_id()
             outs = [recorded_part(r) for r in self.equation(starts, s)]
-            seeds = starting_cotangents([split(r, level)[1] for r in outs], [settle(a) for a in adjoints])
+            seeds = starting_cotangents(
+                [split_level(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
+            )
             found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
         begun = [y.node for y in starts]
         _check_known(found, begun, set(self.used), since)
@@ -150,7 +153,7 @@ class _Stage:
         self.begun, self.state = [y.node for y in starts], state
         self.since = next_id()
         with recording_from(level.id):
-            found = [split(recorded_part(r), level) for r in equation(starts, s)]
+            found = [split_level(recorded_part(r), level) for r in equation(starts, s)]
         self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
 
     def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:

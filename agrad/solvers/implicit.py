@@ -17,13 +17,14 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import moved_beside, started
-from agrad.engine.levels import Forward, lift, namespace_of, select
+from agrad.engine.levels import Forward, lift, select
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
 from agrad.solvers.linear import Packing, largest, minus, norm, precision, solved
 from agrad.solvers.loops import anywhere, in_trace, iterate, plain, reached, within
-from agrad.transforms.arguments import is_array, split, zeros
+from agrad.transforms.arguments import is_array, split_level, zeros
 from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
@@ -108,7 +109,7 @@ def _up(value: Any, levels: Sequence[Any]) -> Any:
     """Return a value with the levels, as a Tensor, for a residual to take."""
     for level in reversed(levels):
         if isinstance(level, Batch):
-            value = level.wrap(settle(value))
+            value = level.wrap(strip_constant_levels(value))
     return lift(value)
 
 
@@ -134,7 +135,7 @@ def _attach(
     if isinstance(level, Batch):
         inner = [_down(x, (level,)) for x in xs]
         found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
-        return [level.wrap(settle(x)) for x in found]
+        return [level.wrap(strip_constant_levels(x)) for x in found]
     if not (level.tape or isinstance(level, Forward)):
         raise NotDifferentiableError(f"{name} has no derivative that the level {level.name!r} could carry")
     inner = [_down(r, (level,)) for r in rs]
@@ -142,12 +143,12 @@ def _attach(
     if isinstance(level, Forward):
         if newest_level(inner) is not None:  # the residual depends on other levels through the solution too
             rs = _evaluated(residual, levels, xs)
-        tangents = [split(r, level)[1] for r in rs]
-        ts = [zeros(x) if t is None else settle(t) for t, x in zip(tangents, xs, strict=True)]
+        tangents = [split_level(r, level)[1] for r in rs]
+        ts = [zeros(x) if t is None else strip_constant_levels(t) for t, x in zip(tangents, xs, strict=True)]
         steps = linear(
             lambda v: _pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below)
         )
-        return [wrap(x, level, settle(lift(-s))) for x, s in zip(xs, steps, strict=True)]
+        return [wrap(x, level, strip_constant_levels(lift(-s))) for x, s in zip(xs, steps, strict=True)]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
         # with create_graph=True the global tape records the pass itself: then the level is not taken off
@@ -167,12 +168,12 @@ def _attach(
         # the residual is recorded again, at the solution, which may itself depend on recorded values
         start = next_id()
         with recording_from(level.id):
-            ends = [split(r, level)[1] for r in _evaluated(residual, levels, at)]
+            ends = [split_level(r, level)[1] for r in _evaluated(residual, levels, at)]
             starts = starting_cotangents(ends, [-u for u in us])
             found = backward_pass(starts, retain=again, level=level if again else None, since=start)
         return [found.get(parent) for parent in parents]
 
-    parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
+    parents = nodes_before([node for _, node in (split_level(r, level) for r in rs) if node is not None], since)
     nodes = record_call(name, parents, len(xs), pull)
     return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
 
@@ -190,14 +191,16 @@ def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, nam
     starts = [wrap(x, level, leaf_node()) for x in xs]
     since = next_id()
     with recording_from(level.id):
-        ends = [split(recorded_part(r), level)[1] for r in residual(starts)]
+        ends = [split_level(recorded_part(r), level)[1] for r in residual(starts)]
 
     def product(v: Leaves) -> list[Any]:
         found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)
         return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in zip(starts, v, strict=True)])
 
-    us = linear(lambda v: product([settle(part) for part in v]), gs, name, method)
-    return backward_pass(starting_cotangents(ends, [settle(-u) for u in lift_all(us)]), retain=False, since=since)
+    us = linear(lambda v: product([strip_constant_levels(part) for part in v]), gs, name, method)
+    return backward_pass(
+        starting_cotangents(ends, [strip_constant_levels(-u) for u in lift_all(us)]), retain=False, since=since
+    )
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:

@@ -16,7 +16,8 @@ from agrad.backends import backend_of
 from agrad.control.bodies import example
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
 from agrad.solvers.loops import anywhere, computed, in_trace, iterate, plain, raw_of, reached

@@ -12,9 +12,9 @@ from agrad.control.bodies import id_above
 from agrad.control.staged import staged_scan, staged_while
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, namespace_of
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import ConvergenceError
 from agrad.registry import namespace
 from agrad.transforms.custom import stop_gradient
@@ -35,7 +35,9 @@ def plain(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     data = value.data
-    return data if value.level.derivative and not isinstance(data, Tensor) else settle(stop_gradient(value))
+    return (
+        data if value.level.derivative and not isinstance(data, Tensor) else strip_constant_levels(stop_gradient(value))
+    )
 
 
 def raw_of(value: Any) -> Any:
@@ -81,7 +83,7 @@ def _age(values: Any) -> Any:
 
     Levels that are newer than the values record above the loop, because an equation may use them inside.
     """
-    leaves = [settle(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
+    leaves = [strip_constant_levels(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
     return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])
 
 

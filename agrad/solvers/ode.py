@@ -19,9 +19,10 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import started
-from agrad.engine.levels import Forward, lift, namespace_of
+from agrad.engine.levels import Forward, lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
 from agrad.ops.conversion import asarray
 from agrad.solvers import adjoint
@@ -30,7 +31,7 @@ from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
 from agrad.solvers.linear import Packing, minus
 from agrad.solvers.loops import in_trace, plain, raw_of
 from agrad.solvers.runge_kutta import Options, Solver, Tableau
-from agrad.transforms.arguments import split, zeros
+from agrad.transforms.arguments import split_level, zeros
 from agrad.transforms.calling import spread
 from agrad.transforms.trees import flatten, unflatten
 
@@ -219,10 +220,12 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level:
         raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
 
     def of_all(ys: Leaves, s: Any) -> list[Any]:
-        return [spread(level, recorded_part(r)) for r in equation([level.wrap(settle(y)) for y in ys], s)]
+        return [
+            spread(level, recorded_part(r)) for r in equation([level.wrap(strip_constant_levels(y)) for y in ys], s)
+        ]
 
     found = _solve(of_all, [spread(level, y) for y in y0], t, options)
-    return [level.wrap(settle(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
+    return [level.wrap(strip_constant_levels(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
 
 
 def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, level: Forward) -> list[Any]:
@@ -230,17 +233,20 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
     n = len(y0)
 
     def both(state: Leaves, s: Any) -> list[Any]:
-        ys = [wrap(settle(y), level, settle(v)) for y, v in zip(state[:n], state[n:], strict=True)]
+        ys = [
+            wrap(strip_constant_levels(y), level, strip_constant_levels(v))
+            for y, v in zip(state[:n], state[n:], strict=True)
+        ]
         with recording_from(level.id):  # the solver records nothing else
-            found = [split(recorded_part(r), level) for r in equation(ys, s)]
+            found = [split_level(recorded_part(r), level) for r in equation(ys, s)]
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
-        return lift_all([*[settle(r) for r, _ in found], *slopes])
+        return lift_all([*[strip_constant_levels(r) for r, _ in found], *slopes])
 
     below = _inside(equation, level)
     inner = [level.inside(y) for y in y0]
-    slopes = [split(y, level)[1] for y in y0]
+    slopes = [split_level(y, level)[1] for y in y0]
     slopes = [zeros(x) if v is None else v for v, x in zip(slopes, inner, strict=True)]
-    dt = split(t, level)[1]
+    dt = split_level(t, level)[1]
     t = level.inside(t)
     if dt is not None:
         at_start = below(inner, t[0])
@@ -253,7 +259,7 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
             moved = lift_all([_scaled(row[k], dt[i]) for i, row in enumerate(rows)])
             a, b = lift_all([vs[k], namespace_of(moved).stack(moved)])
             vs[k] = a + b
-    return [wrap(settle(y), level, settle(v)) for y, v in zip(ys, vs, strict=True)]
+    return [wrap(strip_constant_levels(y), level, strip_constant_levels(v)) for y, v in zip(ys, vs, strict=True)]
 
 
 def _scaled(a: Any, by: Any) -> Any:
@@ -270,10 +276,10 @@ def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
     """Record the solution as one operation. Its pullback solves the adjoint system."""
-    ends = [node for _, node in (split(r, level) for r in closures) if node is not None]
+    ends = [node for _, node in (split_level(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
-    starts = [split(y, level)[1] for y in y0]
-    t_node = split(t, level)[1]
+    starts = [split_level(y, level)[1] for y in y0]
+    t_node = split_level(t, level)[1]
     inner_t = level.inside(t)
     below = _inside(equation, level)
     taken: list[Any] | None = [] if not in_trace() or int(inner_t.shape[0]) > adjoint.FEW else None
@@ -296,7 +302,7 @@ def _recorded(
         if t_node is not None:
             back_t = of_times(equation if again else below, ys, t if again else inner_t, gs, before)
         total = starting_cotangents([*starts, t_node, *used], [*back_y, back_t, *back_used])
-        return [settle(total[p]) if p in total else None for p in parents]
+        return [strip_constant_levels(total[p]) if p in total else None for p in parents]
 
     nodes = record_call("odeint", parents, len(found), pull)
     return [wrap(y, level, node) for y, node in zip(found, nodes, strict=True)]
@@ -317,7 +323,7 @@ def _integrate(
             def traced(v: Any, s: Any, whole: bool) -> Any:
                 return lift(cast(packing.pack(equation(packing.unpack(v), s))))
 
-            rows = settle(Solver(traced, y, t, options, taken).solve())
+            rows = strip_constant_levels(Solver(traced, y, t, options, taken).solve())
             return packing.unpack(rows, (int(t.shape[0]),))
         y, as_time = raw_of(y), _as_time(t)
         reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))

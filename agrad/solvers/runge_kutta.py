@@ -15,7 +15,8 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.control.bodies import example
 from agrad.dtypes import is_complex
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
 from agrad.registry import namespace
 from agrad.solvers.linear import precision

@@ -14,9 +14,10 @@ from agrad.dtypes import is_floating
 from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
 from agrad.engine.calls import fitted, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, namespace_of
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.ops.map_draws import each_member
 from agrad.transforms.arguments import zeros
@@ -87,14 +88,14 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
     leaves = [captured(recorded_part(leaf)) if CAPTURED else recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
     if level is not None and level.keeps_rules and not rules.is_operation:
-        return [settle(out) for out in level.call(rules, leaves)]
+        return [strip_constant_levels(out) for out in level.call(rules, leaves)]
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
         # at any other level, a trace's say, the operations inside the function are recorded
-        return [settle(out) for out in rules.primal(lift_all(leaves))]
+        return [strip_constant_levels(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
-        inner = [settle(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
-        return [settle(out) for out in rules.map(level, mapped, inner)]
+        inner = [strip_constant_levels(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
+        return [strip_constant_levels(out) for out in rules.map(level, mapped, inner)]
     traced = [
         i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.level is level and differentiable(leaf)
     ]
@@ -109,20 +110,21 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
 def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
     """Return the results, with arrays as Tensors of a level that records derivatives."""
     return [
-        wrap(settle(out), level, node) if hasattr(out, "shape") else out for out, node in zip(outs, nodes, strict=True)
+        wrap(strip_constant_levels(out), level, node) if hasattr(out, "shape") else out
+        for out, node in zip(outs, nodes, strict=True)
     ]
 
 
 def _mapped(level: Batch, values: Values) -> list[Any]:
     """Return mapped Tensors of values that have the members along their first axis."""
-    return [level.wrap(settle(value)) if hasattr(value, "shape") else value for value in values]
+    return [level.wrap(strip_constant_levels(value)) if hasattr(value, "shape") else value for value in values]
 
 
 def _tangent(t: Any, out: Any, name: str) -> Any:
     if t is None or not differentiable(out):
         return None
     t, out = lift_all([t, out])
-    return settle(fit_tangent(t, out, name))
+    return strip_constant_levels(fit_tangent(t, out, name))
 
 
 def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: list[int]) -> list[Any]:
@@ -144,7 +146,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
             pullback = rules.reverse(lift_all(again), traced)[1]
         found = pullback(lift_all(gs))
         return [
-            None if found[i] is None else fitted(settle(found[i]), m, rules.name, f"operand {i}")
+            None if found[i] is None else fitted(strip_constant_levels(found[i]), m, rules.name, f"operand {i}")
             for i, m in zip(traced, metas, strict=True)
         ]
 
@@ -158,11 +160,11 @@ def spread(level: Batch, value: Any) -> Any:
 
     It is repeated if the members share it. Newer levels stay outside.
     """
-    value = settle(value)
+    value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
         return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
     if value.level is level:
-        return settle(value.data)
+        return strip_constant_levels(value.data)
     if isinstance(value.level, Batch):
         inner = spread(level, value.data)
         return value.level.wrap(namespace_of((inner,)).moveaxis(inner, 1, 0))
@@ -171,7 +173,7 @@ def spread(level: Batch, value: Any) -> Any:
 
 def _gathered(level: Batch, value: Any) -> Any:
     """Invert ``spread``."""
-    value = settle(value)
+    value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
         return level.wrap(value)
     if isinstance(value.level, Batch):
@@ -184,10 +186,12 @@ def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Calla
 
     ``back`` is the inverse of ``move``.
     """
-    newer, data = value.level, settle(move(level, value.data))
+    newer, data = value.level, strip_constant_levels(move(level, value.data))
     if isinstance(newer, Forward):
-        return wrap(data, newer, settle(move(level, value.node)))
-    nodes = record_call("members", [value.node], 1, lambda _, gs: [settle(back(level, gs[0]))], linear=True)
+        return wrap(data, newer, strip_constant_levels(move(level, value.node)))
+    nodes = record_call(
+        "members", [value.node], 1, lambda _, gs: [strip_constant_levels(back(level, gs[0]))], linear=True
+    )
     return wrap(data, newer, nodes[0])
 
 
@@ -324,7 +328,7 @@ class _Mapped(_Batched):
         return _Mapped(self.rules.renewed(), Batch(self.level.members), self.mapped)
 
     def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
-        return [[self.level.wrap(settle(x)) if m else x for x, m in zip(values, mapped, strict=True)]]
+        return [[self.level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, mapped, strict=True)]]
 
     def _each(self, function: Callable[..., Any], rows: list[Any]) -> list[Any]:
         with _loop_advice(self.rules, rows[0][0]):

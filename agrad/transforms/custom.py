@@ -11,7 +11,8 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.calls import Call, lift_all, stopped
 from agrad.engine.joining import moves, returned
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import (
     ConfigurationError,

@@ -19,7 +19,7 @@ from agrad.control.branches import Switch
 from agrad.control.scans import Scan
 from agrad.control.whiles import While
 from agrad.dtypes import dtype_name
-from agrad.engine.levels import NAMESPACES
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.primitive import Primitive
 from agrad.engine.tape import Meta
 from agrad.errors import ConfigurationError, MissingExtraError

@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from agrad.backends import special as special_words
-from agrad.backends.base import DEVICE_GUARDS, HANDOVERS, Backend, vocabulary
+from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
@@ -274,4 +274,4 @@ BACKEND = Backend(
 HANDOVERS.append(Handover)
 if COUNT > 1:
     cupy_devices.place_words(BACKEND.xp)
-    DEVICE_GUARDS.append(cupy_devices.DeviceGuard())
+    DEVICE_SCOPES.append(cupy_devices.DeviceScope())
