@@ -37,6 +37,7 @@ from agrad.transforms.checkpoint import checkpoint as checkpoint
 from agrad.control.flow import *
 from agrad.transforms.custom import *
 from agrad.transforms.grad import *
+from agrad.solvers.equations import *
 from agrad.solvers.implicit import *
 from agrad.transforms.jacobian import *
 from agrad.transforms.sparse import *

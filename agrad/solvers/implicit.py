@@ -1,4 +1,4 @@
-"""``fixed_point``, ``root``, ``linear_solve``: functions defined by an equation.
+"""``linear_solve``, and the derivatives of functions defined by an equation.
 
 They are differentiated through the solution. In each, x solves F(x) = 0. The solution is computed without recording.
 Then F is evaluated once at the solution, and recorded. The result is the residual r, which depends on all that F uses
@@ -21,15 +21,15 @@ from agrad.engine.levels import Forward, lift, select
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
-from agrad.solvers.linear import Packing, largest, minus, norm, precision, solved
-from agrad.solvers.loops import anywhere, in_trace, iterate, plain, reached, within
+from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.solvers.linear import Packing, minus, solved
+from agrad.solvers.loops import plain
 from agrad.transforms.arguments import is_array, split_level, zeros
 from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
 
-__all__ = ["fixed_point", "linear_solve", "root"]
+__all__ = ["linear_solve"]
 
 Leaves = Sequence[Any]
 Function = Callable[..., Any]
@@ -145,9 +145,7 @@ def _attach(
             rs = _evaluated(residual, levels, xs)
         tangents = [split_level(r, level)[1] for r in rs]
         ts = [zeros(x) if t is None else strip_constant_levels(t) for t, x in zip(tangents, xs, strict=True)]
-        steps = linear(
-            lambda v: _pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below)
-        )
+        steps = linear(lambda v: pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below))
         return [wrap(x, level, strip_constant_levels(lift(-s))) for x, s in zip(xs, steps, strict=True)]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
@@ -213,7 +211,7 @@ def _derivatives(levels: Sequence[Any]) -> list[Any]:
     return [level for level in levels if level.derivative]
 
 
-def _pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
+def pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
     """Return the derivative of the residual along ``vs``, inside the levels."""
     primals, tangents = (tuple([_up(value, levels) for value in values]) for values in (xs, vs))
     _, out = jvp(lambda *ys: tuple(residual(ys)), primals, tangents)
@@ -329,198 +327,3 @@ def linear_solve(
     guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
     out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
     return unflatten(spec, given_back(leaves, out))
-
-
-def fixed_point(
-    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
-) -> Any:
-    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
-
-    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
-    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
-    atol + rtol * norm(x).
-
-    Parameters
-    ----------
-    f : callable
-        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
-    x0 : nested container of floating arrays
-        The first guess.
-    *args
-        Further arguments of ``f``.
-    rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of iterations allowed.
-
-    Returns
-    -------
-    container like ``x0``
-
-    Raises
-    ------
-    ConvergenceError
-        After ``maxiter`` iterations.
-
-    See Also
-    --------
-    agrad.root : For f(x) = 0.
-
-    Examples
-    --------
-    >>> def cosine(a):
-    ...     return agrad.fixed_point(lambda x, a: agrad.cos(a * x), np.asarray(0.5), a)
-    >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
-    (0.739085, -0.297474)
-    """
-    check_functions("fixed_point", f=f)
-    leaves, spec = state_leaves(x0, "fixed_point: x0")
-
-    def step(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
-
-    leaves = started(leaves, step)
-
-    def moved(xs: Leaves) -> list[Any]:
-        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
-
-    with no_grad():
-        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
-
-
-def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    """Return the arrays that a step does not change."""
-    packing = Packing(xs)
-    x = packing.pack(xs)
-    f = packing.on_vectors(step)
-    small = precision(x) ** 0.75
-    rtol, atol = (small if given is None else given for given in (rtol, atol))
-
-    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
-        _, after, left, bound = state
-        return moved(after, bound + left)
-
-    def moved(x: Any, bound: Any) -> tuple[Any, ...]:
-        before, after = lift_all([x, f(x)])
-        left, bound = lift_all([norm(after - before), bound])
-        return before, after, left, bound
-
-    def goes_on(state: Sequence[Any]) -> Any:
-        before, _, left, bound = state
-        # the bound of the norm saves computing it at each iteration
-        if not in_trace() and anywhere(left > bound * rtol + atol):
-            return True
-        good = within(left, norm(before) * rtol + atol)
-        return namespace_of((good,)).logical_not(good)
-
-    (before, after, left, _), _ = iterate(goes_on, advance, moved(x, norm(x)), maxiter - 1)
-
-    def error() -> str:
-        return (
-            f"fixed_point: x still moves by {largest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-            "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
-        )
-
-    return packing.unpack(reached(after, left, norm(before) * rtol + atol, error))
-
-
-def root(
-    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
-) -> Any:
-    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
-
-    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
-    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
-    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
-
-    Parameters
-    ----------
-    f : callable
-        Returns a container like ``x0``, by agrad's functions.
-    x0 : nested container of floating arrays
-        The first guess.
-    *args
-        Further arguments of ``f``.
-    rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of steps allowed.
-
-    Returns
-    -------
-    container like ``x0``
-
-    Raises
-    ------
-    ConvergenceError
-        After ``maxiter`` steps, or if no step decreases the norm.
-
-    See Also
-    --------
-    agrad.fixed_point : For x = f(x).
-    agrad.linear_solve : For linear equations.
-
-    Examples
-    --------
-    >>> def cube_root(a):
-    ...     return agrad.root(lambda x, a: x**3 - a, np.asarray(1.0), a)
-    >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
-    (2.0, 0.083333)
-    """
-    check_functions("root", f=f)
-    leaves, spec = state_leaves(x0, "root: x0")
-
-    def residual(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
-
-    leaves = started(leaves, residual)
-    with no_grad():
-        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
-
-
-def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    """Return a root by Newton's method. A step is halved until the norm decreases."""
-    packing = Packing(xs)
-    f = packing.on_vectors(residual)
-
-    def at(x: Any) -> tuple[Any, Any, Any]:
-        x, r = lift_all([x, f(x)])
-        return x, r, norm(r)
-
-    def along(v: Any, x: Any) -> Any:
-        return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
-
-    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
-        x, r, size, _ = state
-        xp = namespace_of((r,))
-        step = solved(partial(along, x=x), -r, xp.zeros_like(r), "gmres", 1e-6, 0.0, None, "root", strict=False)
-
-        def is_down(scale: Any, left: Any) -> Any:
-            return (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
-
-        def halve(tried: Sequence[Any]) -> tuple[Any, ...]:
-            scale, *_, down = tried
-            return moved(xp.where(down, scale, scale / 2))
-
-        def moved(scale: Any) -> tuple[Any, ...]:
-            x_, r_, left = at(x + step * scale)
-            return scale, x_, r_, left, is_down(scale, left)
-
-        (_, *found), _ = iterate(lambda s: xp.logical_not(s[-1]), halve, moved(xp.ones_like(size)), 29)
-        return tuple(found)
-
-    first = at(packing.pack(xs))
-    small = precision(first[0]) ** 0.75
-    tolerance = first[2] * (small if rtol is None else rtol) + (small if atol is None else atol)
-    state = (*first, first[2] == first[2])
-    (x, _, size, _), _ = iterate(lambda s: (s[2] > tolerance) & s[3], advance, state, maxiter)
-
-    def error() -> str:
-        return (
-            f"root: norm(f(x)) is still {largest(size):.3g}, and {largest(tolerance):.3g} was asked for; start nearer "
-            "to a root, or give a greater maxiter or atol"
-        )
-
-    return packing.unpack(reached(x, size, tolerance, error))

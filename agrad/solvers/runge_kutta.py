@@ -482,8 +482,7 @@ class Solver:
 class TracedSteps(NamedTuple):
     """The steps of an integration inside a trace.
 
-    They are stacked arrays with an entry for each time except the first. The first ones are the time, the row, its
-    slope and the size of the next step before the steps to that time.
+    They are stacked arrays with an entry for each time except the first. Time, row, slope and size are before the steps.
     """
 
     solver: Solver

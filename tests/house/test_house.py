@@ -19,7 +19,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 942,
+    "": 943,
     "backends": 2403,
     "control": 1626,
     "cli": 1911,
@@ -35,7 +35,7 @@ BUDGETS = {
     "random": 461,
     "scipy": 5839,
     "sklearn": 899,
-    "solvers": 1459,
+    "solvers": 1473,
     "testing": 866,
     "train": 1938,
     "transforms": 2777,

@@ -75,6 +75,7 @@ TESTS = {
     "agrad/control": "control_flow",
     "agrad/transforms/custom": "custom_rules",
     "agrad/transforms/grad": "transforms custom_rules compositions",
+    "agrad/solvers/equations": "implicit",
     "agrad/solvers/implicit": "implicit",
     "agrad/transforms/arguments": "transforms vmap jacobians custom_rules",
     "agrad/transforms/jacobian": "jacobians jacobian_ways",
