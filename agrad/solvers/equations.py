@@ -1,4 +1,4 @@
-"""``fixed_point`` and ``root``: solutions of equations, differentiated as ``implicit`` says."""
+"""Solutions of equations: ``fixed_point`` and ``root``."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

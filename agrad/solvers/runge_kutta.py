@@ -482,7 +482,7 @@ class Solver:
 class TracedSteps(NamedTuple):
     """The steps of an integration inside a trace.
 
-    They are stacked arrays with an entry for each time except the first. Time, row, slope and size are before the steps.
+    They are stacked arrays, with an entry for each time except the first. Time, row, slope and size come before them.
     """
 
     solver: Solver
