@@ -33,7 +33,7 @@ GUIDES = [
     pytest.param(page, marks=pytest.mark.needs(NEEDED[page.stem]) if page.stem in NEEDED else ())
     for name in ("howto", "coming_from")
     for page in sorted((FOLDER.parent / name).glob("*.md"))
-    if page.name != "index.md"
+    if page.stem not in ("index", "other_libraries")  # tests/backends/test_libraries.py runs the programs of the latter
 ]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 WITH_DASK = pytest.param(FOLDER.parent / "parallel.md", marks=pytest.mark.needs("dask", "scipy"))
