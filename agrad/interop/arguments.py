@@ -163,8 +163,8 @@ def dtype_of(dtype: Any) -> Any:
         return getattr(agrad, np.dtype(dtype).name)
     except (AttributeError, TypeError):
         raise DtypeError(
-            f"{dtype!r} is no dtype of the array API standard; the standard's are bool, int8 to int64, uint8 to "
-            "uint64, float32, float64, complex64 and complex128"
+            f"dtype must be a dtype of the array API standard, got {dtype!r}. Use bool, int8 to int64, uint8 to "
+            "uint64, float32, float64, complex64 or complex128."
         ) from None
 
 
@@ -373,7 +373,7 @@ def rearranged(x: Tensor, function: Any) -> Tensor:
 
 def rejects(function: str, why: str, remedy: str) -> RefusedFunctionError:
     """Return the error for a call that would leave the graph."""
-    return RefusedFunctionError(f"numpy.{function} {why}; {remedy}")
+    return RefusedFunctionError(f"numpy.{function}: {why}. {remedy}.")
 
 
 def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") -> Any:
@@ -389,7 +389,7 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
             )
     if isinstance(out, tuple):
         if len(out) != 1:
-            raise rejects(function, f"makes one result, but out= names {len(out)}", "give one")
+            raise rejects(function, f"out must be one array, got {len(out)}", "Pass one")
         out = out[0]
     if out is None:
         return result
@@ -397,12 +397,12 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
         if result.requires_grad or not is_concrete(result):
             raise DetachError(
                 f"numpy.{function}: out must be a Tensor, got {described(out)}, which cannot hold a recorded or traced "
-                "result. Leave out= away (for a += b write a = a + b), or begin with agrad.zeros(shape)."
+                "result. Omit out= (for a += b write a = a + b), or begin with agrad.zeros(shape)."
             )
         out[...] = result.numpy()
         return out
     if not np.can_cast(np.dtype(result.dtype.name), np.dtype(out.dtype.name), casting):
-        raise DtypeError(f"numpy.{function}: a result of {result.dtype} does not go into out= of {out.dtype}")
+        raise DtypeError(f"numpy.{function}: out must have a dtype that can hold {result.dtype}, got {out.dtype}")
     if result.shape != out.shape and np.broadcast_shapes(result.shape, out.shape) == out.shape:
         result = agrad.broadcast_to(result, out.shape)
     return CALLS["write"](out, cast(result, out.dtype), f"out= of numpy.{function}")

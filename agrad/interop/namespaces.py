@@ -66,7 +66,7 @@ def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType
     stand-in of a raw array gets one whose new arrays are stand-ins too, as those of a raw array's namespace are raw.
     """
     if api_version is not None and api_version not in _VERSIONS:
-        raise ValueError(f"agrad has the array API standard up to {_VERSIONS[-1]}, not {api_version!r}")
+        raise ValueError(f"api_version must be a version up to {_VERSIONS[-1]}, got {api_version!r}")
     backend = tensor.backend
     if not tensor.level.is_trace:
         return agrad if backend == agrad.get_backend() else _on(backend)

@@ -61,8 +61,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if function is None:
         remedy = REFUSED.get(ufunc.__name__) if getattr(np, ufunc.__name__, None) is ufunc else None
         raise RefusedFunctionError(
-            f"the ufunc {ufunc.__name__} is not known to agrad, so its derivative is not; "
-            + (remedy or "use agrad's functions, write it as an @agrad.primitive, or call it on x.detach().numpy()")
+            f"{ufunc.__name__}: agrad has no derivative for this ufunc. "
+            f"{remedy or 'Use agrad functions, an @agrad.primitive, or call it on x.detach().numpy()'}."
         )
     if method != "__call__":
         called = getattr(ufunc, method)
@@ -76,7 +76,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
         settings.pop(setting, None)
     if settings:
         raise RefusedFunctionError(
-            f"numpy.{name} takes no {', '.join(settings)} for Tensors; move the axes with numpy.moveaxis instead"
+            f"numpy.{name}: {', '.join(settings)} is not supported for Tensors. Move the axes with numpy.moveaxis."
         )
     if dtype is not None:
         inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
@@ -115,7 +115,7 @@ def array_function(
     name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
     remedy = REFUSED.get(name.removeprefix("numpy."))
     raise RefusedFunctionError(
-        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
+        f"{name} does not support Tensors. {remedy or 'Use agrad functions, or call it on x.detach().numpy()'}."
     )
 
 
@@ -166,7 +166,7 @@ def _astype(
 ) -> Tensor:
     dtype = dtype_of(dtype)
     if casting != "unsafe" and not np.can_cast(x.dtype.name, dtype.name, casting):
-        raise TypeError(f"Cannot cast array data from {x.dtype} to {dtype} according to the rule {casting!r}")
+        raise TypeError(f"astype: {x.dtype} cannot be cast to {dtype} with casting={casting!r}")
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
 
@@ -178,7 +178,7 @@ def _copy(x: Tensor, order: Any = "C") -> Tensor:
 
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
     if isinstance(order, int):
-        raise rejects("ndarray.flatten", f"takes an order, not the axis {order}", "write x.reshape(x.shape[0], -1)")
+        raise rejects("ndarray.flatten", f"order must be a string, got {order}", "Write x.reshape(x.shape[0], -1)")
     return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
 

@@ -55,16 +55,16 @@ for _name in ("save", "savetxt", "savez", "savez_compressed"):
 
 # ------------------------------------------------------------------ refused
 
-_DATES = "it is about dates, of which Tensors hold none"
+_DATES = "Call it on NumPy arrays of dates; Tensors cannot hold dates"
 
 refuses("isnat", "busday_count", "busday_offset", "is_busday", "datetime_as_string", remedy=_DATES)
 refuses(
     "histogram2d",
     "histogramdd",
-    remedy="use numpy.histogram on each axis, or detach: numpy.histogramdd(x.detach().numpy())",
+    remedy="Use numpy.histogram on each axis, or detach: numpy.histogramdd(x.detach().numpy())",
 )
 refuses(
     "may_share_memory",
     "shares_memory",
-    remedy="ask it of the arrays themselves: numpy.shares_memory(x.raw, y.raw)",
+    remedy="Pass the plain arrays: numpy.shares_memory(x.raw, y.raw)",
 )

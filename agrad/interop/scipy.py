@@ -84,8 +84,8 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     function = special_word(name) or special.__dict__.get(name)
     if function is None:
         raise RefusedFunctionError(
-            f"scipy.special.{name} has no counterpart in agrad.special; write it as an @agrad.primitive with its "
-            "derivative, or call it on x.detach().numpy()"
+            f"scipy.special.{name} has no counterpart in agrad.special. Write it as an @agrad.primitive with its "
+            "derivative, or call it on x.detach().numpy()."
         )
 
     def handler(*values: Any) -> Any:
@@ -94,7 +94,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
             order = values[0]
             if isinstance(order, Tensor) and order.requires_grad:
                 raise RefusedFunctionError(
-                    f"scipy.special.{name} has no derivative by its order; detach it: x.detach()"
+                    f"scipy.special.{name} is not differentiable with respect to its order. Detach it: x.detach()."
                 )
             if name == "jv":
                 return function(np.asarray(order).item(), values[1])

@@ -67,18 +67,18 @@ def check_operands(name: str, matrix: Any, x: Tensor) -> None:
     backend = "numpy" if module is None else _LIBRARIES[module.__name__]
     if x.backend != backend:
         raise MixedBackendsError(
-            f"{name} of a sparse matrix of {type(matrix).__module__.partition('.')[0]} and a Tensor on {x.backend!r}; "
-            f"move the Tensor: x.to({backend!r})"
+            f"{name}: the Tensor must be on {backend!r}, like the sparse matrix, got {x.backend!r}. "
+            f"Move it: x.to({backend!r})."
         )
     if len(matrix.shape) != 2:
-        raise ShapeError(f"{name} takes a sparse matrix of two axes, not of shape {matrix.shape}; reshape it first")
+        raise ShapeError(f"{name}: a sparse matrix must be 2-D, got shape {matrix.shape}. Reshape it first.")
 
 
 def product(matrix: Any, x: Tensor) -> Any:
     """Return ``matrix @ x`` for a Tensor of one axis or more."""
     check_operands("matmul", matrix, x)
     if not x.ndim or x.shape[max(x.ndim - 2, 0)] != matrix.shape[1]:
-        raise ShapeError(f"matmul: shapes {matrix.shape} and {x.shape} do not multiply")
+        raise ShapeError(f"matmul: shapes {matrix.shape} and {x.shape} are incompatible")
     held = Matrix(matrix)
     return matmul_p(x[:, None], matrix=held)[:, 0] if x.ndim == 1 else matmul_p(x, matrix=held)
 
@@ -87,7 +87,7 @@ def product_behind(x: Tensor, matrix: Any) -> Any:
     """Return ``x @ matrix`` for a Tensor of one axis or more."""
     check_operands("matmul", matrix, x)
     if not x.ndim or x.shape[-1] != matrix.shape[0]:
-        raise ShapeError(f"matmul: shapes {x.shape} and {matrix.shape} do not multiply")
+        raise ShapeError(f"matmul: shapes {x.shape} and {matrix.shape} are incompatible")
     return product(matrix.T, x) if x.ndim == 1 else agrad.matrix_transpose(product(matrix.T, agrad.matrix_transpose(x)))
 
 

@@ -50,7 +50,7 @@ def _cov(
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None:
             if given.shape != (x.shape[1],) or (is_concrete(given) and np.any(values_of(given) < 0)):
-                raise ValueError(f"numpy.cov: {name} are as many numbers, not negative, as there are observations")
+                raise ValueError(f"numpy.cov: {name} must be nonnegative and have {x.shape[1]} elements")
             given = cast(given, agrad.real(x).dtype)
             weights = given if weights is None else weights * given
     if weights is None:
@@ -76,7 +76,7 @@ def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     rows = []
     for i, x in enumerate(parts):
         if x.ndim > 2:
-            raise ValueError("numpy.cov takes arrays of at most two dimensions")
+            raise ValueError("numpy.cov: arrays must be at most 2-D")
         x = agrad.reshape(x, (1, -1)) if x.ndim < 2 else x
         turned = not rowvar and (x.shape[0] != 1 if i else m.ndim == 2)
         rows.append(agrad.matrix_transpose(x) if turned else x)
@@ -99,7 +99,7 @@ def _corrcoef(x: Tensor, y: Tensor | None = None, rowvar: bool = True, dtype: An
 def _edges(a: Tensor, bins: Any, limits: Any) -> Tensor:
     """Return the edges of a histogram: given ones, or evenly spaced ones."""
     if isinstance(bins, str):
-        raise rejects("histogram", f"chooses no bins by {bins!r} for Tensors", "give their number or their edges")
+        raise rejects("histogram", f"bins={bins!r} is not supported for Tensors", "Pass their number or their edges")
     if np.ndim(bins):
         return tensor(bins, a)
     if limits is not None:
@@ -233,7 +233,7 @@ def _along_rows(rows: Tensor, places: np.ndarray) -> Tensor:
 
 def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
     if is_complex(x):
-        raise TypeError("quantiles of complex numbers are not defined, as they have no order")
+        raise TypeError("quantile: the array must be real, as complex numbers have no order")
     where = values_of(q).astype(np.float64)
     rows, lead, kept = merged(x, axis)
     n = rows.shape[1]

@@ -117,7 +117,7 @@ def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any], public: 
     public = public or f"numpy.{name}"
     if parameters is not None:
         if len(args) > len(parameters):
-            raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
+            raise TypeError(f"numpy.{name}: there must be at most {len(parameters)} arguments, got {len(args)}")
         settings.update(zip(parameters, args, strict=False))
         args = ()
     out = None
@@ -159,4 +159,4 @@ def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
         return False
     if value is default or (isinstance(value, type(default)) and value == default):
         return False
-    raise rejects(entry.name, f"takes no {name}={value!r} for Tensors", f"leave {name} out")
+    raise rejects(entry.name, f"{name}={value!r} is not supported for Tensors", f"Leave {name} out")

@@ -63,14 +63,14 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
         return parts[0] + parts[1] * 1j
     norm = "backward" if norm is None else norm
     if kind not in _INVERSE or norm not in _NORMS:
-        raise ConfigurationError(f"{name}: type is 1 to 4 and norm one of {', '.join(_NORMS)}, not {kind!r}, {norm!r}")
+        raise ConfigurationError(f"{name}: type must be 1 to 4 and norm in {_NORMS}, got {kind!r}, {norm!r}")
     if name[0] == "i":
         kind, norm = _INVERSE[kind], {"backward": "forward", "forward": "backward"}.get(norm, norm)
     axis = axis_of(axis, x.ndim)
     x = x if n is None else _of_length(x, int(n), axis)
     n = x.shape[axis]
     if n < 1 + (kind == 1):
-        raise ShapeError(f"{name} of type {kind} takes an axis of {1 + (kind == 1)} or more elements, not {n}")
+        raise ShapeError(f"{name}: type {kind} requires an axis of length {1 + (kind == 1)} or more, got {n}")
     ends = np.ones(n)
     if (norm == "ortho" if orthogonalize is None else orthogonalize) and kind < 4:
         ends[0] = math.sqrt(2)
@@ -185,7 +185,7 @@ def _many(name: str, what: str, example: str) -> Any:
             axes = tuple(range(x.ndim - len(lengths), x.ndim))
         over = axes_of(axes, x.ndim)
         if lengths is not None and len(lengths) != len(over):
-            raise ShapeError(f"{name}: {len(lengths)} lengths for {len(over)} axes")
+            raise ShapeError(f"{name}: s must have one length for each of {len(over)} axes, got {len(lengths)}")
         for i, axis in enumerate(over):
             x = _transform(name[:-1], x, type, lengths and lengths[i], axis, norm, orthogonalize)
         return x

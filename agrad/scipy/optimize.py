@@ -35,7 +35,7 @@ class _Problem:
     """
 
     def __init__(self, name: str, jit: bool | None, *args: Any, **kwargs: Any) -> None:
-        refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside, with a function that may be jitted.")
+        refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside; fun itself may be jitted.")
         from scipy import optimize
 
         self.scipy, self.name, self.jit = optimize, name, jit
@@ -123,7 +123,7 @@ class _Problem:
         def read(out: Any) -> Any:
             out = agrad.asarray(plain(out))
             if not is_concrete(out):
-                raise errors.TracedValueError(f"{self.name}: fun closes over values of a vmap. Pass them in args.")
+                raise errors.TracedValueError(f"{self.name}: fun must not capture values of a vmap. Pass them in args.")
             out = out.numpy().astype(np.float64, casting="same_kind")
             return np.reshape(out, (-1, columns)) if columns else out
 
@@ -168,7 +168,7 @@ class _Problem:
         v = agrad.asarray(x)
         if any(newest_level([recorded_part(f(v if self.supplied else x, self.args))]) for f in fields.values()):
             if equation is None:
-                raise errors.NotDifferentiableError(f"{self.name}: no derivative under constraints. Use bounds only.")
+                raise errors.NotDifferentiableError(f"{self.name}: constraints are not differentiable. Use bounds.")
             sizes = linalg.vector_norm(agrad.jacobian(self.values)(v, known), axis=0) if scaled else agrad.ones_like(v)
             scale = agrad.stop_gradient(1 / agrad.where(sizes > 0, sizes, agrad.ones_like(sizes)))
 
@@ -293,7 +293,7 @@ def _lbfgs(problem: _Problem, how: dict[str, Any], x: Any) -> tuple[Any, Any]:
     """Minimize by ``agrad.optim.LBFGS``, whose vectors stay on the device."""
     other = [name for name in how if how[name] is not None and name not in ("fun", "x0", "method", "tol", "options")]
     if other:
-        raise errors.ConfigurationError(f"minimize: method 'agrad-lbfgs' has no {other[0]}. Use a method of SciPy.")
+        raise errors.ConfigurationError(f"minimize: 'agrad-lbfgs' does not support {other[0]}. Use a method of SciPy.")
     evaluate = problem.on_device(agrad.value_and_grad(problem.value))
     unknown = agrad.nn.Parameter(problem.vector(x))
     tol = {} if how.get("tol") is None else dict.fromkeys(("tolerance_grad", "tolerance_change"), how["tol"])
@@ -509,7 +509,7 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, *args: Any, jit: bool | None = Non
     how = problem.how | problem.how.pop("kwargs", {})
     start, jac, absolute = how.get("p0"), how.get("jac"), how.get("absolute_sigma", False)
     if how.get("nan_policy") == "omit":
-        raise errors.ConfigurationError("curve_fit: nan_policy 'omit' is not available. Drop the NaNs first.")
+        raise errors.ConfigurationError("curve_fit: nan_policy='omit' is not supported. Drop the NaNs first.")
 
     def applied(function: Any) -> Any:
         return lambda p, x, *_: function(x, **p) if isinstance(p, dict) else function(x, *p)

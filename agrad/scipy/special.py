@@ -153,7 +153,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 def _exact(name: str, exact: Any) -> None:
     if exact:
-        raise OperandError(f"{name}: exact={exact!r} is not supported; math.{name} counts with integers")
+        raise OperandError(f"{name}: exact={exact!r} is not supported. Call math.{name} for integers.")
 
 
 @function
@@ -276,7 +276,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """
     _exact("factorial", exact)
     if extend != "zero":
-        raise OperandError(f"factorial: extend={extend!r} is not supported; call gamma(n + 1)")
+        raise OperandError(f"factorial: extend must be 'zero', got {extend!r}. Call gamma(n + 1) for other extensions.")
     n = array(n)
     inside = ~(n < 0)
     found = agrad.special.gamma(agrad.where(inside, n, agrad.zeros_like(n)) + 1)
@@ -313,7 +313,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     0.459274
     """
     if is_array(d) or int(d) != d:
-        raise OperandError(f"multigammaln: d is a whole number, not {d!r}")
+        raise OperandError(f"multigammaln: d must be an integer, got {d!r}")
     a, d = array(a), int(d)
     inside = a > (d - 1) / 2
     plain = agrad.where(inside, a, agrad.full_like(a, d))
@@ -456,7 +456,7 @@ def yn(n: Any, x: Any) -> Any:
     2.520152
     """
     if (is_array(n) and n.shape) or int(n) != n:
-        raise OperandError(f"yn: n is a whole number, not {n!r}")
+        raise OperandError(f"yn: n must be an integer, got {n!r}")
     n, x = int(n), array(x)
     before, now = agrad.special.y0(x), agrad.special.y1(x)
     if n == 0:

@@ -118,13 +118,13 @@ def solve_ivp(
     refused |= {name: True for name in options if name not in ("rtol", "atol", "first_step", "max_step")}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"solve_ivp: {name} is not computed; solved is method='RK45' at times t_eval")
+            raise RefusedFunctionError(f"solve_ivp: {name} is not supported. Use method='RK45' and t_eval.")
     first, last = (float(t) for t in t_span)
     wanted = np.asarray([first, last] if t_eval is None else t_eval, dtype=float)
     order = np.sign(last - first)
     inside = np.all((wanted - first) * order >= 0) and np.all((last - wanted) * order >= 0)
     if wanted.ndim != 1 or not inside or np.any(np.diff(wanted) * order <= 0):
-        raise ShapeError("solve_ivp: t_eval has one axis of times from the first of t_span to the last, in this order")
+        raise ShapeError("solve_ivp: t_eval must be 1-D, with times in the order of t_span and within it")
 
     def solution(y0: Any, *args: Any) -> OdeResult:
         y0 = array(y0)
@@ -237,12 +237,12 @@ def odeint(
     refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"odeint: {name} is a setting of SciPy's solver; leave it out")
+            raise RefusedFunctionError(f"odeint: {name} is not supported. Leave it out.")
 
     def solution(y0: Any, t: Any, *args: Any) -> Any:
         t, y0 = arrays(t, y0)[0], array(y0)
         if y0.ndim > 1 or t.ndim != 1 or not t.size:
-            raise ShapeError("odeint: y0 and t have one axis, and t one time or more")
+            raise ShapeError("odeint: y0 and t must be 1-D, and t must have at least one time")
         y0 = agrad.reshape(y0, (-1,))
         places = values_of(t) if is_concrete(t) else np.arange(t.size)
         begins = [i for i in range(t.size) if i == 0 or places[i] != places[i - 1]]

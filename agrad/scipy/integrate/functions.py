@@ -67,7 +67,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
-            raise ShapeError("fixed_quad: the ends are numbers")
+            raise ShapeError("fixed_quad: a and b must be numbers")
         nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
         half = (b - a) / 2
         given = [agrad.asarray(x) if is_array(x) else x for x in args]
@@ -143,8 +143,8 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
         if len(panels) >= limit or not worst.low < middle < worst.high:
             error = sum(panel.worst for panel in panels)
             raise ConvergenceError(
-                f"quad: {len(panels)} subdivisions leave an error of {error:.2g} in the integral or a derivative; "
-                "it may diverge, or give a larger limit, larger epsabs and epsrel, or points where it is not smooth"
+                f"quad: {len(panels)} subdivisions leave an error of {error:.2g} in the integral or a derivative. "
+                "Check that it converges, or pass a larger limit, larger tolerances, or points where it is not smooth."
             )
         panels.remove(worst)
         panels += [_Panel(g, worst.low, middle, like), _Panel(g, middle, worst.high, like)]
@@ -156,9 +156,9 @@ def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func
     # v * 0 for functions that return a Python number
     out = agrad.vmap(lambda v: func(v, *given) + v * 0, randomness="same")(x)
     if out.ndim != 1:
-        raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
+        raise ShapeError(f"quad: func must return a number, got an array of shape {out.shape[1:]}")
     if is_complex(out) and not complex_func:
-        raise DtypeError("quad: the function is complex; give complex_func=True")
+        raise DtypeError("quad: func must return a real number, got a complex one. Pass complex_func=True.")
     return out
 
 
@@ -241,12 +241,12 @@ def quad(
     refused |= {"wopts": wopts is not None, "maxp1": maxp1 != 50, "limlst": limlst != 50}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"quad: {name} is not computed; leave it out")
+            raise RefusedFunctionError(f"quad: {name} is not supported. Leave it out.")
 
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, float]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
-            raise ShapeError("quad: the limits are numbers")
+            raise ShapeError("quad: a and b must be numbers")
         given = [agrad.asarray(x) if is_array(x) else x for x in args]
         try:
             place, infinite = _limits(a, b)
@@ -266,8 +266,8 @@ def quad(
             panels = _adapted(g, ends, a, reached, limit)
         except TracedValueError as error:
             raise TracedValueError(
-                "quad: the subdivisions depend on values, which are not known under jit and vmap, and func may not "
-                "branch on them; give fixed_quad"
+                "quad: the subdivisions depend on values, which are not known under jit and vmap, and func must not "
+                "branch on them. Use fixed_quad."
             ) from error
         total = panels[0].value
         for panel in panels[1:]:
@@ -282,9 +282,9 @@ def _divided(points: Sequence[float] | None, a: Tensor, b: Tensor, infinite: boo
     if points is None or not len(points):
         return [0.0, 1.0]
     if infinite:
-        raise ShapeError("quad: points stand between finite limits")
+        raise ShapeError("quad: points requires finite limits. Leave it out, or split the interval.")
     low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
     shares = sorted({(float(p) - low) / (high - low) for p in points})
     if not all(0 <= share <= 1 for share in shares):
-        raise ShapeError("quad: points stand between the limits")
+        raise ShapeError("quad: points must be between the limits")
     return [0.0, *[share for share in shares if 0 < share < 1], 1.0]

@@ -19,14 +19,14 @@ def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor
     axis = axis_of(axis, y.ndim)
     n = y.shape[axis]
     if n < least:
-        raise ShapeError(f"integrals: the axis has {n} samples, of at least {least}")
+        raise ShapeError(f"integrals: y must have at least {least} samples along the axis, got {n}")
     y = agrad.moveaxis(y, axis, -1)
     if x is None:
         if step.ndim:
-            raise ShapeError("integrals: dx is one number; give x for steps that differ")
+            raise ShapeError("integrals: dx must be a number. Pass x for steps that differ.")
         return y, agrad.broadcast_to(step, (n - 1,))
     if step.ndim not in (1, y.ndim) or step.shape[axis if step.ndim > 1 else 0] != n:
-        raise ShapeError("integrals: x has one axis, or those of y, with as many elements along the axis as y")
+        raise ShapeError(f"integrals: x must be 1-D or as y, with the length of y along the axis, got {step.shape}")
     return y, agrad.diff(step if step.ndim == 1 else agrad.moveaxis(step, axis, -1), axis=-1)
 
 
@@ -103,7 +103,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     array([0.5, 1. , 1. , 0.5])
     """
     if initial not in (None, 0):
-        raise ConfigurationError(f"cumulative_trapezoid: initial is 0 or None, not {initial!r}; add it to the result")
+        raise ConfigurationError(f"cumulative_trapezoid: initial must be 0 or None, got {initial!r}")
     out = agrad.cumulative_sum(_trapezia(*_samples(y, x, dx, axis)), axis=-1, include_initial=initial is not None)
     return agrad.moveaxis(out, -1, axis)
 
@@ -229,7 +229,7 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     if initial is not None:
         out, initial = arrays(out, initial)
         if initial.ndim:
-            raise ShapeError("cumulative_simpson: initial is one number; leave it away and add the array to the result")
+            raise ShapeError("cumulative_simpson: initial must be a number. Add an array to the result.")
         out = out + initial
     return agrad.moveaxis(out, -1, axis)
 
@@ -269,11 +269,11 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     array([0.0778, 0.3556, 0.1333, 0.3556, 0.0778])
     """
     if show:
-        raise RefusedFunctionError("romb: show=True is not printed; leave it away")
+        raise RefusedFunctionError("romb: show=True is not supported. Leave it out.")
     y, step = _samples(y, None, dx, axis, 2)
     n = y.shape[-1] - 1
     if n & (n - 1):
-        raise ShapeError(f"romb: one sample more than a power of 2, not {n + 1}")
+        raise ShapeError(f"romb: the number of samples must be a power of 2 plus 1, got {n + 1}")
     row = [n * step[0] * (y[..., 0] + y[..., -1]) / 2]
     while n > 1:
         # the places halfway between those of the row before

@@ -66,7 +66,7 @@ class CubicHermiteSpline(PPoly):
 
 def _real(name: str, y: Any) -> None:
     if is_complex(y):
-        raise DtypeError(f"{name}: values are real; interpolate agrad.real(y) and agrad.imag(y)")
+        raise DtypeError(f"{name}: y must be real. Interpolate agrad.real(y) and agrad.imag(y).")
 
 
 # ---------------------------------------------------------------- monotone
@@ -188,7 +188,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
         if method not in ("akima", "makima"):
-            raise ConfigurationError(f"Akima1DInterpolator: method is 'akima' or 'makima', not {method!r}")
+            raise ConfigurationError(f"Akima1DInterpolator: method must be 'akima' or 'makima', got {method!r}")
         self._given = (x, y)
         x, axis, y = nodes("Akima1DInterpolator", x, axis, y)
         _real("Akima1DInterpolator", y)
@@ -299,7 +299,7 @@ class CubicSpline(CubicHermiteSpline):
         x, axis, y = nodes("CubicSpline", x, axis, y)
         if bc_type == "periodic":
             if is_concrete(y) and not np.allclose(values_of(y)[0], values_of(y)[-1], rtol=1e-15, atol=1e-15):
-                raise ShapeError("CubicSpline: the first and the last value of a periodic spline are equal")
+                raise ShapeError("CubicSpline: y[0] and y[-1] must be equal for a periodic spline")
             self._join(x, y, _periodic, "periodic" if extrapolate is None else extrapolate, axis)
             return
         y, *given = arrays(y, *given)
@@ -310,7 +310,7 @@ class CubicSpline(CubicHermiteSpline):
 def _ends(pair: tuple[Any, ...], y: Any, values: list[Any]) -> list[Any]:
     """Return the conditions as "not-a-knot" or (order, row of values)."""
     if len(pair) != 2 or "periodic" in pair:
-        raise ConfigurationError("CubicSpline: bc_type is one word or two conditions; 'periodic' stands alone")
+        raise ConfigurationError("CubicSpline: bc_type must be a string or a pair of conditions other than 'periodic'")
     out: list[Any] = []
     waiting = list(values)
     for bc in pair:
@@ -320,12 +320,12 @@ def _ends(pair: tuple[Any, ...], y: Any, values: list[Any]) -> list[Any]:
         zero = agrad.zeros_like(y[0, ...])
         orders = {"clamped": (1, zero), "natural": (2, zero)}
         if isinstance(bc, str) and bc not in orders:
-            raise ConfigurationError(f"CubicSpline: bc_type {bc!r} is none of not-a-knot, natural, clamped, periodic")
+            raise ConfigurationError(f"CubicSpline: bc_type must be a known name or a pair, got {bc!r}")
         order, value = orders[bc] if isinstance(bc, str) else (bc[0], waiting.pop(0))
         if order not in (1, 2) or value.shape != y.shape[1:]:
             raise ShapeError(
-                f"CubicSpline: a condition is (1 or 2, value of shape {tuple(y.shape[1:])}), not order {order} and "
-                f"shape {tuple(value.shape)}"
+                f"CubicSpline: a condition must be (1 or 2, value of shape {tuple(y.shape[1:])}), got order {order} "
+                f"and shape {tuple(value.shape)}"
             )
         out.append((order, agrad.reshape(value, (1, -1))))
     return out

@@ -33,7 +33,7 @@ def real_beside(x: Any, *values: Any) -> list[Tensor]:
     All values are complex if one of them is.
     """
     if is_array(x) and is_complex(agrad.asarray(x)):
-        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+        raise DtypeError("interpolation: x must be real. Pass agrad.real(x).")
     x, *others = arrays(x, *values)
     return [agrad.real(x) if is_complex(x) else x, *others]
 
@@ -42,7 +42,7 @@ def real_places(t: Any, *beside: Any) -> list[Tensor]:
     """Return places and other real arrays in one dtype."""
     found = arrays(t, *beside)
     if is_complex(found[0]):
-        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+        raise DtypeError("interpolation: x must be real. Pass agrad.real(x).")
     return found
 
 
@@ -52,10 +52,10 @@ def increasing(x: Tensor, name: str, least: int = 2) -> Tensor:
     If not, raise an error, or return NaN where values cannot be read.
     """
     if x.ndim != 1 or x.shape[0] < least:
-        raise ShapeError(f"{name}: the places have one axis of at least {least}, not the shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: x must be 1-D with at least {least} elements, got shape {tuple(x.shape)}")
     if is_concrete(x):
         if not np.all(np.diff(values_of(x)) > 0):
-            raise ShapeError(f"{name}: the places increase, each from the one before; sort them, and the values alike")
+            raise ShapeError(f"{name}: x must be strictly increasing. Sort x, and y in the same order.")
         return x
     good = agrad.all(agrad.diff(x) > 0)
     return agrad.where(good, x, agrad.full_like(x, agrad.nan))
@@ -66,10 +66,10 @@ def nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Any, ...]:
     x, *ys = real_beside(x, *values)
     x = increasing(x, name)
     if ys[0].ndim == 0 or any(y.shape != ys[0].shape for y in ys):
-        raise ShapeError(f"{name}: values have one axis or more, and slopes their shape")
+        raise ShapeError(f"{name}: y must have at least one axis, and dydx the shape of y")
     axis = axis_of(axis, ys[0].ndim)
     if ys[0].shape[axis] != x.shape[0]:
-        raise ShapeError(f"{name}: {x.shape[0]} places for {ys[0].shape[axis]} values along axis {axis}")
+        raise ShapeError(f"{name}: y must have length {x.shape[0]} along axis {axis}, like x, got {ys[0].shape[axis]}")
     return x, axis, *[agrad.moveaxis(y, axis, 0) for y in ys]
 
 

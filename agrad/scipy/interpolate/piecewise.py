@@ -77,12 +77,12 @@ class PPoly:
         self._given = (c, x)
         x, c = real_beside(x, c)
         if c.ndim < 2:
-            raise ShapeError("PPoly: coefficients have the shape (k, m, ...)")
+            raise ShapeError(f"PPoly: c must have shape (k, m, ...), got {tuple(c.shape)}")
         axis = axis_of(axis, c.ndim - 1)
         c = agrad.moveaxis(c, (axis, axis + 1), (0, 1))
         x = increasing(x, "PPoly")
         if c.shape[0] == 0 or c.shape[1] != x.shape[0] - 1:
-            raise ShapeError(f"PPoly: {x.shape[0]} places do not end pieces of coefficients of shape {tuple(c.shape)}")
+            raise ShapeError(f"PPoly: c must have shape (k, {x.shape[0] - 1}, ...), got {tuple(c.shape)}")
         self._fill(c, x, extrapolate, axis)
 
     def _fill(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
@@ -92,7 +92,7 @@ class PPoly:
     def _choice(self, extrapolate: Any) -> Any:
         choice = self.extrapolate if extrapolate is None else extrapolate
         if choice not in (True, False, "periodic"):
-            raise ConfigurationError(f"interpolation: extrapolate is True, False or 'periodic', not {extrapolate!r}")
+            raise ConfigurationError(f"interpolation: extrapolate must be a bool or 'periodic', got {extrapolate!r}")
         return choice if choice == "periodic" else bool(choice)
 
     def _made(self, c: Any, extrapolate: Any) -> "PPoly":
@@ -149,7 +149,7 @@ class PPoly:
             The shape of ``x`` stands in place of the interpolated axis.
         """
         if nu < 0:
-            raise ConfigurationError("interpolation: nu is 0 or more; antiderivative() integrates")
+            raise ConfigurationError(f"interpolation: nu must be at least 0, got {nu!r}. Call antiderivative().")
         return self._at(x, _derived(self._c, nu), self._choice(extrapolate))
 
     def derivative(self, nu: int = 1) -> "PPoly":
@@ -226,7 +226,7 @@ class PPoly:
         """
         a, b, x = real_places(a, b, self._x)
         if a.ndim or b.ndim:
-            raise ShapeError("interpolation: integrate takes two numbers; antiderivative() takes arrays")
+            raise ShapeError("interpolation: a and b must be numbers. Call antiderivative() for arrays.")
         choice = self._choice(extrapolate)
         whole = _integrated(self._c, self._x)
         if choice != "periodic":

@@ -88,24 +88,24 @@ class RBFInterpolator:
         degree: int | None = None,
     ) -> None:
         if neighbors is not None:
-            raise RefusedFunctionError("RBFInterpolator: neighbors is not computed; leave it away to use all points")
+            raise RefusedFunctionError("RBFInterpolator: neighbors is not supported. Leave it out to use all points.")
         if kernel not in _KERNELS:
-            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} is none of {', '.join(_KERNELS)}")
+            raise ConfigurationError(f"RBFInterpolator: kernel must be one of {', '.join(_KERNELS)}, got {kernel!r}")
         self._kernel, least = _KERNELS[kernel]
         if epsilon is None and kernel not in _FREE_OF_SCALE:
-            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} takes an epsilon")
+            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} requires epsilon. Pass epsilon=.")
         degree = max(least, 0) if degree is None else degree
         if degree < -1 or -1 < degree < least:
-            raise ConfigurationError(f"RBFInterpolator: {kernel!r} takes a degree of at least {least}, or -1 for none")
+            raise ConfigurationError(f"RBFInterpolator: degree must be -1 or at least {least}, got {degree}")
         self._given = (y, d, smoothing, epsilon)
         y, d, smoothing, epsilon = real_beside(y, d, smoothing, 1.0 if epsilon is None else epsilon)
         if y.ndim != 2 or d.ndim == 0 or d.shape[0] != y.shape[0] or smoothing.shape not in ((), (y.shape[0],)):
-            raise ShapeError("RBFInterpolator: points of shape (n, k), values of (n, ...) and smoothing of () or (n,)")
+            raise ShapeError("RBFInterpolator: shapes must be (n, k) for y, (n, ...) for d, () or (n,) for smoothing")
         n, k = y.shape
         self._terms = [t for size in range(degree + 1) for t in itertools.combinations_with_replacement(range(k), size)]
         if len(self._terms) > n:
             raise ShapeError(
-                f"RBFInterpolator: degree {degree} of {k} coordinates takes {len(self._terms)} points or more"
+                f"RBFInterpolator: degree {degree} in {k} dimensions requires {len(self._terms)} points, got {n}"
             )
         # the span of the polynomials is the same wherever they are centred, so that the derivative by it is 0
         low, high = (agrad.stop_gradient(f(y, axis=0)) for f in (agrad.min, agrad.max))
@@ -161,7 +161,7 @@ class RBFInterpolator:
         """
         x, _ = real_places(x, self._y)
         if x.ndim != 2 or x.shape[1] != self._y.shape[1]:
-            raise ShapeError(f"RBFInterpolator: places of shape (q, {self._y.shape[1]}), not {tuple(x.shape)}")
+            raise ShapeError(f"RBFInterpolator: x must have shape (q, {self._y.shape[1]}), got {tuple(x.shape)}")
         parts = [self._radial(x), *([self._polynomial(x)] if self._terms else [])]
         rows = agrad.astype(agrad.concat(parts, axis=1), agrad.result_type(x, self._factors))
         out = rows @ agrad.astype(self._factors, rows.dtype)

@@ -71,22 +71,22 @@ class BSpline:
         t, c = real_beside(t, c)
         k = index(k)
         if k < 0 or t.ndim != 1 or c.ndim < 1:
-            raise ShapeError("BSpline: knots of one axis, coefficients of one axis or more and a degree of 0 or more")
+            raise ShapeError("BSpline: t must be 1-D, c must have at least one axis, and k must be at least 0")
         axis = axis_of(axis, c.ndim)
         c = agrad.moveaxis(c, axis, 0)
         n = t.shape[0] - k - 1
         if n < k + 1 or c.shape[0] < n:
             raise ShapeError(
-                f"BSpline: {t.shape[0]} knots for {c.shape[0]} coefficients of degree {k}; there are at least "
-                f"{2 * k + 2}, and {k + 1} more than coefficients"
+                f"BSpline: t must have at least {2 * k + 2} knots, {k + 1} more than c has coefficients, "
+                f"got {t.shape[0]} knots and {c.shape[0]} coefficients"
             )
         if is_concrete(t) and not (np.all(np.diff(values_of(t)) >= 0) and values_of(t[k]) < values_of(t[n])):
-            raise ShapeError("BSpline: the knots do not decrease, and those from k to n are not all one")
+            raise ShapeError("BSpline: the knots t must not decrease, and t[k] must be less than t[n]")
         self._fill(t, c[:n, ...], k, extrapolate, axis)
 
     def _fill(self, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
         if extrapolate not in (True, False, "periodic"):
-            raise ConfigurationError(f"BSpline: extrapolate is True, False or 'periodic', not {extrapolate!r}")
+            raise ConfigurationError(f"BSpline: extrapolate must be a bool or 'periodic', got {extrapolate!r}")
         self._t, self._c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
 
     def _made(self, parts: tuple[Any, Any, int], extrapolate: Any) -> "BSpline":
@@ -126,7 +126,7 @@ class BSpline:
         given, t = t, array(t)
         k = t.shape[0] - 2
         if k < 0:
-            raise ShapeError("BSpline: a B-spline has two knots or more")
+            raise ShapeError("BSpline: t must have at least two knots")
         t = agrad.concat([*[t[:1] - 1] * k, t, *[t[-1:] + 1] * k])
         c = agrad.zeros_like(t[: 2 * k + 1])
         c[k] = 1.0
@@ -279,12 +279,12 @@ def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
     """Return orders and values of the derivatives that are given at the first and the last place."""
     both = [bc_type, bc_type] if bc_type is None or isinstance(bc_type, str) else list(bc_type)
     if len(both) != 2:
-        raise ConfigurationError("make_interp_spline: bc_type is a name, or a pair for the first and the last place")
+        raise ConfigurationError("make_interp_spline: bc_type must be a string or a pair of two ends")
     found: list[list[tuple[int, Any]]] = []
     for end in both:
         if isinstance(end, str) and end != "not-a-knot":
             if end not in _ENDS:
-                raise ConfigurationError(f"make_interp_spline: bc_type is 'clamped' or 'natural', not {end!r}")
+                raise ConfigurationError(f"make_interp_spline: bc_type must be 'clamped' or 'natural', got {end!r}")
             found.append([(_ENDS[end], 0.0)])
         else:
             found.append([] if end is None or isinstance(end, str) else [(index(n), value) for n, value in end])
@@ -314,9 +314,9 @@ def _around(x: Tensor, k: int) -> Tensor:
 def _periodic(x: Tensor, c: Tensor, k: int, t: Any) -> tuple[Tensor, Tensor]:
     """Return the knots and the coefficients of a periodic spline."""
     if t is not None:
-        raise ConfigurationError("make_interp_spline: a periodic spline has knots of its own; leave out t")
+        raise ConfigurationError("make_interp_spline: t is not supported for a periodic spline. Leave t out.")
     if is_concrete(c) and not np.allclose(values_of(c)[0], values_of(c)[-1], rtol=1e-5, atol=1e-15):
-        raise ShapeError("make_interp_spline: the first and the last value of a periodic spline are equal")
+        raise ShapeError("make_interp_spline: y[0] and y[-1] must be equal for a periodic spline")
     n, knots = x.shape[0] - 1, _around(x, k)
     turns = np.arange(n + k) % n
     eye = agrad.eye(n, dtype=knots.dtype, backend=c.backend, device=c.device)
@@ -380,7 +380,7 @@ def make_interp_spline(
     axis = axis_of(axis, c.ndim)
     c = agrad.moveaxis(c, axis, 0)
     if c.shape[0] != places.shape[0]:
-        raise ShapeError(f"make_interp_spline: {places.shape[0]} places for {c.shape[0]} values along the axis")
+        raise ShapeError(f"make_interp_spline: y must have length {places.shape[0]}, like x, got {c.shape[0]}")
     out = object.__new__(BSpline)
     out._given = (x, y, t, *values)
     if periodic and k > 1:
@@ -390,7 +390,7 @@ def make_interp_spline(
     count = knots.shape[0] - k - 1
     if count != places.shape[0] + len(values):
         raise ShapeError(
-            f"make_interp_spline: {knots.shape[0]} knots of degree {k} need {count} conditions; there are "
+            f"make_interp_spline: {knots.shape[0]} knots of degree {k} require {count} conditions, got "
             f"{places.shape[0]} values and {len(values)} derivatives"
         )
     basis = BSpline(knots, agrad.eye(count, dtype=knots.dtype, backend=c.backend, device=c.device), k)

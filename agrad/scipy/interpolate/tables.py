@@ -72,18 +72,18 @@ class interp1d:
         stepped = kind in ("previous", "next")
         kind = _KINDS.get(kind, kind)
         if kind not in _LEAST:
-            raise RefusedFunctionError(f"interp1d: kind {kind!r} is not computed; computed are {', '.join(_LEAST)}")
+            raise RefusedFunctionError(f"interp1d: kind must be one of {', '.join(_LEAST)}, got {kind!r}")
         pair = fill_value if isinstance(fill_value, tuple) and len(fill_value) == 2 else (fill_value, fill_value)
         extrapolate = isinstance(fill_value, str)
         if extrapolate and (fill_value != "extrapolate" or bounds_error):
-            raise ConfigurationError("interp1d: fill_value='extrapolate' stands without bounds_error=True")
+            raise ConfigurationError("interp1d: fill_value='extrapolate' requires bounds_error=False")
         self._given = (x, y) if extrapolate else (x, y, *pair)
         x, y, *fills = real_beside(x, y, *(() if extrapolate else pair))
         if x.ndim != 1 or y.ndim == 0 or x.shape[0] < _LEAST[kind]:
-            raise ShapeError(f"interp1d: {kind} takes places of one axis, at least {_LEAST[kind]}")
+            raise ShapeError(f"interp1d: x must be 1-D with at least {_LEAST[kind]} points, got {tuple(x.shape)}")
         self.axis: int = axis_of(axis, y.ndim)
         if y.shape[self.axis] != x.shape[0]:
-            raise ShapeError(f"interp1d: {x.shape[0]} places for {y.shape[self.axis]} values along axis {axis}")
+            raise ShapeError(f"interp1d: y must have length {x.shape[0]}, like x, got {y.shape[self.axis]}")
         y = agrad.moveaxis(y, self.axis, 0)
         if not assume_sorted:
             order = agrad.argsort(x, stable=True)
@@ -144,7 +144,7 @@ class interp1d:
 def check_bounds(name: str, beyond: Any) -> None:
     """Raise an error if a place is beyond the ends, where this can be read."""
     if is_concrete(beyond) and np.any(values_of(beyond)):
-        raise ShapeError(f"{name}: places lie beyond the ends; bounds_error=False and fill_value= say what is there")
+        raise ShapeError(f"{name}: x must be within the range of the data. Pass bounds_error=False.")
 
 
 class RegularGridInterpolator:
@@ -188,13 +188,13 @@ class RegularGridInterpolator:
         solver_args: Any = None,
     ) -> None:
         if solver is not None or solver_args is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: solver and solver_args have no use; leave them away")
+            raise RefusedFunctionError("RegularGridInterpolator: solver is not supported. Leave it out.")
         self._given = (*points, values)
         values, *axes = arrays(values, *points)
         if len(axes) > values.ndim or [x.shape for x in axes] != [(n,) for n in values.shape[: len(axes)]]:
             raise ShapeError(
-                f"RegularGridInterpolator: axes of the shapes {[tuple(x.shape) for x in axes]} for values of shape "
-                f"{tuple(values.shape)}"
+                f"RegularGridInterpolator: points must be 1-D and match the axes of values, got shapes "
+                f"{[tuple(x.shape) for x in axes]} for values of shape {tuple(values.shape)}"
             )
         self._axes = []
         for k, given in enumerate(axes):
@@ -211,7 +211,7 @@ class RegularGridInterpolator:
     @staticmethod
     def _chosen(method: str) -> str:
         if method not in ("linear", "nearest"):
-            raise RefusedFunctionError(f"RegularGridInterpolator: method {method!r} is not computed; 'linear' is")
+            raise RefusedFunctionError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {method!r}")
         return method
 
     @method
@@ -233,7 +233,7 @@ class RegularGridInterpolator:
             Of the shape of the places, followed by the rest of that of the values.
         """
         if nu is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: nu is of spline methods; differentiate the call")
+            raise RefusedFunctionError("RegularGridInterpolator: nu is not supported. Differentiate the call instead.")
         method, d = self._chosen(method or self.method), len(self._axes)
         if isinstance(xi, tuple):
             xi = agrad.stack(agrad.broadcast_arrays(*arrays(*xi)), axis=-1)
@@ -241,7 +241,7 @@ class RegularGridInterpolator:
         if xi.ndim == 1:
             xi = agrad.reshape(xi, (-1, d))
         if xi.ndim == 0 or xi.shape[-1] != d:
-            raise ShapeError(f"RegularGridInterpolator: places of {d} coordinates, not of shape {tuple(xi.shape)}")
+            raise ShapeError(f"RegularGridInterpolator: xi must have shape (..., {d}), got {tuple(xi.shape)}")
         flat = agrad.reshape(xi, (-1, d))
         pieces = [piece_of(x, flat[:, k]) for k, x in enumerate(axes)]
         shares = [

@@ -88,7 +88,7 @@ def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy
     ab, b = arrays(ab, b)
     ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
     if ab.shape[-2] != below + above + 1:
-        raise ShapeError(f"solve_banded: l + u + 1 is {below + above + 1}, but ab has {ab.shape[-2]} rows")
+        raise ShapeError(f"solve_banded: ab must have l + u + 1 = {below + above + 1} rows, got {ab.shape[-2]}")
     return agrad.linalg.solve(_full(ab, above), b)
 
 

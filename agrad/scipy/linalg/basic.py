@@ -28,7 +28,7 @@ def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
     if assume_a in ("diagonal", "tridiagonal"):
         k = 0 if assume_a == "diagonal" else 1
         return agrad.tril(agrad.triu(a, k=-k), k=k)
-    raise OperandError(f"{name}: assume_a={assume_a!r} is no structure that SciPy knows; leave it out")
+    raise OperandError(f"{name}: assume_a={assume_a!r} is not a structure of SciPy. Leave it out.")
 
 
 @function
@@ -87,7 +87,7 @@ def solve(
     a, b = arrays(a, b)
     a = _structured(square(a, "solve"), assume_a, lower, "solve")
     if transposed and is_complex(a):
-        raise OperandError("solve: transposed=True takes real matrices; transpose a, with or without conjugation")
+        raise OperandError("solve: transposed=True is not supported for complex matrices. Transpose a instead.")
     a = agrad.matrix_transpose(a) if transposed else a
     return agrad.linalg.solve(a, b)
 
@@ -314,7 +314,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     if len(axes) == 1:
         return agrad.linalg.vector_norm(a, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ShapeError(f"norm: the axes are one or two, not {len(axes)}; name them by axis")
+        raise ShapeError(f"norm: the norm must be over one or two axes, got {len(axes)}. Pass axis=.")
     out = agrad.linalg.matrix_norm(agrad.moveaxis(a, axes, (-2, -1)), ord="fro" if ord is None else ord)
     return agrad.expand_dims(out, axis=tuple(sorted(axes))) if keepdims else out
 
@@ -368,7 +368,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
            [-0.16]])
     """
     a = matrices(a, "pinv")
-    refuse("pinv", {"atol": atol or None}, "give rtol, which is relative to the greatest singular value")
+    refuse("pinv", {"atol": atol or None}, "Pass rtol, which is relative to the largest singular value")
     rtol = _cutoff(a, rtol)
     out = agrad.linalg.pinv(a, rtol=rtol)
     return (out, agrad.linalg.matrix_rank(a, rtol=rtol)) if return_rank else out

@@ -186,9 +186,9 @@ def qr(
            [-0.264,  0.6  ]])
     """
     a = matrices(a, "qr")
-    refuse("qr", {"pivoting": pivoting}, "permute the columns of a before the call")
+    refuse("qr", {"pivoting": pivoting}, "Permute the columns of a before the call")
     if mode not in ("full", "economic", "r"):
-        raise OperandError(f"qr: mode is 'full', 'economic' or 'r', not {mode!r}")
+        raise OperandError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
     Q, R = agrad.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
     return (R,) if mode == "r" else (Q, R)
 
@@ -343,8 +343,8 @@ def eigh(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    refuse("eigh", {"type": None if type == 1 else type}, "multiply the problem by the inverse of a or b")
-    refuse("eigh", {"subset_by_value": subset_by_value}, "select from all eigenvalues by a mask")
+    refuse("eigh", {"type": None if type == 1 else type}, "Multiply the problem by the inverse of a or b")
+    refuse("eigh", {"subset_by_value": subset_by_value}, "Select from all eigenvalues by a mask")
     chosen = slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
     if b is None:
         x = mirrored(square(a, "eigh"), lower)
@@ -481,7 +481,7 @@ def eig(
     """
     a = square(a, "eig")
     refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
-    refuse("eig", {"left": left}, "take the eigenvectors of the conjugate transpose")
+    refuse("eig", {"left": left}, "Compute the eigenvectors of the conjugate transpose")
     return tuple(agrad.linalg.eig(a)) if right else agrad.linalg.eigvals(a)
 
 

@@ -210,7 +210,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     a, b, q = arrays(a, b, q)
     a, b = square(a, "solve_sylvester"), square(b, "solve_sylvester")
     if q.ndim < 2 or tuple(q.shape[-2:]) != (a.shape[-1], b.shape[-1]):
-        raise ShapeError(f"solve_sylvester: q of shape {tuple(q.shape)} does not fit")
+        raise ShapeError(f"solve_sylvester: q must have shape {(a.shape[-1], b.shape[-1])}, got {tuple(q.shape)}")
     return _sylvester(a, b, q)
 
 
@@ -370,7 +370,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     a, q = arrays(a, q)
     a, n = square(a, "solve_discrete_lyapunov"), a.shape[-1]
     if tuple(q.shape[-2:]) != (n, n):
-        raise ShapeError(f"solve_discrete_lyapunov: q of shape {tuple(q.shape)} does not fit")
+        raise ShapeError(f"solve_discrete_lyapunov: q must have the shape of a, got {tuple(q.shape)}")
     batch = agrad.broadcast_shapes(a.shape[:-2], q.shape[:-2])
     both = agrad.reshape(a, (*a.shape[:-2], n, 1, n, 1))
     both = both * agrad.reshape(conjugate(a), (*a.shape[:-2], 1, n, 1, n))
@@ -422,7 +422,7 @@ def expm_frechet(
     A, E = arrays(A, E)
     A, n = square(A, "expm_frechet"), A.shape[-1]
     if tuple(E.shape[-2:]) != (n, n):
-        raise ShapeError(f"expm_frechet: matrices of shape {tuple(A.shape)}, directions of shape {tuple(E.shape)}")
+        raise ShapeError(f"expm_frechet: A and E must have the same shape, got {tuple(A.shape)} and {tuple(E.shape)}")
     A, E = agrad.broadcast_arrays(A, E)
     upper = agrad.concat([A, E], axis=-1)
     lower = agrad.concat([agrad.zeros_like(A), A], axis=-1)

@@ -165,10 +165,10 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Any:
     lu, b = arrays(lu, b)
     n = square(lu, "lu_solve").shape[-1]
     if trans not in (0, 1, 2):
-        raise OperandError(f"lu_solve: trans is 0, 1 or 2, not {trans!r}")
+        raise OperandError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}")
     columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
     if columns.ndim == 0 or columns.shape[-2] != n:
-        raise ShapeError(f"lu_solve: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+        raise ShapeError(f"lu_solve: b must have {n} rows, like the matrix, got shape {tuple(b.shape)}")
     P = _permutation(agrad.asarray(piv), lu)
     lower = {"lower": True, "unit_diagonal": True}
     if not trans:

@@ -154,7 +154,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     """
     c, r = (array(c), None) if r is None else arrays(c, r)
     if c.ndim == 0 or (r is not None and r.ndim == 0):
-        raise ShapeError("hankel takes arrays of one or more axes")
+        raise ShapeError("hankel: c and r must have at least one axis")
     m, n = c.shape[-1], (c if r is None else r).shape[-1]
     across = np.arange(m)[:, None] + np.arange(n)
     if r is None:
@@ -192,7 +192,7 @@ def companion(a: Any) -> Any:
     a = _vector(array(a))
     n = a.shape[-1]
     if n < 2:
-        raise ShapeError(f"companion takes two coefficients or more, not {n}")
+        raise ShapeError(f"companion: a must have at least two coefficients, got {n}")
     row = agrad.expand_dims(-a[..., 1:] / a[..., :1], axis=-2)
     below = constant(np.eye(n - 2, n - 1).astype(a.dtype.name), a)
     return agrad.concat([row, agrad.broadcast_to(below, (*a.shape[:-1], n - 2, n - 1))], axis=-2)
@@ -230,7 +230,7 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = (_vector(x) for x in arrays(f, s))
     n = f.shape[-1]
     if s.shape[-1] != n - 1:
-        raise ShapeError(f"leslie: {n} fecundities have {n - 1} survival coefficients, not {s.shape[-1]}")
+        raise ShapeError(f"leslie: s must have {n - 1} elements, one fewer than f, got {s.shape[-1]}")
     place = np.full((n, n), -1)
     place[0] = np.arange(n)
     place[np.arange(1, n), np.arange(n - 1)] = n + np.arange(n - 1)
@@ -300,10 +300,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     a = _vector(array(a))
     m, n = a.shape[-1], int(n)
     if m < 1 or n < 1:
-        raise ShapeError(f"convolution_matrix takes one element or more and one column or more, not {m} and {n}")
+        raise ShapeError(f"convolution_matrix: a must not be empty and n at least 1, got {m} and {n}")
     cut = {"full": 0, "same": min(m, n) - 1, "valid": 2 * (min(m, n) - 1)}.get(mode)
     if cut is None:
-        raise ConfigurationError(f"convolution_matrix: mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ConfigurationError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}")
     rows = np.arange(cut // 2, m + n - 1 - (cut - cut // 2))
     place = rows[:, None] - np.arange(n)
     return gathered(a, np.where(place < m, place, -1))

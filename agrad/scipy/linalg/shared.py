@@ -34,7 +34,7 @@ def matrices(a: Any, name: str) -> Tensor:
     """Return a Tensor of matrices. Raise ``ShapeError`` for fewer than two axes."""
     a = array(a)
     if a.ndim < 2:
-        raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(a.shape)}")
+        raise ShapeError(f"{name}: a matrix must have at least two axes, got shape {tuple(a.shape)}")
     return a
 
 
@@ -42,7 +42,7 @@ def square(a: Any, name: str) -> Tensor:
     """Return a Tensor of square matrices. Raise ``ShapeError`` for others."""
     a = matrices(a, name)
     if a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(a.shape)}")
+        raise ShapeError(f"{name}: a matrix must be square, got shape {tuple(a.shape)}")
     return a
 
 
@@ -82,4 +82,4 @@ def refuse(name: str, given: dict[str, Any], remedy: str) -> None:
     """Raise ``OperandError`` for the options that are given and not None or False."""
     for option, value in given.items():
         if value is not None and value is not False:
-            raise OperandError(f"{name}: {option}={value!r} is not supported; {remedy}")
+            raise OperandError(f"{name}: {option}={value!r} is not supported. {remedy}.")

@@ -100,7 +100,7 @@ def polar(a: Any, side: str = "right") -> Any:
            [-0.1284,  0.0285]])
     """
     if side not in ("right", "left"):
-        raise ConfigurationError(f"polar: side is 'right' or 'left', not {side!r}")
+        raise ConfigurationError(f"polar: side must be 'right' or 'left', got {side!r}")
     a = matrices(a, "polar")
     u = _unitary(a)
     p = adjoint(u) @ a if side == "right" else a @ adjoint(u)
@@ -177,7 +177,7 @@ def schur(
     """
     if output not in ("real", "complex"):
         raise ConfigurationError(f"schur: output must be 'real' or 'complex', got {output!r}")
-    refuse("schur", {"sort": sort}, "leave it out, and sort the eigenvalues")
+    refuse("schur", {"sort": sort}, "Leave it out, and sort the eigenvalues")
     a = square(a, "schur")
     values, vectors = agrad.linalg.eig(a)
     z = agrad.linalg.qr(vectors)[0]
@@ -293,14 +293,14 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     """
     if select != "a" or set(options) - {"check_finite", "tol", "lapack_driver"}:
         raise OperandError(
-            "eigh_tridiagonal returns all eigenvalues: leave out select and select_range, and index them"
+            "eigh_tridiagonal: select and select_range are not supported. Leave them out, and index the eigenvalues."
         )
     d, e = arrays(d, e)
     n = d.shape[-1] if d.ndim else 0
     if not d.ndim or not e.ndim or e.shape[-1] != n - 1:
-        raise ShapeError(f"eigh_tridiagonal: diagonals of shapes {tuple(d.shape)} and {tuple(e.shape)} do not fit")
+        raise ShapeError(f"eigh_tridiagonal: e must be one shorter than d, got {tuple(d.shape)}, {tuple(e.shape)}")
     if is_complex(d):
-        raise OperandError("eigh_tridiagonal takes real arrays; give complex Hermitian matrices to eigh")
+        raise OperandError("eigh_tridiagonal: d and e must be real. Pass a complex Hermitian matrix to eigh.")
     places, beside = np.full((n, n), -1), np.full((n, n), -1)
     i = np.arange(n - 1)
     places[np.arange(n), np.arange(n)] = np.arange(n)

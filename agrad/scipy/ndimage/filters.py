@@ -18,14 +18,14 @@ __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter
 def refuse_output(name: str, output: Any) -> None:
     """Raise ``ConfigurationError`` for an array or a dtype to write to."""
     if output is not None:
-        raise ConfigurationError(f"{name} writes to no output; leave it out and use the result")
+        raise ConfigurationError(f"{name}: output is not supported. Leave it out, and use the result.")
 
 
 def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
     """Return a number for each axis from one number or a sequence of them."""
     if isinstance(value, (list, tuple)) or (isinstance(value, (np.ndarray, Tensor)) and value.ndim):
         if len(value) != count:
-            raise ShapeError(f"{name}: {what} has one value, or one for each of the {count} axes, not {len(value)}")
+            raise ShapeError(f"{name}: {what} must be one value, or one for each of the {count} axes, got {len(value)}")
         return list(value)
     return [value] * count
 
@@ -37,7 +37,7 @@ def ascending_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """
     chosen = axes_of(axes, ndim)
     if list(chosen) != sorted(chosen):
-        raise ConfigurationError(f"{name}: give axes in ascending order, not {axes}, and sizes in that of the axes")
+        raise ConfigurationError(f"{name}: axes must be in ascending order, got {axes}. Sort them and the sizes.")
     return chosen
 
 
@@ -46,7 +46,7 @@ def checked_origin(name: str, origin: Any, length: int) -> int:
     origin = int(origin)
     if not -(length // 2) <= origin <= (length - 1) // 2:
         raise ConfigurationError(
-            f"{name}: for a kernel of {length} an origin is from {-(length // 2)} to {(length - 1) // 2}, not {origin}"
+            f"{name}: origin must be from {-(length // 2)} to {(length - 1) // 2} for length {length}, got {origin}"
         )
     return origin
 
@@ -66,7 +66,7 @@ def _kernel_sum(
     refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     if kernel.ndim != len(axes) or not kernel.size:
-        raise ShapeError(f"{name} takes weights of {len(axes)} axes with elements, not of the shape {kernel.shape}")
+        raise ShapeError(f"{name}: weights must be nonempty with {len(axes)} axes, got shape {kernel.shape}")
     origins = [int(i) for i in one_each(name, "origin", origin, len(axes))]
     # as in SciPy, the kernel's axes stand in the order of the array's, and origins in the order of ``axes``
     axes, origins = sorted(axes), [i for _, i in sorted(zip(axes, origins, strict=True))]
@@ -278,7 +278,7 @@ def uniform_filter1d(
 
 def _uniform(x: Tensor, size: int, axis: int, output: Any, mode: str, cval: Any, origin: int) -> Tensor:
     if size < 1:
-        raise ConfigurationError(f"uniform_filter: a size is 1 or more, not {size}")
+        raise ConfigurationError(f"uniform_filter: size must be at least 1, got {size}")
     kernel = constant(np.full(int(size), 1.0 / size, x.dtype.name), x)
     return _kernel_sum("uniform_filter", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
 

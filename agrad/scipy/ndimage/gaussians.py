@@ -21,15 +21,15 @@ __all__ = [
 def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
     """Return the weights of a correlation with a derivative of the Gaussian."""
     if int(order) != order or order < 0:
-        raise ConfigurationError(f"gaussian_filter: an order is an integer from 0 on, not {order}")
+        raise ConfigurationError(f"gaussian_filter: order must be an integer of at least 0, got {order}")
     if radius is None:
         if isinstance(sigma, Tensor) and not is_concrete(sigma):
             raise ConfigurationError(
-                "gaussian_filter finds its radius from the value of sigma, which this transform hides; give radius"
+                "gaussian_filter: radius depends on the value of sigma, which this transform hides. Pass radius=."
             )
         radius = int(truncate * float(values_of(sigma)) + 0.5)
     if int(radius) != radius or radius < 0:
-        raise ConfigurationError(f"gaussian_filter: a radius is an integer from 0 on, not {radius}")
+        raise ConfigurationError(f"gaussian_filter: radius must be an integer of at least 0, got {radius}")
     places: Any = np.arange(-int(radius), int(radius) + 1, dtype=float)
     exp: Any = np.exp
     if isinstance(sigma, Tensor):
@@ -257,7 +257,7 @@ def _along_each(
     refuse_output(name, output)
     chosen = ascending_axes(name, axes, x.ndim)
     if not chosen:
-        raise ConfigurationError(f"{name} needs an axis")
+        raise ConfigurationError(f"{name}: input must have at least one axis")
     modes = one_each(name, "mode", mode, len(chosen))
     return [f(i, axis, modes) for i, axis in enumerate(chosen)]
 
@@ -433,6 +433,6 @@ def gaussian_gradient_magnitude(
     """
     x = array(input)
     if is_complex(x):
-        raise DtypeError("gaussian_gradient_magnitude takes real input; filter the real and the imaginary part")
+        raise DtypeError("gaussian_gradient_magnitude: input must be real. Filter real and imaginary parts.")
     parts = _gaussian_derivatives("gaussian_gradient_magnitude", x, sigma, 1, output, mode, cval, axes, kwargs)
     return agrad.linalg.vector_norm(agrad.stack(parts), axis=0)

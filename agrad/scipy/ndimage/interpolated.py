@@ -68,7 +68,7 @@ def _sampled(
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
-        raise ShapeError(f"{name} takes an array with elements, not of the shape {x.shape}")
+        raise ShapeError(f"{name}: input must not be empty, got shape {x.shape}")
     if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):
             # these splines end beyond the array, SciPy's choice
@@ -126,7 +126,7 @@ def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
     x = array(input)
     wide, c = arrays(x, numbers)
     if is_complex(array(numbers)):
-        raise DtypeError(f"{name} takes real coordinates")
+        raise DtypeError(f"{name}: coordinates must be real. Pass agrad.real(coordinates).")
     return agrad.astype(wide, x.dtype), agrad.real(c) if is_complex(c) else c
 
 
@@ -190,7 +190,7 @@ def map_coordinates(
     """
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
-        raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
+        raise ShapeError(f"map_coordinates: coordinates must have shape ({x.ndim}, ...), got {c.shape}")
     return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
 
 
@@ -265,10 +265,10 @@ def affine_transform(
     if c.shape in ((n, n + 1), (n + 1, n + 1)):
         c, offset = c[:n, :n], c[:n, n]
     if c.shape not in ((n,), (n, n)):
-        raise ShapeError(f"affine_transform: an array of {n} axes needs a matrix ({n}, {n}), not {c.shape}")
+        raise ShapeError(f"affine_transform: matrix must have shape ({n}, {n}), got {c.shape}")
     c, offset = arrays(c, offset)
     if offset.shape not in ((), (n,)):
-        raise ShapeError(f"affine_transform: an array of {n} axes needs {n} offsets, not of the shape {offset.shape}")
+        raise ShapeError(f"affine_transform: offset must have shape ({n},), got {offset.shape}")
     offset = agrad.broadcast_to(offset, (n,))
     grid = _grid(c, x.shape if output_shape is None else tuple(output_shape))
     coordinates = []
@@ -332,7 +332,7 @@ def shift(
     """
     x, c = _real_pair("shift", input, shift)
     if c.shape not in ((), (x.ndim,)):
-        raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
+        raise ShapeError(f"shift: shift must have shape ({x.ndim},), got {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
     return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
@@ -406,16 +406,16 @@ def rotate(
     """
     x, angle = _real_pair("rotate", input, angle)
     if angle.ndim:
-        raise ShapeError(f"rotate: the angle is one number, not of the shape {angle.shape}")
+        raise ShapeError(f"rotate: angle must be a number, got shape {angle.shape}")
     plane = sorted(axis_of(i, x.ndim) for i in axes)
     if len(set(plane)) != 2 or len(axes) != 2:
-        raise ShapeError(f"rotate: a plane has two axes, not {tuple(axes)}")
+        raise ShapeError(f"rotate: axes must be two different axes, got {tuple(axes)}")
     matrix = _rotation(angle)
     shape = [x.shape[i] for i in plane]
     large = np.asarray(shape)
     if reshape:
         if not is_concrete(angle):
-            raise TracedValueError("rotate: the shape depends on the angle, which is not known; give reshape=False")
+            raise TracedValueError("rotate: the shape depends on the angle, which is not known. Pass reshape=False.")
         corners = values_of(agrad.stop_gradient(matrix)) @ np.asarray(
             [[0, 0, *shape[:1] * 2], [0, shape[1], 0, shape[1]]]
         )

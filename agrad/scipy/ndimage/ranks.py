@@ -23,15 +23,15 @@ def _neighbours(
     refuse_output(name, output)
     x = array(input)
     if is_complex(x):
-        raise DtypeError(f"{name} takes real numbers, as complex ones have no order")
+        raise DtypeError(f"{name}: input must be real, as complex numbers have no order")
     chosen = ascending_axes(name, axes, x.ndim)
     if (size is None) == (footprint is None):
-        raise ConfigurationError(f"{name} takes one of size and footprint")
+        raise ConfigurationError(f"{name}: exactly one of size and footprint must be given")
     mask = (
         np.ones(one_each(name, "size", size, len(chosen)), bool) if footprint is None else np.asarray(footprint, bool)
     )
     if mask.ndim != len(chosen) or not mask.any():
-        raise ShapeError(f"{name}: {len(chosen)} axes need a footprint of as many, with elements that are not 0")
+        raise ShapeError(f"{name}: footprint must have {len(chosen)} axes and a nonzero element")
     modes, origins = (one_each(name, what, v, len(chosen)) for what, v in (("mode", mode), ("origin", origin)))
     for axis, how, at, n in zip(chosen, modes, origins, mask.shape, strict=True):
         choice(f"{name}: mode", how, tuple(MODES))
@@ -190,5 +190,5 @@ def rank_filter(
     """
     x = _neighbours("rank_filter", input, size, footprint, output, mode, cval, origin, axes)
     if not -x.shape[-1] <= rank < x.shape[-1]:
-        raise ConfigurationError(f"rank_filter: {x.shape[-1]} neighbours have no rank {rank}")
+        raise ConfigurationError(f"rank_filter: rank must be from {-x.shape[-1]} to {x.shape[-1] - 1}, got {rank}")
     return agrad.sort(x, axis=-1)[..., rank]

@@ -35,7 +35,7 @@ def weights(order: int, share: Any) -> list[Any]:
 def checked_order(name: str, order: Any, least: int = 0) -> int:
     """Return the order of a spline. Raises ``ConfigurationError``."""
     if order not in range(least, 6):
-        raise ConfigurationError(f"{name}: the order of a spline is {least} to 5, not {order!r}")
+        raise ConfigurationError(f"{name}: order must be an integer from {least} to 5, got {order!r}")
     return int(order)
 
 

@@ -20,7 +20,7 @@ def _pair(name: str, in1: Any, in2: Any) -> list[Tensor]:
     """Return the inputs as Tensors of one dtype and of as many axes."""
     x, y = arrays(in1, in2)
     if x.ndim != y.ndim:
-        raise ShapeError(f"{name} takes arrays of as many axes, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must have the same number of axes, got shapes {x.shape} and {y.shape}")
     return [x, y]
 
 
@@ -33,8 +33,8 @@ def _shape(name: str, mode: str, one: Sequence[int], two: Sequence[int]) -> list
     sizes = list(zip(one, two, strict=True))
     if not (all(n >= k for n, k in sizes) or all(n <= k for n, k in sizes)):
         raise ShapeError(
-            f"{name}: with mode='valid' one array is at least as long as the other on every axis; "
-            f"these have the shapes {tuple(one)} and {tuple(two)}"
+            f"{name}: for mode='valid' one array must be at least as long as the other along every axis, "
+            f"got shapes {tuple(one)} and {tuple(two)}"
         )
     return [abs(n - k) + 1 for n, k in sizes]
 
@@ -45,7 +45,7 @@ def _convolve(name: str, x: Tensor, y: Tensor, mode: str, method: str) -> Tensor
     if not x.ndim:
         return x * y
     if not (x.size and y.size):
-        raise ShapeError(f"{name} takes arrays with elements, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must not be empty, got shapes {x.shape} and {y.shape}")
     return centered(convolved(y, x, method) if x.size < y.size else convolved(x, y, method), shape)
 
 
@@ -172,12 +172,12 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
         return agrad.reshape(x if not x.size else y, (0,))
     chosen = axes_of(axes, x.ndim)
     if not chosen:
-        raise ShapeError("fftconvolve: axes names no axis; leave it out for all")
+        raise ShapeError("fftconvolve: axes must contain at least one axis. Leave it out for all axes.")
     # along an axis of length one a convolution is a product
     chosen = tuple(i for i in chosen if x.shape[i] != 1 and y.shape[i] != 1)
     rest = [i for i in range(x.ndim) if i not in chosen]
     if any(x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in rest):
-        raise ShapeError(f"fftconvolve: shapes {x.shape} and {y.shape} do not broadcast along the axes {rest}")
+        raise ShapeError(f"fftconvolve: inputs must broadcast along the axes {rest}, got {x.shape} and {y.shape}")
     full = transformed(x, y, chosen)
     kept = _shape("fftconvolve", mode, [x.shape[i] for i in chosen], [y.shape[i] for i in chosen])
     shape = list(x.shape if mode == "same" else full.shape)
@@ -193,7 +193,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
     """Return the convolution or correlation of two arrays of two axes."""
     x, y = _pair(name, in1, in2)
     if x.ndim != 2 or not x.size or not y.size:
-        raise ShapeError(f"{name} takes arrays of two axes with elements, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must be 2-D and not empty, got shapes {x.shape} and {y.shape}")
     choice(f"{name}: boundary", boundary, tuple(_BOUNDARIES))
     _shape(name, mode, x.shape, y.shape)
     kernel = agrad.conj(y) if correlates else agrad.flip(y)

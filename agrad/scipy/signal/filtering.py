@@ -67,7 +67,7 @@ def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tenso
 def _state(name: str, zi: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return an initial state broadcast to its shape."""
     if zi.ndim != len(shape) or any(n not in (1, k) for n, k in zip(zi.shape, shape, strict=True)):
-        raise ShapeError(f"{name}: zi has the shape {shape} here, not {zi.shape}")
+        raise ShapeError(f"{name}: zi must have shape {shape}, got {zi.shape}")
     return agrad.broadcast_to(zi, shape)
 
 
@@ -75,14 +75,14 @@ def _coefficients(name: str, *values: Tensor) -> list[Tensor]:
     """Return numerator and denominator as vectors with elements."""
     out = [agrad.reshape(v, (1,)) if v.ndim == 0 else v for v in values]
     if any(v.ndim != 1 or not v.size for v in out):
-        raise ShapeError(f"{name} takes vectors b and a with elements, not of shapes {[v.shape for v in out]}")
+        raise ShapeError(f"{name}: b and a must be 1-D and not empty, got shapes {[v.shape for v in out]}")
     return out
 
 
 def _signal(name: str, x: Tensor, axis: Any) -> int:
     """Return the axis of a signal."""
     if not x.ndim:
-        raise ShapeError(f"{name} takes a signal x of one or more axes")
+        raise ShapeError(f"{name}: x must have at least one axis")
     return axis_of(axis, x.ndim)
 
 
@@ -180,7 +180,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
 def _sections(name: str, sos: Tensor) -> Tensor:
     if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
-        raise ShapeError(f"{name} takes second-order sections of the shape (n, 6), not {sos.shape}")
+        raise ShapeError(f"{name}: sos must have shape (n, 6), got {sos.shape}")
     return sos
 
 
@@ -275,9 +275,7 @@ def _extended(name: str, x: Tensor, axis: int, padtype: Any, padlen: Any, defaul
     edge = 0 if padtype is None else default if padlen is None else int(padlen)
     n = x.shape[axis]
     if not 0 <= edge < n:
-        raise ShapeError(
-            f"{name}: the signal is longer than padlen, which is {edge} and not below 0; it has {n} values"
-        )
+        raise ShapeError(f"{name}: padlen must be at least 0 and less than the length {n} of the signal, got {edge}")
     return (extended(x, axis, edge, padtype) if edge else x), edge
 
 
@@ -342,7 +340,7 @@ def filtfilt(
     0.3329
     """
     if method != "pad" or irlen is not None:
-        raise ConfigurationError(f"filtfilt has method='pad' without irlen, not method={method!r}, irlen={irlen!r}")
+        raise ConfigurationError(f"filtfilt: method must be 'pad' without irlen, got {method!r} and irlen={irlen!r}")
     b, a, x = arrays(b, a, x)
     b, a = _coefficients("filtfilt", b, a)
     axis = _signal("filtfilt", x, axis)
@@ -397,7 +395,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     if padlen is None and padtype is not None:
         if not is_concrete(sos):
             raise ConfigurationError(
-                "sosfiltfilt finds padlen from the values of sos, which this transform hides; give padlen"
+                "sosfiltfilt: padlen depends on the values of sos, which this transform hides. Pass padlen=."
             )
         values = values_of(sos)
         default = 3 * (2 * len(values) + 1 - min(int((values[:, i] == 0).sum()) for i in (2, 5)))

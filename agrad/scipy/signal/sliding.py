@@ -29,7 +29,7 @@ MODES = {
 def choice(what: str, value: Any, known: Sequence[Any]) -> Any:
     """Return an option if it is known. Raises ``ConfigurationError``."""
     if value not in known:
-        raise ConfigurationError(f"{what} is one of {', '.join(map(repr, known))}, not {value!r}")
+        raise ConfigurationError(f"{what} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
 
 

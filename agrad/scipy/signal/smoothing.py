@@ -61,7 +61,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     array([ 0.1667, -0.3333,  0.1667])
     """
     if overwrite_data:
-        raise ConfigurationError("detrend overwrites no data; leave overwrite_data out")
+        raise ConfigurationError("detrend: overwrite_data is not supported. Leave it out.")
     x = array(data)
     axis = axis_of(axis, x.ndim)
     if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
@@ -69,7 +69,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     n = x.shape[axis]
     places = np.unique(np.concatenate([[0, n], np.atleast_1d(np.asarray(bp, int))]))
     if places[0] < 0 or places[-1] > n:
-        raise ShapeError(f"detrend: the places bp are from 0 to the length {n}, not {bp}")
+        raise ShapeError(f"detrend: bp must be from 0 to the length {n}, got {bp}")
     x, parts = agrad.moveaxis(x, axis, -1), []
     for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
         part = x[..., start:stop]
@@ -116,11 +116,11 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     """
     x = array(x)
     if is_complex(x):
-        raise DtypeError("hilbert takes a real signal; of a complex one take the real part")
+        raise DtypeError("hilbert: x must be real. Pass agrad.real(x).")
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis] if N is None else int(N)
     if n < 1:
-        raise ShapeError(f"hilbert: a length N is 1 or more, not {n}")
+        raise ShapeError(f"hilbert: N must be at least 1, got {n}")
     half = np.arange(n)
     factors = np.where(half == 0, 1.0, np.where(2 * half < n, 2.0, np.where(2 * half == n, 1.0, 0.0)))
     # the standard has transforms of complex numbers only
@@ -132,7 +132,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
 def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: float, name: str) -> np.ndarray:
     """Return the weights of the values of a window, in their order."""
     if not 0 <= polyorder < window_length:
-        raise ConfigurationError(f"{name}: polyorder is from 0 to window_length - 1, not {polyorder}")
+        raise ConfigurationError(f"{name}: polyorder must be from 0 to window_length - 1, got {polyorder}")
     times = np.arange(-pos, window_length - pos)
     scale = max(float(np.abs(times).max()), 1.0)
     if deriv > polyorder:
@@ -186,7 +186,7 @@ def savgol_coeffs(
     """
     pos = (window_length - 1) / 2 if pos is None else pos
     if not 0 <= pos < window_length:
-        raise ConfigurationError(f"savgol_coeffs: pos is in the window of {window_length}, not {pos}")
+        raise ConfigurationError(f"savgol_coeffs: pos must be from 0 to {window_length - 1}, got {pos}")
     out = _savgol(window_length, polyorder, deriv, delta, pos, "savgol_coeffs")
     return created((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
 
@@ -259,7 +259,7 @@ def savgol_filter(
     if mode != "interp":
         return y
     if window_length > n:
-        raise ShapeError(f"savgol_filter: with mode='interp' the window of {window_length} fits into the signal of {n}")
+        raise ShapeError(f"savgol_filter: window_length must be at most {n} for mode='interp', got {window_length}")
     x, y = agrad.moveaxis(x, axis, -1), agrad.moveaxis(y, axis, -1)
     first = np.stack([weights(i) for i in range(half)], axis=1) if half else np.zeros((window_length, 0))
     last = np.stack([weights(window_length - half + i) for i in range(half)], axis=1) if half else first

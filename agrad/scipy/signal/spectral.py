@@ -25,7 +25,7 @@ def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
         with agrad.use_backend("numpy"):
             return constant(values_of(get_window(window, length)).astype(like.dtype.name), like)
     if not is_array(window) and not isinstance(window, (list, tuple)):
-        raise ConfigurationError(f"{name}: a window is a name or a sequence of values, not {window!r}")
+        raise ConfigurationError(f"{name}: window must be a name or a sequence of values, got {window!r}")
     values = agrad.asarray(window) if is_array(window) and not isinstance(window, np.ndarray) else window
     return values if isinstance(values, Tensor) else constant(np.asarray(values, like.dtype.name), like)
 
@@ -50,7 +50,7 @@ class _Segments(NamedTuple):
         name, length = self.name, self.length
         if not 0 <= self.overlap < length or self.bins < length:
             raise ShapeError(
-                f"{name}: {self.overlap} < {length} <= {self.bins} does not hold for noverlap, nperseg and nfft"
+                f"{name}: noverlap < nperseg <= nfft must hold, got {self.overlap}, {length} and {self.bins}"
             )
         starts = np.arange(0, x.shape[-1] - length + 1, length - self.overlap)
         parts = agrad.take(windows(x, length, -1), starts, axis=-2)
@@ -59,7 +59,7 @@ class _Segments(NamedTuple):
         real = agrad.real(x) if is_complex(x) else x
         w = _window(name, self.window, length, real)
         if w.shape != (length,):
-            raise ShapeError(f"{name}: a window of the length {length}, not of the shape {w.shape}")
+            raise ShapeError(f"{name}: window must have shape ({length},), got {w.shape}")
         parts, w = arrays(parts, w)
         w = agrad.real(w) if is_complex(w) else w
         half = self.onesided and not is_complex(x)
@@ -246,7 +246,7 @@ def welch(
     np.float64(-0.4444)
     """
     if average != "mean":
-        raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
+        raise ConfigurationError(f"welch: average must be 'mean', got {average!r}")
     x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
@@ -315,7 +315,7 @@ def spectrogram(
     ((5, 2), array([0.1429, 0.2857, 2.5714, 0.2857, 0.1429]))
     """
     if mode != "psd":
-        raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
+        raise ConfigurationError(f"spectrogram: mode must be 'psd', got {mode!r}. Use stft for complex values.")
     x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
     frequencies, power = segments.power(x, fs, scaling)
     times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs
@@ -489,18 +489,18 @@ def istft(
     z = array(Zxx)
     times, places = axis_of(time_axis, z.ndim), axis_of(freq_axis, z.ndim)
     if z.ndim < 2 or times == places:
-        raise ShapeError("istft: the transforms have an axis of times and another of frequencies")
+        raise ShapeError("istft: time_axis and freq_axis of Zxx must be two different axes")
     z = agrad.moveaxis(z, (times, places), (-2, -1))
     whole = 2 * (z.shape[-1] - 1) if input_onesided else z.shape[-1]
     length = whole if nperseg is None else int(nperseg)
     count = (whole + (input_onesided and length == whole + 1) if nfft is None else int(nfft)) or 1
     overlap = length // 2 if noverlap is None else int(noverlap)
     if not 0 <= overlap < length <= count:
-        raise ShapeError(f"istft: {overlap} < {length} <= {count} does not hold for noverlap, nperseg and nfft")
+        raise ShapeError(f"istft: noverlap < nperseg <= nfft must hold, got {overlap}, {length} and {count}")
     parts = (agrad.fft.irfft if input_onesided else agrad.fft.ifft)(z, n=count, axis=-1)[..., :length]
     w = _window("istft", window, length, agrad.real(parts) if is_complex(parts) else parts)
     if w.shape != (length,):
-        raise ShapeError(f"istft: a window of the length {length}, not of the shape {w.shape}")
+        raise ShapeError(f"istft: window must have shape ({length},), got {w.shape}")
     step = length - overlap
     total = _overlaid(parts * (w * _scale("istft", w, fs, scaling)), step)
     norm = _overlaid(agrad.broadcast_to(w * w, (z.shape[-2], length)), step)

@@ -26,7 +26,7 @@ __all__ = [
 def _window(M: int, sym: bool, values: Callable[..., Tensor], *parameters: Any) -> Tensor:
     """Return ``values(n, M, *parameters)`` of the places 0 to M - 1; without the last of M + 1 if not symmetric."""
     if int(M) != M or M < 0:
-        raise ShapeError(f"windows: the number of samples is a whole number of 0 or more, not {M!r}")
+        raise ShapeError(f"windows: M must be an integer of at least 0, got {M!r}")
     given = arrays(1.0, *parameters)
     like, parameters = given[0], tuple(given[1:])
     if M <= 1:
@@ -391,7 +391,7 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     array([0.1516])
     """
     if sym and center is not None:
-        raise ConfigurationError("exponential: a symmetric window has its center in the middle; give sym=False")
+        raise ConfigurationError("exponential: center is not supported for a symmetric window. Pass sym=False.")
     middle = (M + (not sym) - 1) / 2
     return _window(M, sym, _of_exponential, tau, middle if center is None else center)
 
@@ -445,5 +445,5 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
         return _PLAIN[name](Nx, sym=not fftbins)
     if name not in _SHAPED or not (parameters or name == "tukey" or name == "exponential"):
         known = ", ".join(sorted(_PLAIN) + [f"({n!r}, ...)" for n in sorted(_SHAPED)])
-        raise ConfigurationError(f"get_window: a window is one of {known}; not {window!r}")
+        raise ConfigurationError(f"get_window: window must be one of {known}, got {window!r}")
     return _SHAPED[name](Nx, *parameters, sym=not fftbins)

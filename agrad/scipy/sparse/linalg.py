@@ -100,14 +100,14 @@ def _solved_with_values(A: Any, b: Any) -> Any:
             f"spsolve: the operands must be on 'numpy', got {b.backend!r}. Move them: x.to('numpy')."
         )
     if b.ndim not in (1, 2) or b.shape[0] != A.shape[0]:
-        raise ShapeError(f"spsolve: the matrix of shape {A.shape} has no right side of shape {b.shape}")
+        raise ShapeError(f"spsolve: b must have {A.shape[0]} rows, like A, got shape {b.shape}")
     x = _solve_values(values, b[:, None] if b.ndim == 1 else b, where=A.where, transposed=False)
     return x[:, 0] if b.ndim == 1 else x
 
 
 def _check_square(A: Any) -> None:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-        raise ShapeError(f"splu and spsolve take a square matrix, not one of shape {A.shape}")
+        raise ShapeError(f"splu and spsolve: A must be square, got shape {A.shape}")
 
 
 class SuperLU:
@@ -143,8 +143,8 @@ class SuperLU:
     def __init__(self, A: Any, **options: Any) -> None:
         if library_of(A) is None:
             raise OperandError(
-                f"splu and spsolve take a sparse matrix of SciPy, not {type(A).__name__}; "
-                "agrad.linalg.solve takes a dense one"
+                f"splu and spsolve: A must be a sparse matrix of SciPy, got {type(A).__name__}. "
+                "Pass a dense matrix to agrad.linalg.solve."
             )
         _check_square(A)
         self._factors = _Factors(A.copy(), options)
@@ -193,11 +193,11 @@ class SuperLU:
 @function
 def _solved(factors: _Factors, rhs: Any, trans: str) -> Any:
     if trans not in ("N", "T", "H"):
-        raise OperandError(f"solve: trans is 'N', 'T' or 'H', not {trans!r}")
+        raise OperandError(f"solve: trans must be 'N', 'T' or 'H', got {trans!r}")
     b = rhs if isinstance(rhs, Tensor) else agrad.asarray(rhs)
     check_operands("solve", factors.matrix, b)
     if not b.ndim or b.shape[max(b.ndim - 2, 0)] != factors.matrix.shape[0]:
-        raise ShapeError(f"solve: the matrix of shape {factors.matrix.shape} has no right side of shape {b.shape}")
+        raise ShapeError(f"solve: b must have {factors.matrix.shape[0]} rows, like the matrix, got shape {b.shape}")
     columns = b[:, None] if b.ndim == 1 else b
     if trans == "H":
         columns = agrad.conj(columns)

@@ -42,7 +42,7 @@ def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
     (u, v), options = _converted(options, u, v)
     vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
     if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
-        raise ShapeError(f"{metric} is of vectors of one length, not of shapes {[tuple(x.shape) for x in vectors]}")
+        raise ShapeError(f"{metric}: vectors must have the same length, got shapes {[tuple(x.shape) for x in vectors]}")
     return METRICS[metric](u, v, **options)
 
 
@@ -402,7 +402,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         return lambda u, v: _called(metric, u, v, options)
     if metric not in METRICS:
         raise ConfigurationError(
-            f"distances: the metric {metric!r} is none of {', '.join(METRICS)}; give a function of two vectors"
+            f"distances: metric must be a function of two vectors or one of {', '.join(METRICS)}, got {metric!r}"
         )
     _, options = _converted(options, *data)
     if metric in ("seuclidean", "mahalanobis"):
@@ -412,7 +412,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         if metric == "mahalanobis" and "VI" not in options:
             if both.shape[0] <= both.shape[1]:
                 raise ShapeError(
-                    "mahalanobis: the covariance of no more vectors than components has no inverse; give VI"
+                    "mahalanobis: the covariance is singular, as there are not more vectors than components. Pass VI=."
                 )
             off = both - agrad.mean(both, axis=0)
             options["VI"] = agrad.linalg.inv(agrad.matrix_transpose(off) @ off / (both.shape[0] - 1))
@@ -429,15 +429,15 @@ def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str,
 
 def _refuse_out(out: Any) -> None:
     if out is not None:
-        raise RefusedFunctionError("distances: out= is not written to; leave it away and use the result")
+        raise RefusedFunctionError("distances: out= is not supported. Leave it out, and use the result.")
 
 
 def _table(X: Any, *more: Any) -> list[Tensor]:
     found = arrays(X, *more)
     if any(x.ndim != 2 or x.shape[1] != found[0].shape[1] for x in found):
-        raise ShapeError(f"distances: tables of vectors of one length, not shapes {[tuple(x.shape) for x in found]}")
+        raise ShapeError(f"distances: arrays must be 2-D with equal rows, got {[tuple(x.shape) for x in found]}")
     if any(is_complex(x) for x in found):
-        raise DtypeError("distances: tables of real vectors; join agrad.real(x) and agrad.imag(x)")
+        raise DtypeError("distances: vectors must be real. Concatenate agrad.real(x) and agrad.imag(x).")
     return found
 
 
@@ -563,17 +563,17 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     x = array(X)
     wanted = {"no": (1, 2), "tomatrix": (1,), "tovector": (2,)}.get(force.lower())
     if wanted is None or x.ndim not in wanted:
-        raise ShapeError(f"squareform: force={force!r} does not go with an array of {x.ndim} axes")
+        raise ShapeError(f"squareform: force={force!r} is not supported for an array of {x.ndim} axes")
     if x.ndim == 1:
         return _to_matrix(x)
     n = x.shape[0]
     if x.shape[1] != n:
-        raise ShapeError(f"squareform: a square matrix, not one of shape {tuple(x.shape)}")
+        raise ShapeError(f"squareform: a matrix must be square, got shape {tuple(x.shape)}")
     if checks and is_concrete(x):
         values = values_of(x)
         if np.any(values != values.T) or np.any(np.diagonal(values) != 0):
             raise ShapeError(
-                "squareform: the matrix is not symmetric with a diagonal of zeros; checks=False lets it be"
+                "squareform: a matrix must be symmetric with a diagonal of zeros. Pass checks=False to skip this check."
             )
     i, j = np.triu_indices(n, 1)
     return agrad.take(agrad.reshape(x, (-1,)), constant(i * n + j, x), axis=0)
@@ -583,7 +583,7 @@ def _to_matrix(x: Tensor) -> Tensor:
     pairs = x.shape[0]
     n = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
     if n * (n - 1) // 2 != pairs:
-        raise ShapeError(f"squareform: {pairs} is no number of pairs, n (n - 1) / 2")
+        raise ShapeError(f"squareform: the length of a vector must be n (n - 1) / 2, got {pairs}")
     # the place after the last distance is the diagonal's
     places = np.full((n, n), pairs)
     i, j = np.triu_indices(n, 1)

@@ -171,11 +171,11 @@ class Distribution(Drawing):
         """Return shape parameters, location and scale."""
         names = (*self.shapes, "loc", "scale") if self.scaled else (*self.shapes, "loc")
         if len(args) > len(names):
-            raise OperandError(f"{self.name} takes the parameters {', '.join(names)}; {len(args)} were given")
+            raise OperandError(f"{self.name}: there must be at most the parameters {', '.join(names)}, got {len(args)}")
         values = dict(zip(names, args, strict=False))
         for name, value in kwds.items():
             if name not in names or name in values:
-                what = "is given twice" if name in values else f"is none of {', '.join(names)}"
+                what = "is given twice" if name in values else f"must be one of {', '.join(names)}"
                 raise OperandError(f"{self.name}: the parameter {name!r} {what}")
             values[name] = value
         missing = [name for name in self.shapes if name not in values]
@@ -240,7 +240,7 @@ class Distribution(Drawing):
         return self.low, self.high
 
     def _cdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no distribution function (cdf, sf, ppf)")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support cdf, sf and ppf")
 
     def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return 1 - self._cdf(z, *shapes)
@@ -252,19 +252,19 @@ class Distribution(Drawing):
         return log_of(self._sf(z, *shapes), self._cdf(z, *shapes))
 
     def _ppf(self, q: Any, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no quantiles (ppf, isf, median)")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support ppf, isf and median")
 
     def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return self._ppf(1 - q, *shapes)
 
     def _mean(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no mean")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support mean")
 
     def _var(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no var and no std")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support var and std")
 
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no entropy; average -logpdf over draws")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support entropy. Average -logpdf.")
 
     # ---- methods of all distributions
 

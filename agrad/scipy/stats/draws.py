@@ -64,7 +64,7 @@ class Drawing:
             draw = getattr(importlib.import_module("scipy.stats"), self.name).rvs
         except ImportError:
             raise MissingExtraError(
-                f"stats.{self.name}.rvs needs SciPy. Install it with: pip install 'agrad[special]'"
+                f"stats.{self.name}.rvs requires SciPy. Install it with: pip install 'agrad[special]'"
             ) from None
         given = (*args, *kwds.values())
         like = first(given)

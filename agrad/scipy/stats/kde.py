@@ -47,10 +47,10 @@ class gaussian_kde:
         data, weight = arrays(dataset, 1.0 if weights is None else weights)
         data = agrad.reshape(data, (1, -1)) if data.ndim < 2 else data
         if data.ndim != 2 or weight.ndim > 1 or (weight.ndim and weight.shape[0] != data.shape[1]):
-            raise ShapeError(f"gaussian_kde: data of shape {data.shape} and weights of shape {weight.shape} do not fit")
+            raise ShapeError(f"gaussian_kde: shapes must be (d, n) and (n,), got {data.shape} and {weight.shape}")
         self.d, self.n = int(data.shape[0]), int(data.shape[1])
         if self.n < 2:
-            raise OperandError("gaussian_kde: the data are at least two points")
+            raise OperandError("gaussian_kde: dataset must have at least two points")
         weight = agrad.broadcast_to(weight, (self.n,))
         self._data, self._weights = data, weight / agrad.sum(weight)
         self._neff = 1 / agrad.sum(self._weights * self._weights)
@@ -142,7 +142,7 @@ class gaussian_kde:
             factor = bw_method(self)
         elif isinstance(bw_method, str) or getattr(bw_method, "shape", ()) != ():
             raise OperandError(
-                f"gaussian_kde: bw_method is 'scott', 'silverman', a number or a callable, not {bw_method!r}"
+                f"gaussian_kde: bw_method must be 'scott', 'silverman', a number or a callable, got {bw_method!r}"
             )
         else:
             factor = bw_method
@@ -160,7 +160,7 @@ class gaussian_kde:
         if x.ndim == 1 and x.shape[0] == self.d:
             x = agrad.expand_dims(x, axis=1)
         if x.ndim != 2 or x.shape[0] != self.d:
-            raise ShapeError(f"gaussian_kde: points of shape {x.shape} for data of {self.d} dimensions")
+            raise ShapeError(f"gaussian_kde: points must have shape ({self.d}, m), like the dataset, got {x.shape}")
         root = agrad.linalg.cholesky(covariance)
         x, data = (agrad.linalg.solve_triangular(root, v, lower=True) for v in (x, data))
         offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)

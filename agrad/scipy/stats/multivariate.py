@@ -20,16 +20,16 @@ def _fitted(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor
     x, center, spread = arrays(x, 0.0 if center is None else center, 1.0 if spread is None else spread)
     if center.ndim > 1 or spread.ndim > 2:
         raise ShapeError(
-            f"{name}: the mean has one axis and the matrix two at most, not {center.ndim} and {spread.ndim}"
+            f"{name}: the mean must be at most 1-D and the matrix at most 2-D, got {center.ndim}-D and {spread.ndim}-D"
         )
     d = spread.shape[0] if spread.ndim == 2 else center.shape[0] if center.ndim else 1
     if spread.ndim == 1 and spread.shape[0] != d:
-        raise ShapeError(f"{name}: a diagonal of {spread.shape[0]} numbers for {d} dimensions; give the mean too")
+        raise ShapeError(f"{name}: the diagonal must have length {d}, like the mean, got {spread.shape[0]}")
     if spread.ndim < 2:
         spread = agrad.eye(d, dtype=x.dtype, backend=x.backend, device=x.device) * spread
     center = agrad.broadcast_to(center, (d,)) if not center.ndim else center
     if spread.shape != (d, d) or center.shape != (d,):
-        raise ShapeError(f"{name}: a mean of shape {center.shape} and a matrix of shape {spread.shape} do not fit")
+        raise ShapeError(f"{name}: shapes must be (d,) of the mean and (d, d), got {center.shape} and {spread.shape}")
     return x, center, spread
 
 
@@ -42,7 +42,7 @@ def _placed(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor
     elif x.ndim == 1 and d == 1:
         x = agrad.expand_dims(x, axis=1)
     if x.shape[-1] not in (d, 1):
-        raise ShapeError(f"{name}: places of shape {x.shape} do not fit {d} dimensions")
+        raise ShapeError(f"{name}: x must have shape (..., {d}), got {x.shape}")
     return x, center, spread
 
 
@@ -250,7 +250,7 @@ class MultivariateT(Multivariate):
         """
         x, df = arrays(x, df)
         if df.ndim:
-            raise ShapeError(f"multivariate_t: df is one number, not an array of shape {df.shape}")
+            raise ShapeError(f"multivariate_t: df must be a number, got an array of shape {df.shape}")
         x, loc, shape = _placed(x, loc, shape, "multivariate_t")
         squared, log_det, *_ = _distance(x, loc, shape, allow_singular)
         n = shape.shape[0]
@@ -335,12 +335,10 @@ class Dirichlet(Multivariate):
         """
         x, alpha = arrays(x, alpha)
         if alpha.ndim != 1:
-            raise ShapeError(f"dirichlet: alpha has one axis, not {alpha.ndim}")
+            raise ShapeError(f"dirichlet: alpha must be 1-D, got {alpha.ndim}-D")
         k = alpha.shape[0]
         if not x.ndim or x.shape[0] not in (k - 1, k):
-            raise ShapeError(
-                f"dirichlet: x of shape {x.shape} has neither {k} nor {k - 1} numbers along its first axis"
-            )
+            raise ShapeError(f"dirichlet: x must have length {k} or {k - 1} along its first axis, got shape {x.shape}")
         if x.shape[0] == k - 1:
             x = agrad.concat([x, 1 - agrad.sum(x, axis=0, keepdims=True)], axis=0)
         loose = 1e-5 if x.dtype == agrad.float32 else 1e-9
@@ -415,7 +413,7 @@ def _trials(x: Any, n: Any, p: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return counts, trials and probabilities, whose last one is 1 less the others."""
     x, n, p = arrays(x, n, p)
     if not p.ndim:
-        raise ShapeError("multinomial: p has one axis or more")
+        raise ShapeError("multinomial: p must have at least one axis")
     rest = p[..., :-1]
     last = 1 - agrad.sum(rest, axis=-1, keepdims=True)
     return agrad.stop_gradient(x), agrad.stop_gradient(n), agrad.concat([rest, last], axis=-1)

@@ -51,7 +51,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     array([ 0.044087, -0.055108,  0.011022])
     """
     if nan_policy != "propagate":
-        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported; remove the NaNs before")
+        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported. Remove the NaNs first.")
     a = array(a)
     offset = a - agrad.mean(a, axis=axis, keepdims=True)
     spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
@@ -123,7 +123,7 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     """
     x, y = agrad.broadcast_arrays(*arrays(x, y))
     if (x.size if axis is None else x.shape[axis]) < 2:
-        raise ShapeError("pearsonr: there are less than two samples")
+        raise ShapeError("pearsonr: x and y must have at least two samples")
     parts = []
     for v in (x, y):
         offset = v - agrad.mean(v, axis=axis, keepdims=True)
@@ -169,7 +169,7 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     array([-0.823959,  0.274653])
     """
     if base is not None and not base > 0:
-        raise OperandError(f"entropy: base is above 0, not {base}")
+        raise OperandError(f"entropy: base must be greater than 0, got {base}")
     # totals stand beside the logarithm, not below the classes: a class without probability keeps its own infinite
     # derivative, and the others theirs
     if qk is None:
