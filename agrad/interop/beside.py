@@ -1,4 +1,4 @@
-"""Operators of a Tensor and an object that is no array: of pandas, or sparse."""
+"""Operators of a Tensor and a pandas object or a sparse matrix."""
 
 import functools
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from agrad.interop.sparse import combined, library_of
 
 @functools.lru_cache(maxsize=64)
 def is_labelled(kind: type) -> bool:
-    """Return True for pandas' types of tables, columns, indices and extension arrays."""
+    """Return True for pandas types: tables, columns, indices, extension arrays."""
     return hasattr(kind, "__pandas_priority__") and not issubclass(kind, Tensor)
 
 
 def values_of_labelled(value: Any) -> Any:
-    """Return the values of an object of pandas, and other objects as they are."""
+    """Return the values of a pandas object, and other objects unchanged."""
     if not is_labelled(type(value)):
         return value
     values = value.to_numpy()
@@ -29,10 +29,10 @@ def values_of_labelled(value: Any) -> Any:
 
 
 def operator_beside(operation: Callable[..., Any], x1: Any, x2: Any) -> Any:
-    """Return the result of an operator that refused one of its two operands.
+    """Return the result of an operator that does not support one operand.
 
-    Objects of pandas stand for their values, in their order and without their labels. Returns NotImplemented if the
-    operand is unknown here too.
+    Pandas objects are treated as their values, in their order and without labels. Returns NotImplemented if the operand
+    is unknown.
     """
     other = x2 if isinstance(x1, Tensor) else x1
     if is_labelled(type(other)):

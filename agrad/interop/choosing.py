@@ -1,4 +1,4 @@
-"""NumPy's functions that choose, round and write elements, on Tensors."""
+"""NumPy functions that choose, round and write elements, for Tensors."""
 
 import math
 from typing import Any
@@ -232,7 +232,7 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
-    """Write values, repeated if needed, at places of the flattened array."""
+    """Write values, repeated if needed, at positions of the flattened array."""
     new = flat(cast(tensor(values, x), x.dtype))
     if not places.size:
         return

@@ -1,4 +1,4 @@
-"""NumPy's functions for new arrays, triangles, diagonals and dtypes, on Tensors."""
+"""NumPy functions for new arrays, triangles, diagonals and dtypes, for Tensors."""
 
 import math
 from typing import Any

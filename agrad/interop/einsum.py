@@ -1,4 +1,4 @@
-"""``numpy.einsum`` and NumPy's products of arrays, on Tensors.
+"""``numpy.einsum`` and NumPy products of arrays, for Tensors.
 
 Operands are multiplied two at a time, in the order of ``numpy.einsum_path``, each time by one batched matrix product.
 """
@@ -29,7 +29,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _as_text(entries: Sequence[Any]) -> str:
-    """Return letters for a list of whole numbers and an ellipsis."""
+    """Return letters for a list of integers and an ellipsis."""
     return "".join("..." if entry is Ellipsis else _LETTERS[int(entry)] for entry in entries)
 
 
@@ -132,7 +132,7 @@ def _sizes(labels: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
 
 
 class _Term(NamedTuple):
-    """An operand or a result on the way: its place, its indices, each named once, and its shape."""
+    """An operand or an intermediate result: its position, its distinct indices, and its shape."""
 
     place: int
     label: str

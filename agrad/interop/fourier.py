@@ -11,7 +11,7 @@ from agrad.interop.table import implements
 
 
 def _transform(name: str, base: str, **defaults: Any) -> None:
-    """Register a transform: agrad's function ``base`` with other defaults."""
+    """Register a transform: the agrad function ``base`` with other defaults."""
     function = getattr(agrad.fft, base)
 
     def handler(a: Floating, **settings: Any) -> Tensor:

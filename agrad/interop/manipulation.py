@@ -1,4 +1,4 @@
-"""NumPy's functions that reshape, join, split, pad and rearrange, on Tensors."""
+"""NumPy functions that reshape, join, split, pad and rearrange, for Tensors."""
 
 import functools
 import itertools
@@ -301,7 +301,7 @@ def _delete(arr: Tensor, obj: Any, axis: Any = None) -> Tensor:
 
 
 def _positions(obj: Any) -> Any:
-    """Return positions as integers; those of an empty list have a floating dtype."""
+    """Return positions as integers; an empty list has a floating dtype."""
     if isinstance(obj, slice):
         return obj
     values = values_of(obj)

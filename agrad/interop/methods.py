@@ -1,4 +1,4 @@
-"""Methods of NumPy's ufuncs on Tensors."""
+"""Methods of NumPy ufuncs for Tensors."""
 
 import functools
 import itertools
@@ -151,9 +151,9 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
 
 
 def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
-    """Change elements in place, as ``ufunc.at``; the Tensor is rebound.
+    """Change elements in place, as ``ufunc.at``, by rebinding the Tensor.
 
-    Where a position is named several times, the operands of the ufunc are combined in the order of the index.
+    If a position is repeated, the operands of the ufunc are combined in the order of the index.
     """
     name = f"{ufunc.__name__}.at"
     if not isinstance(array, Tensor):
@@ -178,7 +178,7 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
 
 
 def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tensor) -> Tensor:
-    """Apply a function at places of ``x``, in as many turns as the most frequent place is named."""
+    """Apply a function at positions of ``x``, in one turn for each repetition of a position."""
     if (places[1:] > places[:-1]).all():  # no place is named twice
         return replaced(x, places, cast(function(picked(x, places), *operands), x.dtype))
     order = np.argsort(places, kind="stable")

@@ -1,7 +1,7 @@
-"""NumPy's protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
+"""NumPy protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
 
-This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a
-remedy: nothing detaches silently.
+This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a fix;
+nothing detaches silently.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +43,8 @@ _IGNORED = ("order", "subok", "casting")
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Return the result of a ufunc or of one of its methods on Tensors.
 
-    Returns NotImplemented for an operand of an unknown class: NumPy asks that class next. Raises
-    ``RefusedFunctionError``, a ``TypeError``, for a ufunc that has no handler.
+    Returns NotImplemented for an operand of an unknown class, so that NumPy calls that class next. Raises
+    ``RefusedFunctionError``, a ``TypeError``, for a ufunc without a handler.
     """
     if not settings and method == "__call__":
         common = UFUNCS.get(ufunc)
@@ -95,10 +95,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
 def array_function(
     asked: Tensor, function: Any, types: Sequence[type], args: tuple[Any, ...], settings: dict[str, Any]
 ) -> Any:
-    """Return the result of one of NumPy's functions with a Tensor among its arguments.
+    """Return the result of a NumPy function with a Tensor among its arguments.
 
     Returns NotImplemented for an argument of an unknown class. Raises ``RefusedFunctionError``, a ``TypeError``, for a
-    function that has no handler.
+    function without a handler.
     """
     for kind in types:
         if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
@@ -120,9 +120,9 @@ def array_function(
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Call a method of NumPy's arrays on a Tensor.
+    """Call a method of NumPy arrays on a Tensor.
 
-    It is NumPy's function of its name, except for those in ``_METHODS_ALONE``.
+    It calls the NumPy function of that name, except for those in ``_METHODS_ALONE``.
     """
     if name in _METHODS_ALONE:
         return called_as(f"Tensor.{name}", _METHODS_ALONE[name], x, *args, **settings)

@@ -1,6 +1,6 @@
-"""NumPy's functions that only read values, and those that take no Tensors.
+"""NumPy functions that only read values, and those without Tensor support.
 
-A function that prints may read any values, as ``repr``. A function that saves takes no Tensor with a gradient.
+Functions that print may read any values, as ``repr`` does. Functions that save do not accept a Tensor with a gradient.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _MATH = {
 
 
 def counterpart(called: str) -> str:
-    """Return agrad's function for one of ``math`` or SciPy, or an empty text."""
+    """Return the agrad function for one of ``math`` or SciPy, or an empty string."""
     module, _, name = called.partition(".")
     if module not in ("math", "cmath", "scipy"):
         return ""

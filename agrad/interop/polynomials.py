@@ -1,6 +1,6 @@
-"""NumPy's functions of polynomials on Tensors.
+"""NumPy polynomial functions for Tensors.
 
-Coefficients begin with that of the highest power."""
+Coefficients begin with the highest power."""
 
 import warnings
 from typing import Any

@@ -1,4 +1,4 @@
-"""NumPy's sums, means, extremes and running results, on Tensors."""
+"""NumPy sums, means, extrema and cumulative results, for Tensors."""
 
 import math
 from typing import Any

@@ -1,8 +1,8 @@
-"""SciPy's ufuncs on Tensors, and its functions looked up in ``agrad.special``.
+"""SciPy ufuncs for Tensors, and their names in ``agrad.special``.
 
-``agrad.special`` has the functions that are primitives. This module has compositions of them by SciPy's names:
-distributions, Box-Cox transformations, losses. All are differentiable in their floating arguments, in every order.
-Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
+``agrad.special`` contains the functions that are primitives. This module contains compositions of them with the SciPy
+names: distributions, Box-Cox transformations, losses. All are differentiable in every order with respect to
+floating-point arguments. Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and not differentiable.
 """
 
 import functools
@@ -32,7 +32,7 @@ _DEGREE = math.pi / 180
 
 
 def word(name: str, doc: str = "", example: str = "") -> Callable[[Function], Function]:
-    """Register a function of Tensors of one floating dtype by SciPy's name.
+    """Register a function of Tensors of one floating dtype by its SciPy name.
 
     Its docstring has the first line and the examples of the function's, or ``doc`` and ``example``.
     """
@@ -61,7 +61,7 @@ Parameters
 Returns
 -------
 array
-    Of the broadcast shape and a floating dtype.
+    Array of the broadcast shape and a floating dtype.
 
 Examples
 --------
@@ -69,14 +69,14 @@ Examples
 
 
 def special_word(name: str) -> Function | None:
-    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
+    """Return a function with a SciPy name that ``agrad.special`` lacks, or None."""
     return WORDS.get(name) or _OTHER_NAMES.get(name)
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
-    """Register and return the handler of a ufunc of SciPy; return None for others.
+    """Register and return the handler of a SciPy ufunc, or None for others.
 
-    Raises ``RefusedFunctionError``, a ``TypeError``, for a ufunc of SciPy that has no counterpart.
+    Raises ``RefusedFunctionError``, a ``TypeError``, for a SciPy ufunc without a counterpart.
     """
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
@@ -288,7 +288,7 @@ def _rgamma(x: Any) -> Any:
 
 
 def _waved(size: Any, x: Any) -> Any:
-    """Return size * sin(pi * x), which is 0 at whole numbers where ``size`` is infinite too."""
+    """Return size * sin(pi * x), which is 0 at integers even if ``size`` is infinite."""
     whole = agrad.round(x)
     sine = agrad.sin(math.pi * (x - whole)) * (1 - 2 * agrad.remainder(whole, 2.0))
     return agrad.where(sine == 0, agrad.minimum(size, agrad.finfo(size.dtype).max), size) * sine

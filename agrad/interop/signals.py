@@ -1,4 +1,4 @@
-"""NumPy's interpolation, convolution, integration and differences, on Tensors."""
+"""NumPy interpolation, convolution, integration and differences, for Tensors."""
 
 import math
 from collections.abc import Callable
@@ -120,7 +120,7 @@ def convolve_p(xp: Any, a: Any, v: Any, /, *, start: int, count: int) -> Any:
 
 
 def _windows_product(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:
-    """Return the same of vectors on the last axes, as products of windows of the longer one."""
+    """Return the same for vectors on the last axes, as products of windows of the longer one."""
     if a.shape[-1] < v.shape[-1]:
         a, v = v, a
     n, m = a.shape[-1], v.shape[-1]
@@ -248,7 +248,7 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _even_slope(f: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
-    """Return the same for points at one distance, as differences of the elements at two places."""
+    """Return the same for evenly spaced points, as differences of two elements."""
     n = f.shape[axis]
 
     def over(steps: Any) -> Tensor:

@@ -1,7 +1,7 @@
-"""NumPy's covariances, histograms and quantiles on Tensors.
+"""NumPy covariances, histograms and quantiles for Tensors.
 
-A quantile lies between two neighbours in the sorted array. Its place there depends only on the number of elements. It
-is the quantile of 0, 1, 2, ..., whose elements equal their places, and NumPy computes that.
+A quantile lies between two neighbors in the sorted array. Its position there depends only on the number of elements.
+NumPy computes this position as the quantile of 0, 1, 2, ...
 """
 
 import functools
@@ -154,7 +154,7 @@ _ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"
 
 
 def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """Return the places of quantiles among ``counts`` sorted numbers.
+    """Return the positions of quantiles among ``counts`` sorted numbers.
 
     An array of shape (quantiles, counts), nan for no numbers.
     """
@@ -179,7 +179,7 @@ _PARAMETERS = {
 
 
 def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """Return the derivatives of the places by the quantiles.
+    """Return the derivatives of the positions with respect to the quantiles.
 
     They are 0 beyond the ends and for methods that step.
     """
@@ -192,10 +192,10 @@ def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
 
 
 def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | None) -> Tensor:
-    """Interpolate sorted rows at places.
+    """Interpolate sorted rows at positions.
 
-    The places are those of each row, or one row of them for all. The first ``counts`` elements of a row are numbers,
-    the others nan. For differentiated quantiles ``moved`` is 0 with the derivatives of the places.
+    There is one row of positions for each row, or one for all. The first ``counts`` elements of a row are numbers, the
+    others NaN. For differentiated quantiles, ``moved`` is 0 with the derivatives of the positions.
     """
     empty = np.isnan(places)
     places = np.where(empty, 0.0, places)
@@ -217,12 +217,12 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
         above, weight = at(np.minimum(low + 1, last)), constants(share)
         if moved is None:
             out = below * constants(1 - share) + above * weight
-            # an infinite neighbour has no part in a quantile that is an element
+            # an infinite neighbor has no part in a quantile that is an element
             out = out if share.all() else agrad.where(weight == 0, below, out)
         else:
             element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
             joint = below * (1 - weight - moved) + above * (weight + moved)
-            # the slope towards an infinite neighbour is infinite, as that of the root at 0
+            # the slope towards an infinite neighbor is infinite, as that of the root at 0
             out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
 
@@ -257,7 +257,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_na
 
 
 def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: str, rows: Tensor) -> Tensor | None:
-    """Return 0 with the derivatives of the places by the quantiles, or None if they are constant."""
+    """Return 0 with the derivatives of the positions, or None if the quantiles are constant."""
     if not isinstance(q, Tensor):
         return None
     slopes = _slopes(counts, where, method)[:, inverse].T

@@ -1,4 +1,4 @@
-"""Handlers of NumPy's universal functions."""
+"""Handlers of NumPy universal functions."""
 
 import math
 from collections.abc import Callable
@@ -144,7 +144,7 @@ def _fmin(x1: Any, x2: Any) -> Any:
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
-    """Apply a function of two numbers; beside a nan, return the number."""
+    """Apply a function of two numbers; if one is NaN, return the other."""
     x1, x2 = alike(x1, x2)
     if not is_inexact(x1):
         return function(x1, x2)
@@ -211,7 +211,7 @@ def _heaviside(x1: Any, x2: Any) -> Any:
 
 
 def _scalar(out: Any) -> Any:
-    """Return a result without axes as a scalar, which has no views: NumPy's ufuncs do, its ``where`` does not."""
+    """Return a 0-D result as a scalar without views, as NumPy ufuncs do, but not ``where``."""
     return out if out.shape else out[()]
 
 

@@ -20,7 +20,7 @@ _KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.562757
 
 
 def _rules() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the places and weights of Kronrod's rule on -1 to 1, and those of Gauss's with zeros between."""
+    """Return nodes and weights of the Kronrod rule on -1 to 1, and the Gauss weights with zeros between."""
     gauss, own = np.polynomial.legendre.leggauss(10)
     places = np.unique(np.concatenate([gauss, _KRONROD, np.negative(_KRONROD)]))
     # exact for the polynomials of the first 21 degrees, which determines the weights
@@ -37,13 +37,13 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     Parameters
     ----------
     func : callable
-        Takes an array of places, and ``args``, and returns their values along the last axis, by agrad's functions.
+        Function of an array of points and ``args``. Returns the values along the last axis, computed with agrad.
     a, b : float
-        The ends, finite. They are differentiated.
+        The ends, finite. Differentiable.
     args : tuple
-        Further arguments of ``func``. They are differentiated.
+        Additional arguments of ``func``. Differentiable.
     n : int
-        The number of places.
+        Number of points.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     Raises
     ------
     ShapeError
-        For ends that are no numbers.
+        If an end is not a number.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
 
 
 def _limits(a: Tensor, b: Tensor) -> tuple[Callable[[Any], tuple[Any, Any]], bool]:
-    """Return the map of 0 to 1 to the places between the limits with its slope; True where an end is infinite."""
+    """Return the map of 0 to 1 to the interval with its derivative, and True if an end is infinite."""
     low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
     if np.isfinite(low) and np.isfinite(high):
         return lambda s: (a + (b - a) * s, b - a), False
@@ -118,7 +118,7 @@ class _Panel:
 
 
 def _compared(kronrod: np.ndarray, gauss: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a derivative by Kronrod's rule, and its error."""
+    """Return a derivative computed with the Kronrod rule, and its error."""
     size = np.abs(kronrod)
     ratio = np.abs(kronrod - gauss) / np.where(size > 0, size, 1.0)
     error = np.where(size > 0, size * np.minimum(1.0, (200 * ratio) ** 1.5), ratio)
@@ -152,7 +152,7 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
 
 
 def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func: bool) -> Tensor:
-    """Return the values at places, each of which ``func`` takes as a number."""
+    """Return the values at points, passing each to ``func`` as a number."""
     # v * 0 for functions that return a Python number
     out = agrad.vmap(lambda v: func(v, *given) + v * 0, randomness="same")(x)
     if out.ndim != 1:
@@ -189,9 +189,9 @@ def quad(
     a, b : float
         The limits, which may be infinite. Finite ones are differentiated.
     args : tuple, optional
-        Further arguments of ``func``. They are differentiated.
+        Additional arguments of ``func``. Differentiable.
     full_output, weight, wvar, wopts, maxp1, limlst : optional
-        SciPy's weighted integrals and their settings, and its further output, refused but for their defaults.
+        Weighted integrals and further output of SciPy. Not supported, except for their defaults.
     epsabs, epsrel : float
         The error allowed, absolute or relative.
     limit : int
@@ -211,22 +211,22 @@ def quad(
     ConvergenceError
         Where SciPy warns: the error is not reached, of the integral or of a derivative.
     RefusedFunctionError
-        For what is refused.
+        If an option is not supported.
     ShapeError
-        For limits or results that are no numbers, and points beside the limits.
+        If a limit or a result is not a number, or if a point is outside of the limits.
     DtypeError
-        For complex results without ``complex_func``.
+        If a result is complex and ``complex_func`` is False.
     TracedValueError
-        Under ``jit`` and ``vmap``, as subdivisions depend on values; ``fixed_quad`` has none.
+        Under ``jit`` and ``vmap``, as subdivisions depend on values. Use ``fixed_quad``.
 
     Notes
     -----
-    Kronrod's rule of 21 places with the error estimate of QUADPACK (Piessens et al., 1983) on intervals that are
-    halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
-    limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions,
-    which are made until it has the same accuracy; second derivatives are not checked. A jump whose place depends on an
-    argument contributes nothing to it. With respect to a limit the
-    derivative of ``func`` is integrated, which must have an integral.
+    Uses the 21-point Kronrod rule with the error estimate of QUADPACK (Piessens et al., 1983) and bisects intervals.
+    SciPy also extrapolates, which needs fewer subdivisions if ``func`` is infinite at a limit. As in QUADPACK, the
+    substitution x = a + (1 - s) / s maps an infinite limit to 0. The derivative is the derivative of the sum over the
+    subdivisions. Intervals are bisected until the first derivative has the same accuracy; second derivatives are not
+    checked. A jump at a point that depends on an argument does not contribute to the derivative. For derivatives with
+    respect to a limit, ``func`` must have an integrable derivative.
 
     Examples
     --------

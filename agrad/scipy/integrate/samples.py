@@ -14,7 +14,7 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "tra
 
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
-    """Return the samples with their axis last, and the steps between them as an array of one axis or more."""
+    """Return the samples with their axis last, and the steps between them as an array."""
     y, step = arrays(y, dx if x is None else x)
     axis = axis_of(axis, y.ndim)
     n = y.shape[axis]
@@ -43,7 +43,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
@@ -52,7 +52,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Examples
     --------
@@ -68,20 +68,20 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @function
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
-    """Integrate samples up to each place by the trapezoidal rule.
+    """Integrate samples cumulatively by the trapezoidal rule.
 
     Parameters
     ----------
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
         The axis to integrate along.
     initial : {0, None}
-        0 for a first element of 0, so that the length is that of ``y``.
+        If 0, insert a first element of 0, so that the result has the length of ``y``.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     Raises
     ------
     ConfigurationError
-        For another ``initial``.
+        If ``initial`` is not supported.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
@@ -135,7 +135,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Notes
     -----
@@ -176,20 +176,20 @@ def _first_halves(y: Tensor, h: Any, k: Any) -> Tensor:
 
 @function
 def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
-    """Integrate samples up to each place by Simpson's rule.
+    """Integrate samples cumulatively by Simpson's rule.
 
     Parameters
     ----------
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``, that increase.
+        Increasing sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
         The axis to integrate along.
     initial : float, optional
-        A number to add to the result and put before it, so that the length is that of ``y``.
+        Number to add to the result and insert before it, so that the result has the length of ``y``.
 
     Returns
     -------
@@ -198,8 +198,8 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
 
     Notes
     -----
-    Each interval is integrated under the parabola through its ends and a neighbour (Cartwright, as in ``simpson``). Of
-    two samples the trapezoidal rule is taken.
+    Each interval is integrated under the parabola through its ends and a neighbor (Cartwright, as in ``simpson``). Two
+    samples are integrated by the trapezoidal rule.
 
     Examples
     --------
@@ -247,17 +247,17 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     axis : int
         The axis to integrate along.
     show : bool
-        SciPy's printing of the table, refused.
+        Not supported.
 
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Raises
     ------
     ShapeError
-        For another number of samples.
+        If the number of samples is not a power of 2 plus 1.
 
     Examples
     --------

@@ -43,28 +43,27 @@ class RBFInterpolator:
     Parameters
     ----------
     y : array
-        Of shape (n, k): the points.
+        Points, shape (n, k).
     d : array
-        Of shape (n, ...): the values there, real or complex.
+        Real or complex values at the points, shape (n, ...).
     neighbors : None
-        SciPy's number of nearest points for each place, refused: all points are used.
+        Not supported: all points are used.
     smoothing : float or array
-        0 for values that are met; else of shape () or (n,). It is differentiated.
+        Smoothing parameter, shape () or (n,); 0 to interpolate. Differentiable.
     kernel : str
         "thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic"
         or "gaussian".
     epsilon : float, optional
-        The factor of distances, 1 by default for the first four kernels, to be given for the others. It is
-        differentiated.
+        The factor of distances, 1 by default for the first four kernels, to be given for the others. Differentiable.
     degree : int, optional
-        The degree of the polynomial, -1 for none; by default the least that the kernel needs.
+        Degree of the polynomial, -1 for none. By default, the smallest that the kernel requires.
 
     Notes
     -----
-    A full system of as many equations as points and terms is solved, in time of the order of n^3. The difference of all
-    points is an array of shape (n, n, k). Where a place and a point coincide, the function around it has the derivative
-    0 in every order; of "linear" there is none in truth, of "thin_plate_spline" none of second order. A polynomial of a
-    degree below the least is SciPy's warning and here an error.
+    Solves a dense system with one equation for each point and term, in O(n**3) time. The differences of all points form
+    an array of shape (n, n, k). If an evaluation point coincides with a data point, the kernel around it has derivative
+    0 in every order. Mathematically, "linear" has no derivative there and "thin_plate_spline" no second derivative. If
+    the degree is below the minimum, agrad raises an error, whereas SciPy warns.
 
     Examples
     --------
@@ -147,17 +146,17 @@ class RBFInterpolator:
 
     @method
     def __call__(self, x: Any) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         x : array
-            Of shape (q, k): real places.
+            Real points, shape (q, k).
 
         Returns
         -------
         array
-            Of shape (q, ...).
+            Array of shape (q, ...).
         """
         x, _ = real_places(x, self._y)
         if x.ndim != 2 or x.shape[1] != self._y.shape[1]:

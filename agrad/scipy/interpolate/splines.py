@@ -36,21 +36,21 @@ class BSpline:
     Parameters
     ----------
     t : array
-        Of shape (n + k + 1,): the knots, which do not decrease.
+        Nondecreasing knots, shape (n + k + 1,).
     c : array
         The coefficients, of length n or more along ``axis``.
     k : int
         The degree.
     extrapolate : bool or "periodic", optional
-        Continue the first and last polynomial beyond the knots k and n, which is the default; False for NaN there;
-        "periodic" to repeat what is between.
+        If True (default), continue the first and last polynomial beyond the knots k and n. If False, return NaN there.
+        If "periodic", repeat the spline between them.
     axis : int
-        The axis of ``c``; in results the axes of the places stand there.
+        Axis of ``c`` to interpolate along. Results have the axes of the points there.
 
     Notes
     -----
-    The recursion is that of de Boor, A Practical Guide to Splines, 1978. Differentiable in the places, the coefficients
-    and the knots.
+    Uses the recursion of de Boor, A Practical Guide to Splines, 1978. Differentiable with respect to the points, the
+    coefficients and the knots.
 
     Examples
     --------
@@ -116,12 +116,12 @@ class BSpline:
         t : array
             Its knots, two or more.
         extrapolate : bool or "periodic"
-            As of the class.
+            As for the class.
 
         Returns
         -------
         BSpline
-            Of degree ``len(t) - 2``.
+            Spline of degree ``len(t) - 2``.
         """
         given, t = t, array(t)
         k = t.shape[0] - 2
@@ -135,7 +135,7 @@ class BSpline:
         return out
 
     def _at(self, places: Any, parts: tuple[Any, Any, int], extrapolate: Any) -> Tensor:
-        """Return the values of a spline at real places."""
+        """Return the values of a spline at real points."""
         t, c, k = parts
         places, t = real_places(places, t)
         n = t.shape[0] - k - 1
@@ -165,21 +165,21 @@ class BSpline:
 
     @method
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """Return values or derivatives at places.
+        """Evaluate values or derivatives at points.
 
         Parameters
         ----------
         x : array
-            Real places, of any shape.
+            Real points of any shape.
         nu : int
             The order of the derivative, 0 for values.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            The shape of ``x`` stands in place of the axis of the coefficients.
+            The shape of ``x`` replaces the axis of the coefficients.
         """
         made = self.derivative(nu)
         return self._at(x, (made._t, made._c, made.k), self.extrapolate if extrapolate is None else extrapolate)
@@ -195,7 +195,7 @@ class BSpline:
         Returns
         -------
         BSpline
-            Of a lower degree.
+            Spline of a lower degree.
 
         Examples
         --------
@@ -220,7 +220,7 @@ class BSpline:
         Returns
         -------
         BSpline
-            Of a higher degree. That of a periodic one is not extrapolated.
+            Spline of a higher degree. The integral of a periodic spline is not extrapolated.
 
         Examples
         --------
@@ -236,19 +236,19 @@ class BSpline:
 
     @method
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
-        """Return the integral between two places.
+        """Integrate between two points.
 
         Parameters
         ----------
         a, b : float
-            The places. Where the spline is not extrapolated, beyond the knots it counts as 0.
+            Limits. A spline that is not extrapolated is treated as 0 beyond the knots.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            Of the shape of the values at one place.
+            Array with the shape of the values at one point.
 
         Examples
         --------
@@ -276,7 +276,7 @@ _ENDS = {"clamped": 1, "natural": 2}
 
 
 def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
-    """Return orders and values of the derivatives that are given at the first and the last place."""
+    """Return orders and values of the derivatives given at the first and the last point."""
     both = [bc_type, bc_type] if bc_type is None or isinstance(bc_type, str) else list(bc_type)
     if len(both) != 2:
         raise ConfigurationError("make_interp_spline: bc_type must be a string or a pair of two ends")
@@ -292,7 +292,7 @@ def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
 
 
 def _knots(x: Tensor, k: int, given: bool) -> Tensor:
-    """Return SciPy's knots: the places, without some where there are no conditions, and the ends k times more."""
+    """Return the knots of SciPy: the points, some left out, with the ends repeated k times more."""
     if not k:
         return agrad.concat([x, x[-1:]])
     if given:
@@ -304,7 +304,7 @@ def _knots(x: Tensor, k: int, given: bool) -> Tensor:
 
 
 def _around(x: Tensor, k: int) -> Tensor:
-    """Return SciPy's knots of a period: the places, halfway between them for even degrees, and k more at each end."""
+    """Return the periodic knots of SciPy: points (midpoints for even degrees) and k more at each end."""
     n = x.shape[0] - 1
     inner = x if k % 2 else agrad.concat([x[:1], (x[1:-1] + x[:-2]) / 2, x[-1:]])
     turns = np.arange(-k, n + k + 1)
@@ -335,20 +335,20 @@ def make_interp_spline(
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase.
+        Strictly increasing points, shape (n,).
     y : array
         The values, of length n along ``axis``.
     k : int
         The degree.
     t : array, optional
-        The knots; by default the places, without those next to the ends, as many as there are conditions less.
+        Knots. By default, the points, without those next to the ends that have no condition.
     bc_type : str or pair, optional
-        ``"not-a-knot"``, the default, ``"clamped"`` or ``"natural"``, or for each end such a name or a list of pairs:
-        the order of a derivative and its value; or ``"periodic"``, for a first value equal to the last.
+        ``"not-a-knot"`` (default), ``"clamped"``, ``"natural"``, or a pair with one entry for each end: such a string
+        or a list of pairs (order of a derivative, its value). ``"periodic"`` requires equal first and last values.
     axis : int
         The axis of ``y``.
     check_finite : bool
-        Without effect: values that are not finite give NaN.
+        Ignored: nonfinite values return NaN.
 
     Returns
     -------
@@ -358,9 +358,9 @@ def make_interp_spline(
     Raises
     ------
     ShapeError
-        For lengths that do not fit each other, places that do not increase, and ends that differ of a period.
+        If lengths do not match, if the points do not increase, or if the ends of a period differ.
     ConfigurationError
-        For another ``bc_type``, and ``t`` beside ``"periodic"``.
+        If ``bc_type`` is not supported, or if ``t`` is given with ``"periodic"``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables: values between places of one axis, or of a grid."""
+"""Interpolation of tables, 1-D or on a grid."""
 
 import itertools
 import math
@@ -23,28 +23,28 @@ _LEAST = {"linear": 1, "nearest": 1, "nearest-up": 1, "previous": 1, "next": 1, 
 
 
 class interp1d:
-    """Values between places of one axis.
+    """1-D interpolator.
 
     Parameters
     ----------
     x : array
-        Of shape (n,): the places.
+        Points, shape (n,).
     y : array
         The values, real or complex, of length n along ``axis``.
     kind : str or int
         "linear" ("slinear", 1), "nearest" (halves down), "nearest-up" (halves up), "previous" ("zero", 0), "next", or
-        "cubic" (3), the spline of ``CubicSpline``. "quadratic" and other orders are refused.
+        "cubic" (3), the spline of ``CubicSpline``. "quadratic" and other orders are not supported.
     axis : int
         The axis of ``y`` to interpolate along.
     copy : bool
         Without effect: nothing is written to the arrays.
     bounds_error : bool, optional
-        Raise an error for places beyond the ends, the default but for "extrapolate". Where values cannot be read the
-        ``fill_value`` stands there.
+        If True, raise an error for points beyond the ends. This is the default except for "extrapolate". If values
+        cannot be read, return ``fill_value`` there.
     fill_value : number, array, pair of these, or "extrapolate"
         The values beyond the ends, a pair for below and above, or the first and last piece continued. NaN by default.
     assume_sorted : bool
-        True if ``x`` increases; else it is sorted.
+        If True, assume that ``x`` increases. Otherwise, sort it.
 
     Examples
     --------
@@ -98,17 +98,17 @@ class interp1d:
 
     @method
     def __call__(self, x: Any) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         x : array
-            Real places, of any shape.
+            Real points of any shape.
 
         Returns
         -------
         array
-            The shape of ``x`` stands in place of the interpolated axis.
+            Array in which the shape of ``x`` replaces the interpolated axis.
         """
         t, nodes = real_places(x, self._x)
         flat = agrad.reshape(t, (-1,))
@@ -142,7 +142,7 @@ class interp1d:
 
 
 def check_bounds(name: str, beyond: Any) -> None:
-    """Raise an error if a place is beyond the ends, where this can be read."""
+    """Raise an error if a point is beyond the ends and this can be read."""
     if is_concrete(beyond) and np.any(values_of(beyond)):
         raise ShapeError(f"{name}: x must be within the range of the data. Pass bounds_error=False.")
 
@@ -153,17 +153,17 @@ class RegularGridInterpolator:
     Parameters
     ----------
     points : tuple of arrays
-        The places along each axis, two or more, that increase or decrease.
+        Increasing or decreasing points along each axis, at least two.
     values : array
-        Of shape ``(n1, n2, ..., *rest)``, real or complex.
+        Array of shape ``(n1, n2, ..., *rest)``, real or complex.
     method : {"linear", "nearest"}
-        The product of linear weights, or the nearest point with halves down. SciPy's other methods are refused.
+        Product of linear weights, or nearest point with halves rounded down. Other SciPy methods are not supported.
     bounds_error : bool
-        Raise an error for places beyond the ends, if values can be read; else NaN is returned there.
+        If True, raise an error for points beyond the ends. If values cannot be read, return NaN there.
     fill_value : number or None
-        The value beyond the ends without ``bounds_error``; None to continue the pieces at the ends.
+        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
     solver, solver_args : None
-        SciPy's options of other methods, refused.
+        Not supported.
 
     Examples
     --------
@@ -216,21 +216,21 @@ class RegularGridInterpolator:
 
     @method
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         xi : array, or tuple of arrays
-            Places by their last axis, or the coordinates, which are broadcast.
+            Points along the last axis, or a tuple of coordinates, which broadcast.
         method : str, optional
             By default the object's.
         nu : None
-            SciPy's order of derivatives of other methods, refused.
+            Not supported.
 
         Returns
         -------
         array
-            Of the shape of the places, followed by the rest of that of the values.
+            Array with the shape of the points, followed by the remaining axes of the values.
         """
         if nu is not None:
             raise RefusedFunctionError("RegularGridInterpolator: nu is not supported. Differentiate the call instead.")
@@ -297,22 +297,22 @@ def interpn(
     Parameters
     ----------
     points : tuple of arrays
-        The places along each axis.
+        Points along each axis.
     values : array
-        Of shape ``(n1, n2, ..., *rest)``.
+        Array of shape ``(n1, n2, ..., *rest)``.
     xi : array, or tuple of arrays
-        Places by their last axis, or the coordinates, which are broadcast.
+        Points along the last axis, or a tuple of coordinates, which broadcast.
     method : {"linear", "nearest"}
-        As of ``RegularGridInterpolator``.
+        As for ``RegularGridInterpolator``.
     bounds_error : bool
-        Raise an error for places beyond the ends.
+        If True, raise an error for points beyond the ends.
     fill_value : number or None
-        The value beyond the ends without ``bounds_error``; None to continue the pieces at the ends.
+        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
 
     Returns
     -------
     array
-        Of the shape of the places, followed by the rest of that of the values.
+        Array with the shape of the points, followed by the remaining axes of the values.
 
     Examples
     --------

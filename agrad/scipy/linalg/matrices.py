@@ -1,4 +1,4 @@
-"""Matrices built of given elements, by SciPy's names."""
+"""Structured matrices with the SciPy names."""
 
 from typing import Any
 
@@ -31,12 +31,12 @@ def block_diag(*arrs: Any) -> Any:
     Parameters
     ----------
     *arrs : arrays
-        Blocks of shape (..., m, n); one of shape (n,) is a row. Their batch axes broadcast.
+        Blocks of shape (..., m, n). A block of shape (n,) is a row. Batch axes broadcast.
 
     Returns
     -------
     array
-        Of a floating dtype and shape (..., sum of m, sum of n).
+        Array of a floating dtype and shape (..., sum of m, sum of n).
 
     Examples
     --------
@@ -70,7 +70,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., m, n).
+        Array of a floating dtype and shape (..., m, n).
 
     Examples
     --------
@@ -102,7 +102,7 @@ def circulant(c: Any) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n, n).
+        Array of a floating dtype and shape (..., n, n).
 
     Examples
     --------
@@ -133,16 +133,16 @@ def hankel(c: Any, r: Any = None) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., m, n).
+        Array of a floating dtype and shape (..., m, n).
 
     Raises
     ------
     ShapeError
-        For arrays without axes.
+        If an array is a scalar.
 
     Notes
     -----
-    Axes before the last are a batch; SciPy 1.17 ravels.
+    Axes before the last are batch axes, whereas SciPy 1.17 ravels.
 
     Examples
     --------
@@ -170,17 +170,17 @@ def companion(a: Any) -> Any:
     Parameters
     ----------
     a : array
-        The coefficients from that of the highest power on, of shape (..., n) with n at least 2; the first is not 0.
+        Coefficients from the highest power, shape (..., n), n at least 2. The first must not be 0.
 
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n - 1, n - 1).
+        Array of a floating dtype and shape (..., n - 1, n - 1).
 
     Raises
     ------
     ShapeError
-        For fewer than two coefficients.
+        If there are fewer than two coefficients.
 
     Examples
     --------
@@ -212,12 +212,12 @@ def leslie(f: Any, s: Any) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
+        Array of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
 
     Raises
     ------
     ShapeError
-        For lengths that do not fit.
+        If lengths do not match.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def fiedler(a: Any) -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., n).
+        Array of shape (..., n).
 
     Returns
     -------
@@ -270,7 +270,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., m).
+        Array of shape (..., m).
     n : int
         The number of columns: the length of the vector.
     mode : {"full", "same", "valid"}
@@ -279,14 +279,14 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., k, n).
+        Array of a floating dtype and shape (..., k, n).
 
     Raises
     ------
     ShapeError
-        For an ``a`` without elements, or no columns.
+        If ``a`` is empty, or if ``n`` is less than 1.
     ConfigurationError
-        For another mode.
+        If ``mode`` is not supported.
 
     Examples
     --------

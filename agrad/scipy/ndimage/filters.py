@@ -33,7 +33,7 @@ def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
 def ascending_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Return axes as numbers, which ascend.
 
-    SciPy's functions differ in what they make of another order.
+    SciPy functions treat other orders differently.
     """
     chosen = axes_of(axes, ndim)
     if list(chosen) != sorted(chosen):
@@ -99,11 +99,11 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
         Parameters
         ----------
         input : array
-            Of any shape.
+            Array of any shape.
         weights : array
             The kernel, with an axis for each of ``axes``.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str
             The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d |
             c b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or
@@ -113,19 +113,19 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
         origin : int or sequence of ints
             The shift of the kernel along each axis.
         axes : int or sequence of ints, optional
-            The axes of the kernel; all by default.
+            Axes of the kernel. By default, all.
 
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers.
+            Array with the shape of ``input`` and a floating dtype, also for integers.
 
         Raises
         ------
         ShapeError
-            For weights of another number of axes or without elements.
+            If the weights are empty or have another number of axes.
         ConfigurationError
-            For another ``mode``, an origin outside of the kernel, and an ``output``.
+            If ``mode`` is not supported, if the origin is outside of the kernel, or if ``output`` is given.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
@@ -169,13 +169,13 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
         Parameters
         ----------
         input : array
-            Of one or more axes.
+            Array with at least one axis.
         weights : array
             A vector.
         axis : int
             The axis.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str
             The continuation of the array, as in ``correlate``.
         cval : number
@@ -186,14 +186,14 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers.
+            Array with the shape of ``input`` and a floating dtype, also for integers.
 
         Raises
         ------
         ShapeError
-            As ``correlate``.
+            As for ``correlate``.
         ConfigurationError
-            As ``correlate``.
+            As for ``correlate``.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
@@ -235,18 +235,18 @@ def uniform_filter1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """Return means of neighbours along one axis.
+    """Return means of neighbors along one axis.
 
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     size : int
-        The number of neighbours.
+        The number of neighbors.
     axis : int
         The axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str
         The continuation of the array, as in ``correlate``.
     cval : number
@@ -257,12 +257,12 @@ def uniform_filter1d(
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For a size below 1; and as ``correlate``.
+        If the size is less than 1, or as for ``correlate``.
 
     Examples
     --------
@@ -294,16 +294,16 @@ def uniform_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """Return means of neighbours.
+    """Return means of neighbors.
 
     Parameters
     ----------
     input : array
-        Of any shape.
+        Array of any shape.
     size : int or sequence of ints
-        The number of neighbours along each axis.
+        Number of neighbors along each axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
@@ -311,17 +311,17 @@ def uniform_filter(
     origin : int or sequence of ints
         The shift of the window along each axis.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For a size below 1; and as ``correlate``.
+        If the size is less than 1, or as for ``correlate``.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
 
 
 def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
-    """Return the integer places of neighbours, which may stand beyond the ends."""
+    """Return the integer indices of neighbors, which may be beyond the ends."""
     if mode == "grid-wrap":
         return agrad.remainder(i, n)
     mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") and order > 1 else mode
@@ -99,7 +99,7 @@ def _sampled(
 
 
 def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor, Any]]:
-    """Return the neighbours along an axis: their places, weights, and where they are outside."""
+    """Return the indices and weights of neighbors along an axis, and a mask of those outside."""
     outside: Any = (c < 0) | (c > n - 1) if mode == "constant" else None
     # a coordinate that is not finite has no place, and the result is NaN there
     known = agrad.isfinite(c)
@@ -145,11 +145,11 @@ def map_coordinates(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     coordinates : array
         Its first axis is as long as ``input`` has axes.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         The order of the spline, 0 to 5: 0 for the nearest element, 1 for linear interpolation.
     mode : str
@@ -163,20 +163,21 @@ def map_coordinates(
     Returns
     -------
     array
-        Of the shape of ``coordinates`` without the first axis.
+        Array with the shape of ``coordinates`` without the first axis.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
     ShapeError
-        For another number of coordinates than of axes.
+        If the number of coordinates differs from the number of axes.
 
     Notes
     -----
-    Differentiable in ``input`` and ``coordinates``. At an element the derivative by a coordinate is that of the
-    interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities. With
-    ``"reflect"`` splines of the orders 2 to 5 go through the elements; SciPy's miss them near to the ends.
+    Differentiable with respect to ``input`` and ``coordinates``. At an element, the derivative with respect to a
+    coordinate is the derivative of the interval above it. For nonfinite coordinates, the result is NaN, except for
+    ``"constant"`` at infinity. With ``"reflect"``, splines of orders 2 to 5 interpolate all elements, whereas SciPy
+    splines miss those near the ends.
 
     Examples
     --------
@@ -218,16 +219,16 @@ def affine_transform(
     Parameters
     ----------
     input : array
-        Of n axes.
+        Array with n axes.
     matrix : array
-        From the coordinates of the result to those of ``input``: of the shape (n, n), (n,) for a diagonal, or (n, n +
-        1) and (n + 1, n + 1) with the offset as last column.
+        Map from the coordinates of the result to those of ``input``. Its shape is (n, n), (n,) for a diagonal, or (n, n
+        + 1) or (n + 1, n + 1) with the offset as the last column.
     offset : float or array
         The coordinates of ``input`` at the result's first element.
     output_shape : tuple of ints, optional
-        The shape of the result, by default that of ``input``.
+        Shape of the result. By default, the shape of ``input``.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -245,9 +246,9 @@ def affine_transform(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For a matrix or an offset of another shape.
+        If the shape of the matrix or the offset does not match.
 
     Examples
     --------
@@ -295,11 +296,11 @@ def shift(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     shift : float, or array or sequence of floats
         The shift along each axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -312,14 +313,14 @@ def shift(
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in ``input`` and ``shift``.
+        Array with the shape of ``input``, differentiable in ``input`` and ``shift``.
 
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For another number of shifts than of axes.
+        If the number of shifts differs from the number of axes.
 
     Examples
     --------
@@ -361,15 +362,16 @@ def rotate(
     Parameters
     ----------
     input : array
-        Of two or more axes.
+        Array with at least two axes.
     angle : float
         The angle in degrees.
     axes : tuple of two ints
         The axes of the plane.
     reshape : bool
-        Make the plane as large as the rotated one; the angle is then read, as the shape depends on it.
+        If True, the result contains the whole rotated plane. The value of the angle is then read, as the shape depends
+        on it.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -387,11 +389,11 @@ def rotate(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For an angle that is not one number, or other axes than two.
+        If the angle is not a number, or if there are not two axes.
     TracedValueError
-        For ``reshape`` with an angle that ``jit`` or ``vmap`` does not know.
+        If ``reshape`` is True and the angle is not known in ``jit`` or ``vmap``.
 
     Examples
     --------
@@ -454,11 +456,11 @@ def zoom(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     zoom : float or sequence of floats
-        The factor along each axis; new lengths are rounded.
+        Factor along each axis. New lengths are rounded.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -468,7 +470,7 @@ def zoom(
     prefilter : bool
         As in ``map_coordinates``.
     grid_mode : bool
-        Keep the ends of the outer elements in place, and not their middles.
+        If True, align the edges of the outer elements instead of their centers.
 
     Returns
     -------
@@ -478,9 +480,9 @@ def zoom(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For another number of factors than of axes.
+        If the number of factors differs from the number of axes.
 
     Examples
     --------

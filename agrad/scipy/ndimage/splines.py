@@ -66,25 +66,25 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     order : int
         The order of the spline, 0 to 5.
     axis : int
         The axis.
     output : dtype
-        SciPy's array or dtype for the result, refused but for its default; the dtype is that of ``input``.
+        Not supported. The result has the dtype of ``input``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
 
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in it.
+        Array with the shape of ``input``. Differentiable.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
 
     Notes
     -----
@@ -113,23 +113,23 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     order : int
         The order of the spline, 2 to 5.
     output : dtype
-        SciPy's array or dtype for the result, refused but for its default; the dtype is that of ``input``.
+        Not supported. The result has the dtype of ``input``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
 
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in it.
+        Array with the shape of ``input``. Differentiable.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
 
     Examples
     --------

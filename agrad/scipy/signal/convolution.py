@@ -65,20 +65,21 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     in2 : array
         The second input, of as many axes.
     mode : str
-        ``"full"``: all places where the inputs overlap; ``"valid"``: those where one lies inside the other;
-        ``"same"``: the middle of the full result, of the shape of ``in1``.
+        ``"full"``: all positions at which the inputs overlap. ``"valid"``: those at which one lies inside the other.
+        ``"same"``: the center of the full result, with the shape of ``in1``.
     method : str
         ``"direct"``, ``"fft"``, or ``"auto"``: by the Fourier transform if both inputs have more than 64 elements.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        For inputs of different numbers of axes, without elements, and for ``"valid"`` if neither fits into the other.
+        If the inputs have different numbers of axes, if one is empty, or if neither fits into the other with
+        ``"valid"``.
 
     Examples
     --------
@@ -111,12 +112,12 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``.
+        As for ``convolve``.
 
     Examples
     --------
@@ -144,17 +145,17 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     mode : str
         As in ``convolve``.
     axes : int or sequence of ints, optional
-        The axes to convolve along; all by default. The inputs are broadcast along the others.
+        Axes to convolve along. By default, all. The inputs broadcast along the other axes.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``, but for inputs without elements; and for axes that do not broadcast.
+        As for ``convolve``, except for empty inputs. Also if axes do not broadcast.
 
     Examples
     --------
@@ -190,7 +191,7 @@ oaconvolve = fftconvolve
 
 
 def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, correlates: bool) -> Tensor:
-    """Return the convolution or correlation of two arrays of two axes."""
+    """Return the convolution or correlation of two 2-D arrays."""
     x, y = _pair(name, in1, in2)
     if x.ndim != 2 or not x.size or not y.size:
         raise ShapeError(f"{name}: in1 and in2 must be 2-D and not empty, got shapes {x.shape} and {y.shape}")
@@ -210,7 +211,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
 
 @function
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """Convolve two arrays of two axes.
+    """Convolve two 2-D arrays.
 
     Parameters
     ----------
@@ -221,19 +222,19 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     mode : str
         As in ``convolve``.
     boundary : str
-        The continuation: ``"fill"``: by ``fillvalue``; ``"wrap"``: periodic; ``"symm"``: mirrored at the boundary.
+        Continuation. ``"fill"``: ``fillvalue``. ``"wrap"``: periodic. ``"symm"``: mirrored at the boundary.
     fillvalue : number
         The value outside.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``, and for inputs that do not have two axes.
+        As for ``convolve``, or if an input is not 2-D.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 @function
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """Correlate two arrays of two axes.
+    """Correlate two 2-D arrays.
 
     Parameters
     ----------
@@ -268,12 +269,12 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve2d``.
+        As for ``convolve2d``.
 
     Examples
     --------

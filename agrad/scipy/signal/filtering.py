@@ -101,8 +101,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis of time.
     zi : array, optional
-        The initial state, with the order of the filter as length along ``axis``; zeros by default. It is broadcast
-        along the other axes.
+        Initial state, whose length along ``axis`` is the order of the filter. It broadcasts along the other axes. By
+        default, zeros.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors, and for a state of another shape.
+        If the coefficients are not vectors, or if the shape of the state does not match.
 
     Notes
     -----
-    The state is that of the transposed direct form II. Without feedback and with more than 64 coefficients the filter
-    goes by the Fourier transform. A filter with feedback takes a step for each value; up to order 2 twice as many steps
-    as the root of the length. Long signals go faster through ``sosfilt``, whose sections have order 2.
+    The state is the state of the transposed direct form II. A filter without feedback and with more than 64
+    coefficients uses the Fourier transform. A filter with feedback needs one step for each value, or up to order 2
+    twice the square root of the length. For long signals, ``sosfilt`` is faster, as its sections have order 2.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors.
+        If the coefficients are not vectors.
 
     Examples
     --------
@@ -198,7 +198,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis of time.
     zi : array, optional
-        The initial states: an axis for the sections, then those of ``x``, of length 2 along ``axis``. Zeros by default.
+        Initial states: an axis for the sections, then the axes of ``x``, with length 2 along ``axis``. By default,
+        zeros.
 
     Returns
     -------
@@ -208,7 +209,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For sections or states of another shape.
+        If the shape of the sections or states does not match.
 
     Examples
     --------
@@ -246,12 +247,12 @@ def sosfilt_zi(sos: Any) -> Any:
     Returns
     -------
     array
-        Of the shape (n, 2) for n sections.
+        Array of shape (n, 2) for n sections.
 
     Raises
     ------
     ShapeError
-        For sections of another shape.
+        If the shape of the sections does not match.
 
     Examples
     --------
@@ -312,23 +313,23 @@ def filtfilt(
     padtype : str or None
         The continuation at the ends: ``"odd"``, ``"even"``, ``"constant"``, or None for none.
     padlen : int, optional
-        The length of the continuation at each end, by default three times that of the coefficients.
+        Length of the continuation at each end. By default, three times the length of the coefficients.
     method : str
-        ``"pad"``; SciPy's ``"gust"`` is not there.
+        ``"pad"``. The SciPy method ``"gust"`` is not supported.
     irlen : int, optional
-        For the method that is not there; None.
+        Not supported: must be None.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors, and for a signal that is not longer than ``padlen``.
+        If the coefficients are not vectors, or if the signal is not longer than ``padlen``.
     ConfigurationError
-        For another ``method``, ``irlen`` or ``padtype``.
+        If ``method``, ``irlen`` or ``padtype`` is not supported.
 
     Examples
     --------
@@ -370,14 +371,14 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For sections of another shape, and for a signal that is not longer than ``padlen``.
+        If the shape of the sections does not match, or if the signal is not longer than ``padlen``.
     ConfigurationError
-        For another ``padtype``, and where the default of ``padlen`` depends on values that a transform hides.
+        If ``padtype`` is not supported, or if the default of ``padlen`` depends on values that a transform hides.
 
     Examples
     --------

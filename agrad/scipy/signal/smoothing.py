@@ -24,32 +24,32 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
 
 @function
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
-    """Subtract the mean, or straight lines of least squares, along an axis.
+    """Subtract the mean, or least-squares lines, along an axis.
 
     Parameters
     ----------
     data : array
-        Of one or more axes.
+        Array with at least one axis.
     axis : int
         The axis.
     type : str
         ``"linear"`` or ``"constant"``.
     bp : int or sequence of ints
-        The places where a new line begins, for ``"linear"``.
+        Indices at which a new line begins, for ``"linear"``.
     overwrite_data : bool
-        False; agrad writes into no array.
+        Not supported: must be False.
 
     Returns
     -------
     array
-        Of the shape of ``data``.
+        Array with the shape of ``data``.
 
     Raises
     ------
     ConfigurationError
-        For another ``type``, and for ``overwrite_data``.
+        If ``type`` is not supported, or if ``overwrite_data`` is True.
     ShapeError
-        For places that are not in the data.
+        If an index is not in the data.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     Raises
     ------
     DtypeError
-        For a complex signal.
+        If the signal is complex.
     ShapeError
-        For a length below 1.
+        If the length is less than 1.
 
     Examples
     --------
@@ -158,15 +158,15 @@ def savgol_coeffs(
     window_length : int
         The number of coefficients.
     polyorder : int
-        The degree of the polynomials of least squares, less than ``window_length``.
+        Degree of the least-squares polynomials, less than ``window_length``.
     deriv : int
         The order of the derivative of the polynomial.
     delta : float
         The distance of the samples.
     pos : float, optional
-        The place in the window where the polynomial is evaluated; the middle by default.
+        Position in the window at which the polynomial is evaluated. By default, the middle.
     use : str
-        ``"conv"``: in the order for a convolution; ``"dot"``: in the order of the values.
+        ``"conv"``: order for a convolution. ``"dot"``: order of the values.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def savgol_coeffs(
     Raises
     ------
     ConfigurationError
-        For a degree, a place or a ``use`` that makes no sense.
+        If the degree, the position or ``use`` is not valid.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def savgol_filter(
     mode: str = "interp",
     cval: Any = 0.0,
 ) -> Any:
-    """Smooth by polynomials of least squares in a moving window.
+    """Smooth with least-squares polynomials in a moving window.
 
     Parameters
     ----------
@@ -227,14 +227,14 @@ def savgol_filter(
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ConfigurationError
-        For another ``mode``, and for a degree that is not below the window's length.
+        If ``mode`` is not supported, or if the degree is not less than the window length.
     ShapeError
-        For ``"interp"``, if the window is longer than the signal.
+        If the window is longer than the signal with ``"interp"``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Linear systems with a sparse matrix, by the names of SciPy.
 
-The functions are those of ``scipy.sparse.linalg``. The right sides are differentiated, in every mode and order. The
-matrix is a constant. They need SciPy.
+The functions have the names of ``scipy.sparse.linalg`` and require SciPy. They are differentiable with respect to the
+right side, in every mode and order. The matrix is a constant.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from agrad.scipy.shared import function
 class _Factors:
     """LU factors of a sparse matrix, for each dtype that is asked for.
 
-    They are a setting of an operation, equal only to themselves.
+    They are a keyword argument of an operation, equal only to themselves.
     """
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
@@ -28,7 +28,7 @@ class _Factors:
         self.by_dtype: dict[Any, Any] = {}
 
     def of(self, dtype: Any) -> Any:
-        """Return the factors of the matrix in a dtype, made at the first call."""
+        """Return the factors of the matrix in a dtype, computed at the first call."""
         if dtype not in self.by_dtype:
             from scipy.sparse.linalg import splu
 
@@ -118,12 +118,12 @@ class SuperLU:
     A : sparse matrix
         Square, of SciPy. Later writes to it are not seen.
     **options : object
-        Those of ``scipy.sparse.linalg.splu``.
+        Arguments of ``scipy.sparse.linalg.splu``.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -161,14 +161,14 @@ class SuperLU:
         Parameters
         ----------
         rhs : array
-            Of shape (n,) or (n, k), or (..., n, k) for a batch.
+            Array of shape (n,) or (n, k), or (..., n, k) for a batch.
         trans : {"N", "T", "H"}
             The matrix itself, its transpose, or its adjoint.
 
         Returns
         -------
         array
-            Of the shape of ``rhs``.
+            Array with the shape of ``rhs``.
 
         Raises
         ------
@@ -222,17 +222,17 @@ def splu(
     A : sparse matrix
         Square, of SciPy.
     permc_spec, diag_pivot_thresh, relax, panel_size, options : optional
-        As of SciPy's function.
+        As in SciPy.
 
     Returns
     -------
     SuperLU
-        Its method ``solve`` takes Tensors.
+        Factorization whose method ``solve`` accepts Tensors.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -272,7 +272,7 @@ def factorized(A: Any) -> Callable[[Any], Any]:
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -299,21 +299,21 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     A : sparse matrix
         Square, of SciPy, or an ``agrad.SparseArray``, whose values are differentiated.
     b : array
-        Of shape (n,) or (n, k).
+        Array of shape (n,) or (n, k).
     permc_spec : str, optional
-        The order of columns, as of SciPy's function.
+        Column ordering, as in SciPy.
     use_umfpack : bool
         Ignored: the factors are SuperLU's.
 
     Returns
     -------
     array
-        Of shape (n,) or (n, k); of shape (n,) for one column too, as in SciPy.
+        Array of shape (n,) or (n, k). As in SciPy, also of shape (n,) for a single column.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square, or ``b`` does not fit it.
     RuntimeError

@@ -60,7 +60,7 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape (); its derivative at equal vectors is 0.
+        Array of shape (). The derivative at equal vectors is 0.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -116,7 +116,7 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -144,7 +144,7 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -160,19 +160,19 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 
 @function
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
-    """Return the greatest absolute difference.
+    """Return the largest absolute difference.
 
     Parameters
     ----------
     u, v : array
         Vectors of one length.
     w : array, optional
-        Components of weight 0 have no part; other weights are all alike, as in SciPy.
+        As in SciPy, components of weight 0 are ignored, and all other weights are equal.
 
     Returns
     -------
     array
-        Of shape (). Equal greatest differences share the derivative evenly.
+        Array of shape (). Equal largest differences share the derivative evenly.
 
     Examples
     --------
@@ -195,14 +195,14 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
     u, v : array
         Vectors of one length.
     p : float
-        Greater than 0, a constant; infinity for the greatest difference.
+        Order, greater than 0; a constant. Infinity for the largest difference.
     w : array, optional
         Weights of the powers, not negative.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -223,14 +223,14 @@ def cosine(u: Any, v: Any, w: Any = None) -> Any:
     Parameters
     ----------
     u, v : array
-        Real vectors of one length. A zero vector gives NaN.
+        Real vectors of one length. For a zero vector, the result is NaN.
     w : array, optional
         Weights of the products, not negative.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Notes
     -----
@@ -255,16 +255,16 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     Parameters
     ----------
     u, v : array
-        Real vectors of one length. A constant vector gives NaN, or a rounding's angle.
+        Real vectors of one length. For a constant vector, the result is NaN or determined by rounding.
     w : array, optional
         Weights, not negative.
     centered : bool
-        Subtract the means; without it, this is ``cosine``.
+        If True, subtract the means. Otherwise, compute ``cosine``.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -292,7 +292,7 @@ def canberra(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -320,7 +320,7 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -348,7 +348,7 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
     Returns
     -------
     array
-        Of shape (): the root of ``(u - v) VI (u - v)``.
+        Array of shape (): the square root of ``(u - v) VI (u - v)``.
 
     Examples
     --------
@@ -380,8 +380,8 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     Returns
     -------
     array
-        The root of the mean divergence from the mean of both. At equal probabilities the derivative is 0; by a
-        probability of 0 it is infinite where the other's is not 0, and 0 where it is.
+        Square root of the mean divergence from the mean of both. At equal probabilities, the derivative is 0. With
+        respect to a probability of 0, it is infinite if the other probability is not 0, otherwise 0.
 
     Examples
     --------
@@ -453,22 +453,22 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
         The name of a function of this module, or a function of two vectors of agrad's functions, that is called under
         ``vmap``.
     out : None
-        SciPy's array to write to, refused.
+        Not supported.
     **kwargs
-        Options of the metric. Without ``V`` of ``seuclidean`` the variances of all vectors are taken, without ``VI`` of
-        ``mahalanobis`` the inverse of their covariance, and differentiated.
+        Options of the metric. By default, ``V`` of ``seuclidean`` contains the variances of all vectors and ``VI`` of
+        ``mahalanobis`` the inverse of their covariance, both differentiable.
 
     Returns
     -------
     array
-        Of shape (m, n). An array of shape (m, n, k) is made on the way.
+        Array of shape (m, n). An array of shape (m, n, k) is created as an intermediate result.
 
     Raises
     ------
     ShapeError, DtypeError
-        For other shapes, or complex vectors.
+        If shapes do not match, or if vectors are complex.
     ConfigurationError
-        For an unknown metric.
+        If the metric is not known.
 
     Examples
     --------
@@ -494,23 +494,23 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     X : array
         Real, of shape (m, k): vectors by rows.
     metric : str or callable
-        As of ``cdist``.
+        As for ``cdist``.
     out : None
-        SciPy's array to write to, refused.
+        Not supported.
     **kwargs
         Options of the metric, as of ``cdist``.
 
     Returns
     -------
     array
-        Of shape (m (m - 1) / 2,): the distances of vectors i < j, by i and then by j.
+        Array of shape (m (m - 1) / 2,): distances of vectors i < j, ordered by i and then by j.
 
     Raises
     ------
     ShapeError, DtypeError
-        For another shape, or complex vectors.
+        If the shape is not supported, or if vectors are complex.
     ConfigurationError
-        For an unknown metric.
+        If the metric is not known.
 
     Examples
     --------
@@ -548,7 +548,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     Raises
     ------
     ShapeError
-        For another shape, or a matrix that fails the checks.
+        If the shape is not supported, or if a matrix fails the checks.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Formulas of distances over the last axis of arrays that broadcast.
 
-Differences are taken first and squared then: ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances. Where
-a distance is a root of zero its derivative is 0, as that of norms.
+Differences are squared after subtraction, as ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances. If a
+distance is the square root of zero, its derivative is 0, as for norms.
 """
 
 import math

@@ -16,21 +16,22 @@ class gaussian_kde:
     dataset : array
         The data, (points,) or (dimensions, points).
     bw_method : {"scott", "silverman"}, number or callable, optional
-        The factor of the bandwidth, by default Scott's. A callable takes the estimate and returns the factor.
+        Bandwidth factor. By default, the Scott factor. A callable receives the estimate and returns the factor.
     weights : array, optional
-        The weights of the points, (points,); they are divided by their sum.
+        Weights of the points, shape (points,). They are divided by their sum.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
     OperandError
-        For another ``bw_method``, or less than two points.
+        If ``bw_method`` is not supported, or if there are fewer than two points.
 
     Notes
     -----
-    The kernels' covariance is that of the data times the factor's square. With n = 1 / (sum of squared weights) and d
-    dimensions, Scott's factor is n**(-1 / (d + 4)), Silverman's (n (d + 2) / 4)**(-1 / (d + 4)).
+    The covariance of the kernels is the covariance of the data times the squared factor. With n = 1 / (sum of squared
+    weights) and d dimensions, the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 /
+    (d + 4)).
 
     Examples
     --------
@@ -119,12 +120,12 @@ class gaussian_kde:
         Parameters
         ----------
         bw_method : {"scott", "silverman"}, number or callable, optional
-            The factor of the bandwidth, by default Scott's.
+            Bandwidth factor. By default, the Scott factor.
 
         Raises
         ------
         OperandError
-            For anything else.
+            If ``bw_method`` is not supported.
 
         Examples
         --------
@@ -194,7 +195,7 @@ class gaussian_kde:
         Raises
         ------
         ShapeError
-            For points of another number of dimensions.
+            If the points have another number of dimensions.
 
         Examples
         --------
@@ -221,7 +222,7 @@ class gaussian_kde:
         Raises
         ------
         ShapeError
-            For points of another number of dimensions.
+            If the points have another number of dimensions.
 
         Examples
         --------
