@@ -17,7 +17,7 @@ NUMBERS = (bool, int, float, complex)
 Floating = Annotated[Tensor, "floating"]
 """A parameter of a handler that is converted to a floating dtype, real or complex."""
 Promoted = Annotated[Tensor, "promoted"]
-"""Parameters that are converted to one dtype, by NumPy's promotion."""
+"""Parameters that are converted to one dtype by NumPy promotion."""
 PromotedFloating = Annotated[Tensor, "promoted floating"]
 """Parameters that are converted to one floating dtype."""
 

@@ -58,7 +58,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     *parts, out = alike(*choices, default)
     for condition, part in zip(reversed(conditions), reversed(parts), strict=True):
         out = agrad.where(cast(tensor(condition, like), bool), part, out)
-    # the result is contiguous, as NumPy's is
+    # the result is contiguous, as in NumPy
     return agrad.reshape(flat(out), out.shape) if out.ndim > 1 else out
 
 

@@ -160,7 +160,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if increasing:
         return columns
     columns = agrad.flip(columns, axis=1)
-    return agrad.reshape(agrad.reshape(columns, (-1,)), columns.shape)  # row-major, as NumPy's: reshapes are views
+    return agrad.reshape(agrad.reshape(columns, (-1,)), columns.shape)  # row-major, as in NumPy: reshapes are views
 
 
 # ------------------------------------------------------------------ about dtypes
@@ -198,4 +198,4 @@ def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dic
 
 
 LIKE = {getattr(np, name) for name in f"{_CONVERTING} {_MAKING}".split()}
-"""Functions that make arrays, and are dispatched by ``like=`` alone."""
+"""Functions that create arrays, and are dispatched only by ``like=``."""

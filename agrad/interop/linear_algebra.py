@@ -127,7 +127,7 @@ class _EigResult(NamedTuple):
 
 
 def _real_where_possible(x: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    # NumPy's results are real for a real matrix with real eigenvalues
+    # NumPy results are real for a real matrix with real eigenvalues
     if not is_complex(x) and np.all(values_of(parts[0]).imag == 0):
         return tuple(agrad.real(part) for part in parts)
     return parts
@@ -197,7 +197,7 @@ def _cond(x: Floating, p: Any = None) -> Tensor:
 
 @implements("linalg.lstsq")
 def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[Any, ...]:
-    """Solve a least squares problem, as ``numpy.linalg.lstsq``."""
+    """Solve a least-squares problem, as ``numpy.linalg.lstsq``."""
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise np.linalg.LinAlgError("numpy.linalg.lstsq: a must be a matrix, and b a vector or a matrix")
     m, n = a.shape

@@ -314,7 +314,7 @@ def _insert(arr: Tensor, obj: Any, values: Tensor, axis: Any = None) -> Tensor:
     new = cast(values, x.dtype)
     n = x.shape[axis]
     obj = _positions(obj)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one place
+    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one position
         new = agrad.moveaxis(_with_ndim(new, x.ndim), 0, axis)
         count = new.shape[axis]
     else:

@@ -179,7 +179,7 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
 
 def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tensor) -> Tensor:
     """Apply a function at positions of ``x``, in one turn for each repetition of a position."""
-    if (places[1:] > places[:-1]).all():  # no place is named twice
+    if (places[1:] > places[:-1]).all():  # no position is repeated
         return replaced(x, places, cast(function(picked(x, places), *operands), x.dtype))
     order = np.argsort(places, kind="stable")
     turns = np.empty_like(order)

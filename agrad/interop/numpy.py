@@ -208,4 +208,4 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "tolist": _tolist,
 }
-"""Methods that differ from NumPy's function of their name, or that have no such function."""
+"""Methods that differ from the NumPy function of their name, or without such a function."""

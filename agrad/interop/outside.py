@@ -16,7 +16,7 @@ _MATH = {
     "fabs": "abs", "fsum": "sum", "erf": "special.erf", "erfc": "special.erfc", "gamma": "special.gamma",
     "lgamma": "special.gammaln",
 }  # fmt: skip
-"""Functions of Python's ``math`` whose names differ in agrad."""
+"""Functions of ``math`` whose names differ in agrad."""
 
 
 def counterpart(called: str) -> str:
@@ -53,7 +53,7 @@ for _name in ("save", "savetxt", "savez", "savez_compressed"):
     implements(_name)(on_host(find(_name), np.asarray))
 
 
-# ------------------------------------------------------------------ refused
+# ------------------------------------------------------------------ not supported
 
 _DATES = "Call it on NumPy arrays of dates; Tensors cannot hold dates"
 

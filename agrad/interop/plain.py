@@ -14,7 +14,7 @@ from agrad.interop.arguments import rewrite
 from agrad.registry import CALLS
 
 LEFT: Any = object()
-"""In place of a result: the handler is asked."""
+"""Instead of a result: call the handler."""
 _WRITES: set[Any] = set()
 """Functions that were seen to write into their first argument."""
 _ALONE: set[Any] = set()

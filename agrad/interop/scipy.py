@@ -23,7 +23,7 @@ from agrad.interop.table import UFUNCS
 Function = Callable[..., Any]
 
 WORDS: dict[str, Function] = {}
-"""Functions by SciPy's names that ``agrad.special`` lacks."""
+"""Functions with SciPy names that ``agrad.special`` lacks."""
 
 _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 """Functions that have another name in ``agrad.special``."""
@@ -56,7 +56,7 @@ def documentation(first: str, examples: str) -> str:
 Parameters
 ----------
 *values : arrays
-    The arguments of SciPy's function, real, by position. They must broadcast.
+    Real arguments of the SciPy function, by position. They must broadcast.
 
 Returns
 -------
@@ -90,7 +90,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
 
     def handler(*values: Any) -> Any:
         if name in ("iv", "jv"):
-            # there is no derivative by the order of a Bessel function; jn takes one number as its order
+            # the order of a Bessel function is not differentiable; jn accepts one number as its order
             order = values[0]
             if isinstance(order, Tensor) and order.requires_grad:
                 raise RefusedFunctionError(
@@ -279,7 +279,7 @@ def _rgamma(x: Any) -> Any:
     >>> round(float(agrad.grad(special.rgamma)(0.5)), 6)
     1.107792
     """
-    # by reflection below 1/2: at the zeros 0, -1, -2, ... the slope of 1 / gamma(x) would be nan
+    # by reflection below 1/2: at the zeros 0, -1, -2, ... the derivative of 1 / gamma(x) would be NaN
     right = x > 0.5
     above = agrad.where(right, x, agrad.ones_like(x))
     below = agrad.where(right, agrad.zeros_like(x), x)
@@ -685,7 +685,7 @@ def _stdtr(df: Any, t: Any) -> Any:
     n, z = agrad.where(wide, df, one), agrad.where(wide, t, one)
     normal = z - z * (z * z + 1) / (4 * n) + z * ((13 * z * z + 8) * z * z + 3) / (96 * n * n)
     df, t = agrad.where(wide, one, df), agrad.where(wide, one, t)
-    # the incomplete beta function of t * t has no slope by t at 0: a series in t there
+    # the incomplete beta function of t * t has no derivative with respect to t at 0: a series in t there
     square = t * t / df
     near = square * (df + 1) < 1e-6
     away = agrad.where(near, one, t)

@@ -79,7 +79,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         def beside() -> Any:
             return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
 
-        # as NumPy beside an infinity or a nan: exact at a node, else from the other node
+        # as in NumPy next to an infinity or NaN: exact at a node, otherwise from the other node
         out = chosen(agrad.isnan(values(inside)), beside, inside)
         if within:
             return tensor(out)
@@ -283,7 +283,7 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
 @implements("sinc")
 def _sinc(x: Floating) -> Tensor:
     if not is_complex(x):
-        return agrad.special.sinc(x) + (x - x)  # nan at infinities, as NumPy's
+        return agrad.special.sinc(x) + (x - x)  # NaN at infinities, as in NumPy
     y = x * math.pi
     # a series near 0, where the quotient and its derivatives lose digits
     near = agrad.abs(y) < 0.5

@@ -175,7 +175,7 @@ _PARAMETERS = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
-"""Alpha and beta of Hyndman and Fan (1996), for methods whose places are continuous in the quantile."""
+"""Alpha and beta of Hyndman and Fan (1996), for methods that are continuous in the quantile."""
 
 
 def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
@@ -201,7 +201,7 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
     places = np.where(empty, 0.0, places)
     last = np.maximum(counts - 1, 0)[:, None]
     low = np.floor(places).astype(np.int64)
-    if moved is not None:  # the greatest element has the slope of the interval below it
+    if moved is not None:  # the largest element has the slope of the interval below it
         low = np.minimum(low, np.maximum(last - 1, 0))
 
     def at(place: np.ndarray) -> Tensor:
@@ -222,7 +222,7 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
         else:
             element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
             joint = below * (1 - weight - moved) + above * (weight + moved)
-            # the slope towards an infinite neighbor is infinite, as that of the root at 0
+            # the slope towards an infinite neighbor is infinite, like the slope of the square root at 0
             out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
 
@@ -242,7 +242,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_na
     if not n:
         out = agrad.full_like(agrad.broadcast_to(agrad.sum(rows, axis=-1, keepdims=True), shape), math.nan)
     elif skip_nan:
-        # the number of numbers in a row decides the places of its quantiles
+        # the number of numbers in a row determines the positions of its quantiles
         counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
         moved = _moved(q, where, counts, inverse, method, rows)
         out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse], moved)

@@ -23,27 +23,27 @@ class Entry(NamedTuple):
     name: str
     handler: Handler
     parameters: dict[str, Any] | None
-    """NumPy's parameters with their defaults; None for a handler that takes ``*args``."""
+    """NumPy parameters with their defaults; None for a handler with ``*args``."""
     names: frozenset[str]
-    """The parameters that the handler takes."""
+    """The parameters of the handler."""
     arrays: dict[str, tuple[bool, bool]]
     """The array parameters, with the flags of ``arguments._FORMS``."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
-"""Handlers by NumPy's function."""
+"""Handlers by NumPy function."""
 
 UFUNCS: dict[np.ufunc, Handler] = {}
-"""Handlers of ufuncs; they take the operands."""
+"""Handlers of ufuncs; they accept the operands."""
 
 COMPOSED: set[np.ufunc] = set()
 """Ufuncs whose handler is more than one operation."""
 
 REFUSED: dict[str, str] = {}
-"""Remedies for functions that take no Tensors, by name."""
+"""Fixes for functions that do not support Tensors, by name."""
 
 _IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
-"""Settings that do not change the values of a result."""
+"""Keyword arguments that do not change the values of a result."""
 
 _NO_VALUE = np._NoValue
 _MEMORY_ORDERS = ("C", "F", "A", "K")

@@ -60,7 +60,7 @@ _SAME_KIND = (
     "floor floor_divide greater greater_equal isfinite isinf isnan less less_equal matmul maximum minimum multiply "
     "negative not_equal positive pow remainder sign square subtract trunc"
 )
-"""Functions of agrad that are NumPy's ufuncs of the same names."""
+"""Functions of agrad that are NumPy ufuncs of the same names."""
 
 _FLOATING = (
     "acos acosh asin asinh atan atan2 atanh copysign cos cosh divide exp expm1 hypot log log10 log1p log2 logaddexp "

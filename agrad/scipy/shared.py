@@ -40,7 +40,7 @@ def created(values: Any) -> Tensor:
     """
     where = home()
     if first((values,)) is None:
-        values = np.asarray(values)  # of NumPy's default dtype
+        values = np.asarray(values)  # with the default dtype of NumPy
     return agrad.asarray(values) if where is None else agrad.asarray(values, backend=where.backend, device=where.device)
 
 
@@ -95,5 +95,5 @@ def _raw(out: Any) -> Any:
     if isinstance(out, tuple):
         parts = [_raw(part) for part in out]
         return type(out)(*parts) if hasattr(out, "_fields") else tuple(parts)
-    # recorded only if a function of a closure's Tensors was an argument, and then it stays a Tensor
+    # recorded only if an argument is a function that captures Tensors, and then it remains a Tensor
     return out.data if isinstance(out, Tensor) and not isinstance(out.data, Tensor) and not out.requires_grad else out

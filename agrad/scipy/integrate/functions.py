@@ -16,7 +16,7 @@ from agrad.solvers.quadrature import value_and_slopes
 __all__ = ["fixed_quad", "quad"]
 
 _KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.5627571346686047, 0.29439286270146020, 0.0)
-"""The places of Kronrod's rule of 21 places that Gauss's rule of 10 has not."""
+"""The nodes of the 21-point Kronrod rule that the 10-point Gauss rule lacks."""
 
 
 def _rules() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -86,7 +86,7 @@ def _limits(a: Tensor, b: Tensor) -> tuple[Callable[[Any], tuple[Any, Any]], boo
         return lambda s: (end + sign * (1 - s) / s, turn * sign / (s * s)), True
     if low == high:
         return lambda s: (s, 0 * s), True
-    # both halves at once: s from 0 to 1 is a place from minus infinity to infinity
+    # both halves at once: s from 0 to 1 maps to minus infinity to infinity
     sign = np.sign(high)
     return lambda s: (sign * (2 * s - 1) / (s * (1 - s)), sign * (1 / (s * s) + 1 / ((1 - s) * (1 - s)))), True
 

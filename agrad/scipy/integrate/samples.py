@@ -276,7 +276,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
         raise ShapeError(f"romb: the number of samples must be a power of 2 plus 1, got {n + 1}")
     row = [n * step[0] * (y[..., 0] + y[..., -1]) / 2]
     while n > 1:
-        # the places halfway between those of the row before
+        # the midpoints between the points of the previous row
         middle = agrad.sum(y[..., n // 2 :: n], axis=-1) * (n * step[0])
         new = [(row[0] + middle) / 2]
         for j, before in enumerate(row):

@@ -16,7 +16,7 @@ from agrad.scipy.shared import arrays, ratio
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 
 Slopes = Callable[[Any, Any, Any], Any]
-"""The slopes at the nodes from the steps, of shape (n - 1, 1), the slopes of chords, and the values, of (n, k)."""
+"""Derivatives at the nodes from steps (n - 1, 1), slopes of chords, and values (n, k)."""
 
 
 class CubicHermiteSpline(PPoly):
@@ -134,7 +134,7 @@ class PchipInterpolator(CubicHermiteSpline):
 # ---------------------------------------------------------------- Akima's
 
 _FLAT = 1e-9
-"""Weights below this share of the greatest count as 0, as in SciPy."""
+"""Weights below this fraction of the largest are treated as 0, as in SciPy."""
 
 
 def _akima(modified: bool) -> Slopes:
@@ -143,7 +143,7 @@ def _akima(modified: bool) -> Slopes:
             return agrad.concat([chord, chord], axis=0)
         one, two = chord[:1, :], chord[1:2, :]
         last, before = chord[-1:, :], chord[-2:-1, :]
-        # two chords beyond each end, whose slopes go on in equal steps
+        # two chords beyond each end, whose slopes continue in equal steps
         m = agrad.concat([3 * one - 2 * two, 2 * one - two, chord, 2 * last - before, 3 * last - 2 * before], axis=0)
         change = agrad.abs(m[1:, :] - m[:-1, :])
         if modified:

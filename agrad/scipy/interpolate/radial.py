@@ -33,7 +33,7 @@ _KERNELS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "inverse_quadratic": (lambda s: 1 / (s + 1), -1),
     "gaussian": (lambda s: agrad.exp(-s), -1),
 }
-"""Functions of the squared distance, and the least degree of the polynomial beside them."""
+"""Functions of the squared distance, and the smallest degree of the added polynomial."""
 _FREE_OF_SCALE = ("linear", "thin_plate_spline", "cubic", "quintic")
 
 
@@ -106,7 +106,7 @@ class RBFInterpolator:
             raise ShapeError(
                 f"RBFInterpolator: degree {degree} in {k} dimensions requires {len(self._terms)} points, got {n}"
             )
-        # the span of the polynomials is the same wherever they are centred, so that the derivative by it is 0
+        # the span of the polynomials does not depend on their center, so the derivative with respect to it is 0
         low, high = (agrad.stop_gradient(f(y, axis=0)) for f in (agrad.min, agrad.max))
         half = (high - low) / 2
         self._centre, self._half = (low + high) / 2, agrad.where(half == 0, agrad.ones_like(half), half)

@@ -272,7 +272,7 @@ class BSpline:
 
 
 _ENDS = {"clamped": 1, "natural": 2}
-"""The order of the derivative that is 0 at an end, by SciPy's names."""
+"""The order of the derivative that is 0 at an end, by SciPy name."""
 
 
 def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:

@@ -19,7 +19,7 @@ __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
 _KINDS = {"slinear": "linear", "zero": "previous", 0: "previous", 1: "linear", 3: "cubic"}
 _LEAST = {"linear": 1, "nearest": 1, "nearest-up": 1, "previous": 1, "next": 1, "cubic": 4}
-"""The places that each kind needs."""
+"""The number of points that each kind requires."""
 
 
 class interp1d:

@@ -114,7 +114,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     place = constant(np.arange(m), P)
     current, pivots = agrad.broadcast_to(place, order.shape), []
     for j in range(k):
-        # what stands before row j has its place
+        # the rows before row j are in their final order
         hit = (current == order[..., j : j + 1]) & (place >= j)
         pivots.append(agrad.sum(agrad.where(hit, place, agrad.zeros_like(place)), axis=-1))
         current = agrad.where(hit, current[..., j : j + 1], current)

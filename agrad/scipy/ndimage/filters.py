@@ -68,7 +68,7 @@ def _kernel_sum(
     if kernel.ndim != len(axes) or not kernel.size:
         raise ShapeError(f"{name}: weights must be nonempty with {len(axes)} axes, got shape {kernel.shape}")
     origins = [int(i) for i in one_each(name, "origin", origin, len(axes))]
-    # as in SciPy, the kernel's axes stand in the order of the array's, and origins in the order of ``axes``
+    # as in SciPy, the axes of the kernel are in the order of the array, and origins in the order of ``axes``
     axes, origins = sorted(axes), [i for _, i in sorted(zip(axes, origins, strict=True))]
     if convolves:
         # the mirrored kernel, its middle mirrored too

@@ -38,7 +38,7 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
     if mode in ("mirror", "reflect", "grid-mirror"):
         twice = 0.0 if mode == "mirror" else 1.0
         period = 2.0 * (n - 1) + 2 * twice
-        # half a step beyond the last element stays there on the way up, and is mirrored on the way down, as in SciPy
+        # half a step beyond the last element is kept on the way up and mirrored on the way down, as in SciPy
         last = agrad.where(c < 0, agrad.full_like(c, n - 1.0 + twice), agrad.full_like(c, float(n)))
         c = agrad.remainder(agrad.where(c < 0, -c - twice, c), period)
         return agrad.where(c < last, c, period - twice - c)
@@ -71,7 +71,7 @@ def _sampled(
         raise ShapeError(f"{name}: input must not be empty, got shape {x.shape}")
     if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):
-            # these splines end beyond the array, SciPy's choice
+            # these splines end beyond the array, as in SciPy
             for axis in range(x.ndim):
                 x = padded(x, axis, _MARGIN, _MARGIN, mode, cval)
             coordinates = [c + float(_MARGIN) for c in coordinates]
@@ -101,7 +101,7 @@ def _sampled(
 def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor, Any]]:
     """Return the indices and weights of neighbors along an axis, and a mask of those outside."""
     outside: Any = (c < 0) | (c > n - 1) if mode == "constant" else None
-    # a coordinate that is not finite has no place, and the result is NaN there
+    # for a nonfinite coordinate the result is NaN
     known = agrad.isfinite(c)
     c = agrad.where(
         known, _inside(agrad.where(known, c, agrad.zeros_like(c)), n, order, mode), agrad.full_like(c, agrad.nan)

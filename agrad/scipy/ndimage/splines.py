@@ -17,7 +17,7 @@ __all__ = ["spline_filter", "spline_filter1d"]
 _LENGTH = 512
 """The period of the responses to a single element, which are 0 to rounding long before its half."""
 CONTINUED = {"nearest": "reflect", "constant": "mirror", "wrap": "mirror", "grid-constant": "mirror"}
-"""How the filter continues the array, where not by the mode itself: SciPy's choice."""
+"""How the filter continues the array if not by the mode itself, as in SciPy."""
 
 
 def weights(order: int, share: Any) -> list[Any]:

@@ -202,7 +202,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
         # no window reaches over the boundary
         return _convolve(name, x, agrad.flip(kernel), mode, "direct")
     for axis, k in enumerate(y.shape):
-        # in mode "same" a correlation with an even kernel starts one place later than a convolution, as SciPy's
+        # in mode "same" a correlation with an even kernel starts one element later than a convolution, as in SciPy
         before = k - 1 if mode == "full" else (k - 1) // 2 if correlates else k // 2
         after = k - 1 if mode == "full" else k - 1 - before
         x = padded(x, axis, before, after, _BOUNDARIES[boundary], fillvalue)

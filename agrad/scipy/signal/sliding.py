@@ -23,7 +23,7 @@ MODES = {
     "constant": "constant",
     "grid-constant": "constant",
 }
-"""The modes of ``agrad.pad`` by the modes of ``scipy.ndimage``."""
+"""Modes of ``agrad.pad`` by mode of ``scipy.ndimage``."""
 
 
 def choice(what: str, value: Any, known: Sequence[Any]) -> Any:
@@ -68,7 +68,7 @@ def correlated(x: Tensor, kernel: Tensor) -> Tensor:
     The kernel has as many axes as the windows. Axes of ``x`` before them are batch axes. Nothing is conjugated.
     """
     ndim = kernel.ndim
-    # one product of matrices for each place of the other axes, so that their number is small
+    # one matrix product for each index of the other axes, so that their number is small
     axis = int(np.argmax(kernel.shape))
     x, kernel = agrad.moveaxis(x, axis - ndim, -1), agrad.moveaxis(kernel, axis, -1)
     *others, length = kernel.shape

@@ -137,7 +137,7 @@ def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: f
     scale = max(float(np.abs(times).max()), 1.0)
     if deriv > polyorder:
         return np.zeros(window_length)
-    # the coefficients of the polynomial of least squares are linear in the values
+    # the coefficients of the least-squares polynomial are linear in the values
     fit = np.linalg.pinv((times[:, None] / scale) ** np.arange(polyorder + 1))
     return np.asarray(fit[deriv] * (math.factorial(deriv) / (scale * delta) ** deriv))
 
@@ -253,7 +253,7 @@ def savgol_filter(
     def weights(pos: float) -> np.ndarray:
         return _savgol(window_length, polyorder, deriv, delta, pos, "savgol_filter")
 
-    # as SciPy's, a window of even length reaches further to the right
+    # as in SciPy, a window of even length reaches further to the right
     kernel = _of_dtype(weights((window_length - 1) / 2), x)
     y = neighbours(x, kernel, [axis], "constant" if mode == "interp" else mode, cval, [0 if window_length % 2 else -1])
     if mode != "interp":

@@ -76,7 +76,7 @@ class _Segments(NamedTuple):
         total = agrad.sum(w * w) * fs if density else agrad.sum(w) ** 2
         power = (agrad.real(y) ** 2 + agrad.imag(y) ** 2) / total
         if half:
-            # frequencies that stand for their negatives too
+            # frequencies that also represent their negatives
             twice = np.full(len(frequencies), 2.0)
             twice[0] = 1.0
             twice[-1] = 1.0 if self.bins % 2 == 0 else twice[-1]

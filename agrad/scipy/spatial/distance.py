@@ -584,7 +584,7 @@ def _to_matrix(x: Tensor) -> Tensor:
     n = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
     if n * (n - 1) // 2 != pairs:
         raise ShapeError(f"squareform: the length of a vector must be n (n - 1) / 2, got {pairs}")
-    # the place after the last distance is the diagonal's
+    # the index after the last distance is for the diagonal
     places = np.full((n, n), pairs)
     i, j = np.triu_indices(n, 1)
     places[i, j] = places[j, i] = np.arange(pairs)

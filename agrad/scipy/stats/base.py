@@ -199,7 +199,7 @@ class Distribution(Drawing):
         shapes, loc, scale, bad = self._parameters(values)
         z = (x - loc) / scale if self.scaled else x - loc
         inside = self._inside(z, *shapes) & ~bad
-        if everywhere(inside):  # nothing is filled beside the support
+        if everywhere(inside):  # nothing is filled outside of the support
             return Given(z, shapes, loc, scale, inside, bad, bad)
         point = self._point(z, *shapes)
         upper, bad = z > point, bad | agrad.isnan(z)
