@@ -119,7 +119,11 @@ REFUSED: list[tuple[type[Exception], str, Any]] = [
     (DtypeError, "x must be real", lambda: interpolate.CubicSpline(X, Y)(X + 1j)),
     (ShapeError, "must be equal for a periodic spline", lambda: interpolate.CubicSpline(X, Y, bc_type="periodic")),
     (ConfigurationError, "a pair, got 'open'", lambda: interpolate.CubicSpline(X, Y, bc_type="open")),
-    (ConfigurationError, "other than 'periodic'", lambda: interpolate.CubicSpline(X, Y, bc_type=("natural", "periodic"))),
+    (
+        ConfigurationError,
+        "other than 'periodic'",
+        lambda: interpolate.CubicSpline(X, Y, bc_type=("natural", "periodic")),
+    ),
     (ShapeError, "got order 3", lambda: interpolate.CubicSpline(X, Y, bc_type=((3, 0.0), "natural"))),
     (ConfigurationError, "method must be", lambda: interpolate.Akima1DInterpolator(X, Y, method="other")),
     (ConfigurationError, "extrapolate must be", lambda: interpolate.CubicSpline(X, Y, extrapolate="on")),

@@ -307,9 +307,7 @@ def test_singular_matrices(rank: int) -> None:
 def test_a_distribution_without_a_distribution_function_says_so(name: str, parameters: tuple[float, ...]) -> None:
     distribution = getattr(stats, name)
     for method in ("cdf", "sf", "logcdf", "ppf", "isf"):
-        with pytest.raises(
-            MissingFunctionError, match=rf"agrad.scipy.stats.{name} does not support (cdf|ppf)"
-        ):
+        with pytest.raises(MissingFunctionError, match=rf"agrad.scipy.stats.{name} does not support (cdf|ppf)"):
             getattr(distribution, method)(0.3, *parameters)
 
 
