@@ -200,7 +200,7 @@ def _target(a: Any, name: str) -> Tensor:
     if not isinstance(a, Tensor):
         raise rejects(
             name,
-            f"the target must be a Tensor, got a {type(a).__name__}, which cannot record",
+            f"the target must be a Tensor, got {type(a).__name__}, which cannot record",
             "Convert it first: agrad.asarray(a), or build the array with numpy.where or numpy.concatenate",
         )
     return a

@@ -157,7 +157,7 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
     """
     name = f"{ufunc.__name__}.at"
     if not isinstance(array, Tensor):
-        raise rejects(name, f"a must be a Tensor, got a {type(array).__name__}", "Convert it first: agrad.asarray(a)")
+        raise rejects(name, f"a must be a Tensor, got {type(array).__name__}", "Convert it first: agrad.asarray(a)")
     function = UFUNCS[ufunc]
     entries = index if isinstance(index, tuple) else (index,)
     entries = tuple([values_of(e) if isinstance(e, (Tensor, list)) else e for e in entries])
