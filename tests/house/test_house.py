@@ -33,7 +33,7 @@ BUDGETS = {
     "ops": 6085,
     "optim": 2191,
     "random": 461,
-    "scipy": 5839,
+    "scipy": 5835,
     "sklearn": 899,
     "solvers": 1473,
     "testing": 866,
