@@ -1,4 +1,4 @@
-"""Operators of a Tensor and an object that is no array: a list, of pandas, or sparse."""
+"""Operators of a Tensor and a list, an object of pandas, or a sparse array."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Handlers of ``numpy.emath``: functions that are complex where the real functions are not defined."""
+"""Handlers of ``numpy.emath``, which extends real functions to complex results."""
 
 from typing import Any
 
