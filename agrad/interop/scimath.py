@@ -30,10 +30,10 @@ for _limit, _names in enumerate(("sqrt log log2 log10", "arccos arcsin arctanh")
 
 
 @implements("emath.logn")
-def _logn(n: PromotedFloating, x: PromotedFloating) -> Tensor:
+def _logn(n: PromotedFloating, x: PromotedFloating) -> Any:
     return np.log(_extended(x, 0)) / np.log(_extended(n, 0))
 
 
 @implements("emath.power")
-def _power(x: PromotedFloating, p: PromotedFloating) -> Tensor:
+def _power(x: PromotedFloating, p: PromotedFloating) -> Any:
     return np.power(_extended(x, 0), p)
