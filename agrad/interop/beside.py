@@ -1,11 +1,14 @@
-"""Operators of a Tensor and a pandas object or a sparse matrix."""
+"""Operators of a Tensor and a list, a pandas object or a sparse matrix."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from agrad import Tensor
 from agrad.errors import OperandError
+from agrad.interop.arguments import like_of, promoted, tensor
 from agrad.interop.sparse import combined, library_of
 
 
@@ -31,10 +34,14 @@ def values_of_labelled(value: Any) -> Any:
 def operator_beside(operation: Callable[..., Any], x1: Any, x2: Any) -> Any:
     """Return the result of an operator that does not support one operand.
 
-    Pandas objects are treated as their values, in their order and without labels. Returns NotImplemented if the operand
-    is unknown.
+    Lists and tuples are arrays, as in operators of NumPy arrays. Pandas objects are treated as their values, in their
+    order and without labels. Returns NotImplemented if the operand is unknown.
     """
-    other = x2 if isinstance(x1, Tensor) else x1
+    other, this = (x2, x1) if isinstance(x1, Tensor) else (x1, x2)
+    if isinstance(other, (list, tuple)):
+        if like_of(other) is None and np.asarray(other).dtype.kind not in "biufc":
+            return NotImplemented
+        return operation(*promoted(*[tensor(x, this) for x in (x1, x2)]))
     if is_labelled(type(other)):
         return operation(values_of_labelled(x1), values_of_labelled(x2))
     module = library_of(other)

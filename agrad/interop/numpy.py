@@ -24,6 +24,7 @@ from agrad.interop import (  # noqa: F401 - they register handlers
     outside,
     polynomials,
     reductions,
+    scimath,
     signals,
     statistics,
     ufuncs,
