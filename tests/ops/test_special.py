@@ -240,12 +240,12 @@ def test_scipy_is_asked_for_only_when_needed() -> None:
 def test_a_derivative_by_an_order_is_an_error(name: str, argument: str) -> None:
     function = getattr(special, name.removeprefix("special."))
     place = UNDERIVED[name].index(argument)
-    rest = np.asarray([2.5, 3.5])
+    rest = np.asarray([0.5, 0.75])
 
     def f(order: Any, x: Any) -> Any:
         return function(*(order if k == place else rest for k in range(len(UNDERIVED[name]))), x)
 
-    order, x = np.asarray([1.0, 2.0]), np.asarray([0.5, 1.5])
+    order, x = np.asarray([1.0, 2.0]), np.asarray([0.5, 0.9])
     message = f"special.{name.removeprefix('special.')} has no derivative by {argument}"
     with pytest.raises(MissingRuleError, match=message):
         agrad.grad(lambda v: agrad.sum(f(v, x)))(order)

@@ -252,7 +252,11 @@ def hyp2f1(xp: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
     summed, error = _choose(xp, direct, (summed, error), (zero, endless))
     value, off = _choose(xp, off <= error, (value, off), (summed, error))
     eps = xp.finfo(z.dtype).eps
-    known = (off <= eps**0.6 * xp.abs(value)) | (off <= eps**0.85 * xp.abs(front)) | xp.isinf(value) & (off == 0)
+    known = (
+        (off <= eps**0.6 * xp.abs(value))
+        | (off <= eps**0.85 * xp.where(xp.abs(front) < 1, xp.abs(front), one))
+        | xp.isinf(value) & (off == 0)
+    )
     value = nan_where(xp, ~known, xp.where(known, value, zero))
     value = xp.where(z == 0, one, xp.where(pole, endless, value))
     value = xp.where(b == c, (1 - z) ** -a, xp.where(a == c, (1 - z) ** -b, value))
