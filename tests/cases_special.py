@@ -206,7 +206,7 @@ _helper(
     {"n": 2, "m": 1},
 )
 
-slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a")
+slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a", "special.hyp2f1")
 
 # ---------------------------------------------------------------- reductions
 _weights = constant([0.5, 0.0, 2.0])

@@ -70,6 +70,10 @@ def _scipy() -> Mapping[str, Function]:
     return own | {name: _form_where(_tail_of_gamma, np, module, name) for name in ("gammainc", "gammaincc")}
 
 
+_AT_ONCE = 4096
+"""Elements given to a generic form at a time: some need a thousand times the memory of their arguments."""
+
+
 def _form_where(far: Function, xp: Any, module: ModuleType, name: str, forms: str = "incomplete_forms") -> Function:
     """Return a library's function, replaced by the generic form for the elements that ``far`` of the arrays chooses."""
 
@@ -80,7 +84,9 @@ def _form_where(far: Function, xp: Any, module: ModuleType, name: str, forms: st
             if chosen.any():
                 form = getattr(importlib.import_module(f"agrad.ops.special.{forms}"), name)
                 out = xp.array(out)
-                out[chosen] = form(xp, *(xp.broadcast_to(v, out.shape)[chosen].astype(xp.float64) for v in arrays))
+                given = [xp.broadcast_to(v, out.shape)[chosen].astype(xp.float64) for v in arrays]
+                parts = range(0, len(given[0]), _AT_ONCE)
+                out[chosen] = xp.concatenate([form(xp, *(v[k : k + _AT_ONCE] for v in given)) for k in parts])
         return out
 
     return evaluated
