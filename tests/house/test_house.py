@@ -19,8 +19,8 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 943,
-    "backends": 2403,
+    "": 944,
+    "backends": 2410,
     "control": 1626,
     "cli": 1911,
     "data": 2456,

@@ -200,14 +200,15 @@ def _within(xp: Any, c: Any, z: Any, p: tuple[Any, ...], s: tuple[Any, Any], at:
     close = w <= _MIDDLE
     endless = xp.full_like(z, math.inf)
     place = xp.where(close, w, xp.full_like(w, _MIDDLE))
-    pairs = [xp.stack(v) for v in ((p[0], p[3]), (p[1], p[2]), (c, c), (place, place), (p[4], p[7]), (p[5], p[6]))]
-    sums, errors = _series(xp, *pairs[:4], xp.full_like(pairs[0], math.inf), pairs[4:])
+    pairs = ((p[0], p[3]), (p[1], p[2]), (c, c), (place, place), (p[4], p[7]), (p[5], p[6]))
+    a, b, below, both, *lows = (xp.stack(v) for v in pairs)
+    sums, errors = _series(xp, a, b, below, both, xp.full_like(a, math.inf), lows)
     found, turned = (sums[0, ...], errors[0, ...]), (sums[1, ...], errors[1, ...])
     lift = xp.where(close, x, 1 - place) ** s[0]
     found = _choose(xp, lift * turned[1] < found[1], (lift * turned[0], lift * turned[1]), found)
-    *far, limit = _connected(xp, p, c, s, xp.where(close | (x == 0), xp.full_like(x, 1 - _MIDDLE), x), found)
-    far = _choose(xp, x == 0, (xp.where(s[0] == 0, limit * endless, limit), xp.zeros_like(z)), far)
-    value, off = _choose(xp, close, found, far)
+    far, error, limit = _connected(xp, p, c, s, xp.where(close | (x == 0), xp.full_like(x, 1 - _MIDDLE), x), found)
+    end = (xp.where(s[0] == 0, limit * endless, limit), xp.zeros_like(z))
+    value, off = _choose(xp, close, found, _choose(xp, x == 0, end, (far, error)))
     size = xp.abs(s[0])
     for v in (*p[:4], c):
         size = xp.where(xp.abs(v) > size, xp.abs(v), size)
