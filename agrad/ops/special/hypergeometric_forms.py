@@ -218,12 +218,11 @@ def _within(xp: Any, c: Any, z: Any, p: tuple[Any, ...], s: tuple[Any, Any], at:
 def hyp2f1(xp: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
     """Return Gauss's hypergeometric function F(a, b; c; z).
 
-    It is differentiable with respect to z.
+    The parameters are real, and z is at most 1. There is a derivative with respect to z only.
 
-    Up to z = 1, NaN above, where the function is complex, unless a or b is a nonpositive integer: the function is a
-    polynomial. If a parameter equals c, the function is a power of 1 - z. The values have at least nine digits, near a
-    zero thirteen places; where none of the formulas keeps as many, for some parameters beyond 5 and for large ones, the
-    result is NaN.
+    For z > 1 the function is complex and the result NaN, unless a or b is a nonpositive integer: then it is a
+    polynomial. If a or b equals c, it is a power of 1 - z. Values have at least nine digits, or thirteen decimal places
+    near a zero. The result is NaN if no formula has as many: for some parameters beyond 5, and for large ones.
 
     Abramowitz and Stegun, chapter 15.
 
