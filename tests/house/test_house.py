@@ -19,8 +19,8 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 943,
-    "backends": 2403,
+    "": 944,
+    "backends": 2410,
     "control": 1626,
     "cli": 1911,
     "data": 2456,
@@ -30,7 +30,7 @@ BUDGETS = {
     "jit": 6394,
     "nn": 4967,
     "numpy": 475,
-    "ops": 6105,
+    "ops": 6298,
     "optim": 2191,
     "random": 461,
     "scipy": 5835,
