@@ -24,40 +24,24 @@ HEAD = """# Special functions
 except for `softmax`, `log_softmax` and `logsumexp`, which are composed of primitives. The derivative rules are in
 `agrad/ops/special/`.
 
-<<<<<<< HEAD
 agrad calls the function of the array library if it has an accurate one. Otherwise it evaluates a generic form in
 float64, which consists of operations of the array API standard. On NumPy, it calls SciPy, which is loaded at first use
 (`pip install 'agrad[special]'`); without SciPy, it uses the generic forms. Dask evaluates either chunk by chunk. On
 CuPy, agrad calls `cupyx.scipy.special`; no figure on this page is from CuPy.
-=======
-- Real arguments only; complex ones raise `DtypeError`. float32 stays float32. Numbers and integers take the arrays'
-  dtype.
-- Derivatives go on in every order, by the parameters of `gammainc`, `gammaincc` and `betainc` too (by quadrature: the
-  derivative is the integral of the density times a polynomial, over the tail in which nothing cancels). `zeta` is
-  differentiable in both.
-- No derivative, by decision: the orders `n` of `polygamma` and `jn`, `v` of `iv`, the parameters `a`, `b`, `c` of
-  `hyp2f1`. `jn` takes one Python integer as its order.
-- `hyp2f1(a, b, c, z)` is for z <= 1, and for polynomials, a or b a nonpositive integer, for every z. It is NaN for
-  other z above 1, for which SciPy returns inf. Values have at least 9 digits, or 13 places near a zero, and are NaN
-  if none of its formulas has as many. On 6,000 random points from z = -1e12 to 1 - 1e-15 the worst error, relative
-  or below 1e-4 in units of 1e-4, was 2e-12 for parameters between -3 and 3, 2e-11 between -10 and 10 and 2e-10
-  between -20 and 20; NaN were none, 0.6 % and 5 %. On NumPy, SciPy's is used if a and b are between -6 and 6, c between
-  0.5 and 6 and z between -1 and 0.9: elsewhere it can be wrong. The generic form needs about 13 kB for each element.
-- `zeta` is for x > 1. `lambertw` returns the real branches 0 and -1, NaN where the solutions are complex.
-- `xlogy`, `xlog1py`: where x is 0 the function is 0. Where y is at most 0 (or -1) too, it has no derivative, and all
-  of them are 0.
-- `entr` and `rel_entr` at x = 0 have an infinite derivative by x, and the mixed second one that the formula has; at
-  x = y = 0 those of `rel_entr` and `kl_div` are 0 by x.
-- `beta`'s mixed second derivative cancels where a or b is small; `betaln`'s does not.
->>>>>>> part-hyp
 
 - Only real arguments are supported: complex arguments raise `DtypeError`. float32 remains float32. Numbers and integers
   get the dtype of the arrays.
 - Derivatives of every order are supported, also with respect to the parameters of `gammainc`, `gammaincc` and `betainc`
   and both arguments of `zeta`. For the parameters, agrad integrates the density times a polynomial over the tail in
   which nothing cancels.
-- The orders `n` of `polygamma` and `jn` and `v` of `iv` are not differentiable. The order of `jn` must be a Python
-  integer.
+- The orders `n` of `polygamma` and `jn`, `v` of `iv`, and the parameters `a`, `b`, `c` of `hyp2f1` are not
+  differentiable. The order of `jn` must be a Python integer.
+- `hyp2f1(a, b, c, z)` supports z <= 1, and every z for polynomials (a or b a nonpositive integer). For other z above 1
+  it returns NaN, for which SciPy returns infinity. Values have at least 9 digits, or 13 decimal places near a zero, and
+  are NaN if no formula reaches this accuracy. On 6,000 random points from z = -1e12 to 1 - 1e-15, the largest error
+  (relative, or in units of 1e-4 for values below 1e-4) was 2e-12 for parameters from -3 to 3, 2e-11 from -10 to 10, and
+  2e-10 from -20 to 20. The shares of NaN were 0, 0.6 % and 5 %. On NumPy, agrad calls SciPy if a and b are from -6 to 6,
+  c from 0.5 to 6 and z from -1 to 0.9; elsewhere, SciPy can be wrong. The generic form needs about 13 kB per element.
 - On JAX, `betainc(a, b, x)` is NaN if a + b is greater than 1e6, because the JAX function loses its digits there.
 - `zeta` supports x > 1. `lambertw` returns the real branches 0 and -1, and NaN if the solution is complex.
 - `xlogy` and `xlog1py` are 0 if x is 0. If y is also at most 0 (or -1), the derivative does not exist, and agrad
