@@ -26,13 +26,10 @@ Loss = TypeVar("Loss")
 class Optimizer(Declared, Stateful):
     """Base class of optimizers.
 
-    A step updates the parameters that have a gradient. Other parameters and their state are unchanged. Nothing is read
-    back from a device.
+    A step updates the parameters that have a gradient, and reads nothing back from a device.
 
-    NumPy and CuPy arrays are overwritten if no other reference to them exists. If a recorded graph, a view or a
-    variable still references the array of a parameter, that array is not changed, and the parameter gets a new array.
-    Do not record with a parameter in one thread while another thread runs a step: the graph might contain partially
-    updated values.
+    NumPy and CuPy arrays are overwritten if nothing else references them. Otherwise, the parameter gets a new array. Do
+    not record with a parameter in one thread while another thread runs a step.
 
     The options of a single group are attributes (``optimizer.lr``), which you can set at any time. With several groups,
     reading an attribute requires that all groups agree, and setting it changes all groups. ``param_groups`` contains
@@ -387,8 +384,7 @@ class Optimizer(Declared, Stateful):
         Raises
         ------
         MixedBackendsError, DtypeError
-            If the backend or dtype of a gradient or of the state differs from the parameter. Nothing is changed in this
-            case.
+            If the backend or dtype of a gradient or of the state differs from the parameter. Nothing is changed then.
 
         Examples
         --------
@@ -513,9 +509,8 @@ class Optimizer(Declared, Stateful):
         -------
         dict of str to numpy.ndarray
             ``steps``; ``lr`` if it is a number; and for the i-th parameter, after its first step, ``i.step`` and its
-            arrays (``i.m`` and ``i.v`` for Adam). Other options have names like ``groups.0.momentum``. ``class``,
-            ``groups``, ``dtypes``, ``i.shape`` and ``i.name`` are compared when the state is loaded. Strings are arrays
-            of bytes.
+            arrays (``i.m``, ``i.v``). Other options have names like ``groups.0.momentum``. ``class``, ``groups``,
+            ``dtypes``, ``i.shape`` and ``i.name`` are compared when the state is loaded. Strings are arrays of bytes.
 
         Examples
         --------

@@ -83,8 +83,8 @@ OF_NO_VALUES = """
     arange available_backends broadcast_shapes can_cast checkpoint compare_backends cond elementwise elementwise_grad
     empty eval_shape eye fft.fftfreq fft.rfftfreq finfo fixed_point fori_loop get_backend gnvp grad graph hessian hvp
     iinfo isdtype jacfwd jacobian jacrev jit jvp linear_solve linear_transpose linearize load note_state numerical_rule
-    odeint ones primitive result_type root save scan set_backend switch use_backend value_and_grad vjp vmap while_loop
-    zeros
+    odeint ones primitive result_type root save scan set_backend sparse_hessian sparse_jacobian switch use_backend
+    value_and_grad vjp vmap while_loop zeros
 """.split()  # noqa: SIM905
 """Transforms, and what is about backends, dtypes, shapes or files."""
 
