@@ -210,14 +210,14 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
         before = getattr(saved, name)
         if name not in MOVABLE and value not in (before, "auto"):
             raise ConfigurationError(
-                f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
-                f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
+                f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has {option(name)} "
+                f"{shown(before)}. Omit the option, or start a new run without --resume."
             )
     config = replace(saved, **{name: given[name] for name in MOVABLE if name in given})
     if config.epochs <= done:
         raise ConfigurationError(
-            f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
-            f"give a number above {done} with --epochs to train it further"
+            f"--resume {path}: that run has completed {done} of {saved.epochs} epochs. Pass a number above {done} "
+            "with --epochs to train it further."
         )
     return config
 
@@ -227,11 +227,11 @@ def from_metadata(saved: Any, path: str) -> Config:
     names = {field.name for field in fields(Config)}
     lists = ("hidden", *COLUMNS)
     if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
-        raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
+        raise DataError(f"{path!r}: expected the options {', '.join(sorted(names))} in the header, found others")
     try:
         return Config(**{**saved, **{name: tuple(saved[name]) for name in lists}})
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:

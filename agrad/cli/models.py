@@ -100,7 +100,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(found) != 3 or min(found[1:]) < SMALLEST:
         raise ConfigurationError(
             f"--model conv: expected images of shape (height, width) or (channels, height, width), of {SMALLEST} by "
-            f"{SMALLEST} or more, found examples of shape {shape}; use --model mlp"
+            f"{SMALLEST} or more, found examples of shape {shape}. Use --model mlp."
         )
     return found[0], found[1], found[2]
 
@@ -195,7 +195,7 @@ class Saved:
         try:
             target.load_state_dict(values)
         except (AgradError, KeyError) as error:
-            raise DataError(f"{self.path!r} does not hold the {what} that its header describes: {error}") from error
+            raise DataError(f"{self.path!r} does not contain the {what} that its header describes: {error}") from error
 
 
 def save(
@@ -246,12 +246,12 @@ def load(path: str) -> Saved:
     tensors, metadata = checkpoint.load(path)
     if metadata.get("format") != FORMAT:
         raise DataError(
-            f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}; "
-            f"found format {str(metadata.get('format'))[:80]!r}"
+            f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}, found format "
+            f"{str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
     if config.task == "auto" or config.validation is None:
-        raise DataError(f"{path!r}: the settings in the header leave the task or the validation open")
+        raise DataError(f"{path!r}: the options in the header do not contain the task or the validation")
     known = metadata.get("data")
     if not isinstance(known, dict):
         raise DataError(f"{path!r}: expected a description of the data in the header, found none")
@@ -260,12 +260,12 @@ def load(path: str) -> Saved:
         raise DataError(f"{path!r}: expected the shape of an example in the header, found {str(shape)[:80]}")
     data_dir, fingerprint, folder = known.get("data_dir", 0), known.get("fingerprint"), known.get("folder")
     if not isinstance(fingerprint, str) or not all(isinstance(place, str | None) for place in (data_dir, folder)):
-        raise DataError(f"{path!r}: expected the fingerprint and the place of the data in the header, found others")
+        raise DataError(f"{path!r}: expected the fingerprint and the path of the data in the header, found others")
     try:
         check_source(config.data, data_dir, config.label)
         check_settings(config)
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
     description = _description(known, config, tuple(shape), tensors, path)
     _check_tensors(tensors, config, description, path)
     progress = progresses.from_metadata(metadata.get("progress"), path)
@@ -293,7 +293,7 @@ def _description(
         except DataError as error:
             raise DataError(f"{path!r}: {error}") from error
         if encoder.names != names["feature_names"] or not names["labels"]:
-            raise DataError(f"{path!r}: the names of the features in the header are not those of the columns")
+            raise DataError(f"{path!r}: the feature names in the header differ from the column names")
     return Description(
         config.task,
         shape,
@@ -329,7 +329,7 @@ def _check_tensors(tensors: dict[str, np.ndarray], config: Config, description: 
     try:
         expected = arrays(config, description.feature_shape, description.n_outputs)
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
     checkpoint.check_tensors(path, held, expected)
     best = {name.removeprefix(BEST): value for name, value in tensors.items() if name.startswith(BEST)}
     if best:

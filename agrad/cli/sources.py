@@ -75,25 +75,25 @@ def check_source(source: str, data_dir: str | None, label: str | None, needs_lab
             f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
         )
     if data_dir is not None and source != "mnist":
-        raise ConfigurationError(f"--data-dir goes with --data mnist, not with --data {source}")
+        raise ConfigurationError(f"--data-dir requires --data mnist, got --data {source}")
     if not is_table(source):
         if label is not None:
-            raise ConfigurationError(f"--label goes with --data FILE.csv, not with --data {source}")
+            raise ConfigurationError(f"--label requires --data FILE.csv, got --data {source}")
     elif label is None and needs_label:
         if not os.path.exists(source):
             raise ConfigurationError(
-                f"--data {source}: there is no such file; name one, and the column to learn with --label"
+                f"--data {source}: the file does not exist. Pass an existing file, and the target column with --label."
             )
-        raise ConfigurationError(f"--data {source}: name the column to learn with --label (of numbers also several)")
+        raise ConfigurationError(f"--data {source}: name the target column with --label (or several numeric columns)")
 
 
 def check_settings(config: Config) -> None:
     """Raise ``ConfigurationError`` for settings that do not fit the kind of data."""
     if config.data in NAMED and config.task == "regression":
-        raise ConfigurationError(f"--task regression: {config.data} has classes; leave it out")
+        raise ConfigurationError(f"--task regression: {config.data} has classes. Omit the option.")
     for name in ("categorical", "keep"):
         if getattr(config, name) and not is_table(config.data):
-            raise ConfigurationError(f"{option(name)} is for the columns of a table, not for --data {config.data}")
+            raise ConfigurationError(f"{option(name)} requires a table, got --data {config.data}")
 
 
 def load(
@@ -139,8 +139,8 @@ def _found(path: str, folder: str | None) -> str:
     there = os.path.join(folder, path)
     if not os.path.exists(there):
         raise DataError(
-            f"{path!r} is neither here nor in {folder!r}, where the training began; say with --data or --data-dir "
-            "where the data are now"
+            f"{path!r} exists neither here nor in {folder!r}, where the training began. Pass the path of the data "
+            "with --data or --data-dir."
         )
     return there
 
@@ -225,7 +225,7 @@ def to_evaluate(
     quantities = description.task == "regression"
     if source in NAMED:
         if quantities:
-            raise DataError(f"{source}: expected quantities, as the model learned them; found classes")
+            raise DataError(f"{source}: expected numeric targets, as in training, found classes")
         X, y = _named(source, description, data_dir)
         what = f"the test part of {source}"
     elif is_table(source):

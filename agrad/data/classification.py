@@ -182,8 +182,8 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
         bad = np.flatnonzero(~np.isfinite(row))
         if bad.size:
             raise DataError(
-                f"{name}: X: expected finite numbers, found {row[bad[0]]} at example {number}, "
-                f"feature {bad[0]}; remove or fill such values"
+                f"{name}: X: expected finite numbers, found {row[bad[0]]} at example {number}, feature {bad[0]}. "
+                "Remove or fill such values."
             )
 
 
@@ -201,7 +201,7 @@ def float_name(dtype: object) -> str:
     except TypeError:
         name = str(dtype)
     if name not in FLOATS:
-        raise ConfigurationError(f"dtype: expected one of {', '.join(FLOATS)}, found {name!r}")
+        raise ConfigurationError(f"dtype must be one of {', '.join(FLOATS)}, got {name!r}")
     return name
 
 
@@ -317,7 +317,7 @@ def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
         size = np.max(np.abs(flat), axis=0)
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
-        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardise (up to {size[wild[0]]:.3g})")
+        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardize (up to {size[wild[0]]:.3g})")
     scale[scale <= 16 * np.finfo(np.float64).eps * size] = 1.0
     return mean, scale
 
@@ -341,8 +341,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
         odd = np.flatnonzero(~((np.abs(y) <= WHOLE) & (np.trunc(y) == y)))
         if odd.size:
             raise DataError(
-                f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}; "
-                + no_classes(y)
+                f"{name}: expected integers or text as labels, found {y[odd[0]]} at example {odd[0]}; " + no_classes(y)
             )
         return y.astype(np.int64)
     if y.dtype.kind == "S":
@@ -357,7 +356,9 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
         codes = np.ascontiguousarray(y, y.dtype.newbyteorder("=")).view(np.uint32)
         wrong = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))]
         if wrong.size:
-            raise DataError(f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is no character")
+            raise DataError(
+                f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is not a character"
+            )
     return y
 
 
@@ -483,7 +484,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
     (array([6, 3]), array([2, 1]))
     """
     if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
+        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     order = permutation(y.shape[0], seed, SPLITS)
     sizes = np.bincount(y)
     ends = np.cumsum(sizes)
@@ -493,7 +494,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
         largest = int(np.argmax(sizes)) if sizes.size else 0
         if sizes.size == 0 or sizes[largest] < 2:
             raise DataError(
-                f"{name}: expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
+                f"{name}: expected a class with 2 examples or more, to hold one out, found {y.shape[0]} examples of "
                 f"{np.count_nonzero(sizes)} classes"
             )
         held[largest] = 1

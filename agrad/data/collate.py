@@ -47,15 +47,16 @@ def default_collate(batch: Sequence[Any]) -> Any:
            [3., 4.]]), array([0, 1]), ['a', 'b'])
     """
     if not len(batch):
-        raise OperandError("default_collate: expected one example or more, found none")
+        raise OperandError("default_collate: examples must contain at least one example, got none")
     leaves, structure = tree.flatten(batch[0])
     rows = [leaves]
     for number, other in enumerate(batch[1:], 1):
         more, found = tree.flatten(other)
         if found != structure:
             raise ShapeError(
-                f"default_collate: examples 0 and {number} of the batch differ: {_brief(structure)} and "
-                f"{_brief(found)}; give them one structure, or make a batch of them with a function as collate_fn"
+                f"default_collate: examples must have the same structure, got {_brief(structure)} at index 0 of the "
+                f"batch and {_brief(found)} at index {number}. Make them equal, or pass a collate_fn that builds a "
+                "batch from them."
             )
         rows.append(more)
     first = next((agrad.asarray(leaf) for leaf in leaves if _is_array(leaf)), None)
@@ -87,12 +88,12 @@ def _column(values: tuple[Any, ...], batch: Sequence[Any], place: int, first: An
     number = next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None)
     if number is None:
         raise OperandError(
-            f"{where} are of type {type(values[0]).__name__}; expected arrays, numbers or texts; make a batch of "
-            "others with a function as collate_fn"
+            f"{where} must be arrays, numbers or strings, got {type(values[0]).__name__}. Pass a collate_fn that "
+            "builds a batch from other types."
         )
     raise ShapeError(
-        f"{where} cannot be stacked: example 0 of the batch has {kinds[0]}, example {number} {kinds[number]}; pad "
-        "them, or make a batch of them with a function as collate_fn"
+        f"{where} cannot be stacked: example 0 of the batch has {kinds[0]}, example {number} {kinds[number]}. Pad the "
+        "examples, or pass a collate_fn that builds a batch from them."
     )
 
 

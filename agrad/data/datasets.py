@@ -102,17 +102,17 @@ class TensorDataset:
 
     def __init__(self, *tensors: Any) -> None:
         if not tensors:
-            raise OperandError("TensorDataset: expected one array or more, found none")
+            raise OperandError("TensorDataset: at least one array must be passed, got none")
         for place, x in enumerate(tensors):
             if not hasattr(x, "shape") or not hasattr(x, "dtype"):
                 raise OperandError(
-                    f"TensorDataset: argument {place} is a {type(x).__name__}, and no array; make one of it, "
-                    "such as by numpy.asarray"
+                    f"TensorDataset: argument {place} must be an array, got {type(x).__name__}. Convert it, for "
+                    "example with numpy.asarray."
                 )
             if not x.shape or x.shape[0] != tensors[0].shape[0]:
                 raise ShapeError(
-                    f"TensorDataset: expected arrays of one length; argument 0 has shape {tuple(tensors[0].shape)}, "
-                    f"argument {place} shape {tuple(x.shape)}"
+                    "TensorDataset: arrays must have the same length, got argument 0 of shape "
+                    f"{tuple(tensors[0].shape)} and argument {place} of shape {tuple(x.shape)}"
                 )
         self.tensors = tensors
 
@@ -139,11 +139,11 @@ def checked(indices: Any, n: int) -> np.ndarray:
     """
     rows = np.asarray(indices)
     if rows.size and rows.dtype.kind not in "iu":
-        raise DtypeError(f"expected integers as numbers of examples, found dtype {rows.dtype}")
+        raise DtypeError(f"example indices must be integers, got dtype {rows.dtype}")
     rows = rows.astype(np.int64, copy=False)
     wrong = (rows < -n) | (rows >= n)
     if wrong.any():
-        raise IndexRangeError(f"expected numbers of examples below {n}, found {rows[wrong][0]}")
+        raise IndexRangeError(f"example indices must be less than {n}, got {rows[wrong][0]}")
     return np.where(rows < 0, rows + n, rows)
 
 
@@ -215,7 +215,7 @@ class ConcatDataset:
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ConfigurationError("ConcatDataset: expected one data set or more, found none")
+            raise ConfigurationError("ConcatDataset: datasets must contain at least one data set, got none")
         self.cumulative_sizes: list[int] = list(itertools.accumulate(len(part) for part in self.datasets))
 
     def __len__(self) -> int:
@@ -280,15 +280,15 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     sizes = list(lengths)
     shares = bool(sizes) and math.isclose(sum(sizes), 1.0, abs_tol=1e-9) and not all(isinstance(s, int) for s in sizes)
     if any(not size >= 0 for size in sizes):
-        raise ConfigurationError(f"random_split: expected lengths of 0 or more, found {sizes}")
+        raise ConfigurationError(f"random_split: lengths must not be negative, got {sizes}")
     if shares:
         sizes = [math.floor(n * share) for share in sizes]
         left = n - sum(sizes)
         sizes = [size + (place < left) for place, size in enumerate(sizes)]
     if sum(sizes) != n or not all(float(size).is_integer() for size in sizes):
         raise ConfigurationError(
-            f"random_split: expected lengths whose sum is {n}, the number of examples, or shares whose sum is 1; "
-            f"found {list(lengths)}"
+            f"random_split: lengths must add up to {n}, the number of examples, or be fractions that add up to 1, got "
+            f"{list(lengths)}"
         )
     ends = np.cumsum([int(size) for size in sizes])
     return [Subset(dataset, rows) for rows in np.split(permutation(n, seed, SPLITS), ends[:-1])]

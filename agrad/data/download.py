@@ -46,7 +46,8 @@ def make_directory(path: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SaveError(
-            f"the cache {path!r} cannot be made: {reason}; set AGRAD_CACHE to a directory that can be written"
+            f"the cache {path!r} cannot be created: {reason}. Set AGRAD_CACHE to a directory in which you can write "
+            "files."
         ) from error
 
 

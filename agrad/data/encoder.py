@@ -81,7 +81,7 @@ class TableEncoder:
     ) -> None:
         for name, value in (("min_count", min_count), ("max_categories", max_categories)):
             if value is not None and whole(value, name) < 1:
-                raise ConfigurationError(f"{name}: expected 1 or more, found {value}")
+                raise ConfigurationError(f"{name} must be at least 1, got {value}")
         self.categorical, self.keep = tuple(categorical), tuple(keep)
         self.min_count, self.max_categories = min_count, max_categories
         self.report = report
@@ -188,7 +188,7 @@ class TableEncoder:
             is not fitted.
         """
         if not self.encodings:
-            raise DataError(f"{table.name}: the encoder is not fitted; call its method fit with the training part")
+            raise DataError(f"{table.name}: the encoder is not fitted. Call its method fit with the training part.")
         missing = [name for name in self.columns if name not in table.names]
         extra = [name for name in table.names if name not in self.columns and name not in self.left_out]
         if missing:

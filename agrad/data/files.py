@@ -63,9 +63,7 @@ def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
                 parts.append(part)
                 size += len(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{os.fspath(path)!r} is not a whole gzip file: {error}; the copy is damaged, fetch it again"
-        ) from error
+        raise DataError(f"{os.fspath(path)!r} is not a complete gzip file: {error}. Download it again.") from error
     return b"".join(parts)
 
 
@@ -131,7 +129,9 @@ def _target(path: StrPath) -> str:
         target = os.path.realpath(name)
         directory = os.path.dirname(target)
         if not os.path.exists(directory):
-            raise _refused(path, f"there is no directory {directory!r}", "create it first, or choose another place")
+            raise _refused(
+                path, f"the directory {directory!r} does not exist", "create it first, or choose another directory"
+            )
         if not os.path.isdir(directory):
             raise _refused(path, f"{directory!r} is not a directory")
         try:
@@ -145,7 +145,7 @@ def _target(path: StrPath) -> str:
         if mode is not None and not stat.S_ISREG(mode):
             raise _refused(path, "it is not a regular file")
         if mode is not None and not os.access(target, os.W_OK):
-            raise _refused(path, "the file that stands there is read-only")
+            raise _refused(path, "the existing file is read-only")
         if not os.access(directory, os.W_OK | os.X_OK):
             raise _refused(path, f"no permission to write into {directory!r}")
     except SaveError:

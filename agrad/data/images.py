@@ -69,7 +69,7 @@ class ImageFolder:
                 self.classes = sorted(entry.name for entry in entries if _shown(entry.name) and entry.is_dir())
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{self.root!r} cannot be read: {reason}; expected a folder of images") from error
+            raise DataError(f"{self.root!r}: expected a folder of images, but it cannot be read: {reason}") from error
         if not self.classes:
             raise DataError(f"{self.root!r}: expected a folder of images for each class, found no folder")
         self.class_to_idx: dict[str, int] = {name: number for number, name in enumerate(self.classes)}
@@ -101,7 +101,7 @@ class ImageFolder:
                 image = file.convert("RGB")
         except Exception as error:
             # for damage Pillow raises half a dozen types, SyntaxError among them
-            raise DataError(f"{path!r} is not a whole image: {error}; fetch it again, or remove it") from error
+            raise DataError(f"{path!r} is not a complete image: {error}. Download it again, or remove it.") from error
         return (np.array(image) if self.transform is None else self.transform(image)), number
 
 
@@ -130,7 +130,7 @@ def _pillow(root: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingExtraError(
-            f"{root!r}: images are read by the package Pillow, which is not installed; install it with: "
-            "pip install 'agrad[data]'"
+            f"{root!r}: reading images needs the package Pillow, which is not installed. Install it with: pip install "
+            "'agrad[data]'"
         ) from error
     return Image

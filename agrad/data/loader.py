@@ -138,17 +138,17 @@ class DataLoader:
         own = {"shuffle": shuffle, "sampler": sampler is not None, "drop_last": self.drop_last}
         others = ["batch_size"] * (self.batch_size != 1) + [name for name, given in own.items() if given]
         if batch_sampler is not None and others:
-            raise ConfigurationError(f"batch_sampler takes the place of {', '.join(others)}; give one or the other")
+            raise ConfigurationError(f"DataLoader: batch_sampler replaces {', '.join(others)}. Pass one or the other.")
         if sampler is not None and shuffle:
-            raise ConfigurationError("sampler takes the place of shuffle; give one or the other")
+            raise ConfigurationError("DataLoader: sampler replaces shuffle. Pass one or the other.")
         if self.batch_size is None and self.drop_last:
-            raise ConfigurationError("drop_last goes with batches, and there are none with batch_size=None")
+            raise ConfigurationError("DataLoader: drop_last requires batches, got batch_size=None")
         if prefetch_factor is not None and not self.num_workers:
-            raise ConfigurationError("prefetch_factor goes with threads; give num_workers=1 or more")
+            raise ConfigurationError("DataLoader: prefetch_factor requires threads. Pass num_workers=1 or more.")
         if self._stream and (shuffle or sampler is not None or batch_sampler is not None):
             kind = type(self.dataset).__name__
             raise ConfigurationError(
-                f"shuffle, sampler and batch_sampler go with examples that have numbers; {kind} has no __getitem__"
+                f"DataLoader: shuffle, sampler and batch_sampler require a data set with __getitem__, got {kind}"
             )
 
     def __len__(self) -> int:
@@ -283,8 +283,8 @@ class DataLoader:
         for name, value in expected.items():
             if found[name] != int(value):
                 raise DataError(
-                    f"the state of a DataLoader: expected {name} = {value} as here, found {found[name]}: it belongs to "
-                    "other data or options, whose batches would be others"
+                    f"the state of a DataLoader: expected {name} = {value} as here, found {found[name]}. It belongs "
+                    "to other data or options, which would produce other batches."
                 )
         self._position = _Position(found["epoch"], found["batch"])
 
@@ -328,10 +328,10 @@ def _check_passes(thing: Any, name: str) -> None:
     kind = type(thing).__name__
     if thing is not None and not hasattr(thing, "__iter__"):
         remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""
-        raise OperandError(f"{name}: expected an object with __iter__{remedy}; found a {kind}")
+        raise OperandError(f"{name} must be an object with __iter__{remedy}, got {kind}")
     if hasattr(thing, "__next__"):
         raise OperandError(
-            f"{name}: a {kind} is used up after one epoch; give a list, or an object whose __iter__ starts anew"
+            f"{name}: a {kind} is exhausted after one epoch. Pass a list, or an object whose __iter__ starts again."
         )
 
 
@@ -340,5 +340,5 @@ def _positive(value: Any, name: str, default: int) -> int:
     if value is None:
         return default
     if whole(value, name) == 0:
-        raise ConfigurationError(f"{name}: expected 1 or more, found 0")
+        raise ConfigurationError(f"{name} must be at least 1, got 0")
     return int(value)

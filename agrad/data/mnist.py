@@ -158,12 +158,12 @@ def _part(image_path: str, images: np.ndarray, label_path: str, labels: np.ndarr
     """Return images, and labels as int64, checked to fit each other."""
     if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
         raise DataError(
-            f"{image_path!r}: expected images, uint8 of shape (n, height, width); "
-            f"found {images.dtype} of shape {images.shape}"
+            f"{image_path!r}: expected images, uint8 of shape (n, height, width), found {images.dtype} of shape "
+            f"{images.shape}"
         )
     if labels.ndim != 1 or labels.dtype != np.uint8:
         raise DataError(
-            f"{label_path!r}: expected labels, uint8 of shape (n,); found {labels.dtype} of shape {labels.shape}"
+            f"{label_path!r}: expected labels, uint8 of shape (n,), found {labels.dtype} of shape {labels.shape}"
         )
     if images.shape[0] != labels.shape[0]:
         raise DataError(

@@ -102,7 +102,7 @@ def batches(
     ([2, 2, 1], [0, 1, 2, 3, 4])
     """
     if whole(batch_size, "batch_size") == 0:
-        raise ConfigurationError("batch_size: expected 1 or more, found 0")
+        raise ConfigurationError("batch_size must be at least 1, got 0")
     start = whole(start, "start")
     order = epoch_order(seed, epoch, n)
     end = n - n % batch_size if drop_last else n
@@ -114,9 +114,9 @@ def whole(value: int, name: str, end: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise ConfigurationError(f"{name}: expected an integer, found {value!r}") from None
+        raise ConfigurationError(f"{name} must be an integer, got {value!r}") from None
     if number < 0:
-        raise ConfigurationError(f"{name}: expected 0 or more, found {number}")
+        raise ConfigurationError(f"{name} must not be negative, got {number}")
     if end is not None and number >= end:
-        raise ConfigurationError(f"{name}: expected an integer below {end}, found {number}")
+        raise ConfigurationError(f"{name} must be an integer below {end}, got {number}")
     return number

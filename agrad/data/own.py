@@ -175,7 +175,7 @@ def load_csv(
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
     """Return the task for the labels of an archive, and a line that says why if it was to be found."""
     if task not in TASKS:
-        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     if task != "auto":
         return task, ()
     if y.ndim == 2:
@@ -227,7 +227,7 @@ def _checked(scaling: str, dtype: str) -> str:
     """Return the name of the dtype; raise ``ConfigurationError`` unless both are known."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:
-        raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
+        raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     return dtype
 
 

@@ -161,7 +161,7 @@ def regression_dataset(
 def random_parts(n: int, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) at random into most and few, both sorted int64, neither empty."""
     if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
+        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     if n < 3:
         raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
     order = permutation(n, seed, SPLITS)

@@ -120,7 +120,7 @@ class RandomSampler(Sampler):
         self.num_samples: int = len(data_source) if num_samples is None else whole(num_samples, "num_samples")
         self.seed: int = whole(seed, "seed", 2**64)
         if self.num_samples and not len(data_source):
-            raise ConfigurationError(f"num_samples: expected 0 for a data set of no examples, found {num_samples}")
+            raise ConfigurationError(f"num_samples must be 0 for an empty data set, got {num_samples}")
 
     def __len__(self) -> int:
         return self.num_samples
@@ -181,8 +181,8 @@ class WeightedRandomSampler(Sampler):
         drawable = int(np.count_nonzero(self.weights))
         if self.num_samples > (0 if not drawable else self.num_samples if replacement else drawable):
             raise ConfigurationError(
-                f"num_samples: cannot draw {num_samples} examples "
-                f"{'with' if replacement else 'without'} replacement, of which {drawable} have a weight above 0"
+                f"num_samples: cannot draw {num_samples} examples {'with' if replacement else 'without'} replacement: "
+                f"{drawable} have a weight above 0"
             )
 
     def __len__(self) -> int:
@@ -261,7 +261,7 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if whole(batch_size, "batch_size") == 0:
-            raise ConfigurationError("batch_size: expected 1 or more, found 0")
+            raise ConfigurationError("batch_size must be at least 1, got 0")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def set_epoch(self, epoch: int) -> None:

@@ -65,7 +65,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
     (('name', 'age'), ';', array([36.5,  nan]))
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
+        raise ConfigurationError(f"delimiter must be one character, got {delimiter!r}")
     name, content = repr(os.fspath(path)), read_file(path)
     try:
         found = delimiter or _guessed(content)
@@ -100,8 +100,8 @@ def _header(name: str, content: bytes, delimiter: str) -> tuple[int, list[str]]:
     names = _checked_names(name, names)
     if all(number_in(cell) is not None for cell in names):
         raise DataError(
-            f"{name}: expected a header row with the columns' names, found only numbers ({listed(names)}); "
-            "add a first line with names"
+            f"{name}: expected a header row with column names, found only numbers ({listed(names)}). Add a first line "
+            "with names."
         )
     return line, names
 
@@ -136,8 +136,8 @@ def _checked_names(name: str, header: list[str]) -> list[str]:
     ]
     if twice:
         raise DataError(
-            f"{name}: expected a name of its own for each column, found {listed(twice, 3, width=100)}; rename or "
-            "remove such columns"
+            f"{name}: expected a different name for each column, found {listed(twice, 3, width=100)}. Rename or "
+            "remove such columns."
         )
     return header
 
@@ -281,8 +281,8 @@ def read_parquet(path: StrPath) -> Table:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError(
-            f"{name}: Parquet files are read by the package pyarrow, which is not installed; install it with: "
-            "pip install 'agrad[data]'"
+            f"{name}: reading Parquet files needs the package pyarrow, which is not installed. Install it with: pip "
+            "install 'agrad[data]'"
         ) from error
     try:
         table = parquet.read_table(pyarrow.BufferReader(content))
@@ -319,4 +319,4 @@ def _arrow_column(name: str, column: str, values: Any) -> Column:
         return Column(column, "date", dates, np.isnat(dates))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return word_column(column, [text or "" for text in values.to_pylist()])
-    raise DataError(f"{name}: column {column!r}: expected numbers, words or dates, found {kind}")
+    raise DataError(f"{name}: column {column!r}: expected numbers, strings or dates, found {kind}")

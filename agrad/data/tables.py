@@ -138,7 +138,9 @@ class Table:
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:
-            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+            raise DataError(
+                f"{self.name}: expected one column of features or more in addition to the labels, found none"
+            )
         result = np.empty((len(self), len(places)))
         for at, place in enumerate(places):
             column = self.columns[place]
@@ -221,7 +223,9 @@ class Table:
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:
-            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+            raise DataError(
+                f"{self.name}: expected one column of features or more in addition to the labels, found none"
+            )
         columns = [self.columns[place] for place in places]
         if rows is not None:
             columns = [Column(c.name, c.kind, c.values[rows], c.missing[rows]) for c in columns]
@@ -354,7 +358,7 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
         place = len(names)
     if not -len(names) <= place < len(names):
         raise DataError(
-            f"{name}: expected a column {column!r}; found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
+            f"{name}: expected a column {column!r}, found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
         )
     return place % len(names)
 

@@ -96,7 +96,7 @@ def load_table(
     """
     dtype = float_name(dtype)
     if task not in TASKS:
-        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     table = read_table(path, words=lambda names: [*targets_in(names, label, repr(path)), *categorical])
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
@@ -112,7 +112,7 @@ def load_table(
         for columns in (categorical, keep)
     )
     if both := [name for name in targets if name in (*as_words, *kept)]:
-        raise ConfigurationError(f"{both[0]!r} is to be learned, and is no column to learn from")
+        raise ConfigurationError(f"{both[0]!r} is a target column, so it cannot be a feature column")
     encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
     base, where = os.path.basename(os.fspath(path)), table.name
     if task == "regression":
@@ -157,7 +157,7 @@ def targets_in(names: Sequence[str], label: str | int | Sequence[str | int], nam
     wanted = [label] if isinstance(label, int) else list(label)
     places = [column_number(name, names, column) for column in wanted]
     if len({*places}) < len(places) or not places:
-        raise DataError(f"{name}: expected different columns to learn, found {listed([str(w) for w in wanted])}")
+        raise DataError(f"{name}: expected different target columns, found {listed([str(w) for w in wanted])}")
     return tuple(names[place] for place in places)
 
 
@@ -198,7 +198,9 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
 def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the class numbers (n,) of one column of labels, and the labels in order."""
     if len(texts) > 1:
-        raise DataError(f"{where}: expected one column of classes, found {len(texts)}; several are for regression")
+        raise DataError(
+            f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."
+        )
     y = class_labels(texts[0])
     found, values = class_numbers(y, f"{where}, labels")
     if values.size < 2:

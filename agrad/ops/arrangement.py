@@ -78,7 +78,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         return take(x, _repeated(repeats, x, x.shape[axis]), axis=axis)
     times = as_int(repeats)
     if times < 0:
-        raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
+        raise OperandError(f"repeat: repeats must not be negative, got {times}")
     return repeat_p(x, repeats=times, axis=axis)
 
 
@@ -87,11 +87,13 @@ def _repeated(repeats: Any, x: Any, n: int) -> Any:
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
-        raise DtypeError(f"repeat takes an integer or an array of an integer dtype as repeats, not {counts.dtype}")
+        raise DtypeError(
+            f"repeat: repeats must be an integer or an array of an integer dtype, got dtype {counts.dtype}"
+        )
     if counts.shape not in ((), (1,), (n,)):
-        raise ShapeError(f"repeat: repeats of shape {counts.shape} do not fit an axis of length {n}")
+        raise ShapeError(f"repeat: repeats must have shape ({n},) for an axis of length {n}, got {counts.shape}")
     if counts.size and int(counts.min()) < 0:
-        raise OperandError("repeat takes numbers of repetitions that are not negative")
+        raise OperandError("repeat: repeats must not be negative")
     places = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
     backend = backend_of(raw)
     return places if backend.name == "numpy" else backend.from_host(places, backend.device_of(raw))
@@ -158,7 +160,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
     if any(n < 0 for n in times):
-        raise OperandError(f"tile takes repetitions that are not negative, not {times}")
+        raise OperandError(f"tile: repetitions must not be negative, got {times}")
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
     if all(n == 1 for n in times):
@@ -212,14 +214,19 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
     if axis is None:
         if len(shifts) != 1:
-            raise ShapeError(f"roll: the shifts {shifts} need as many axes")
+            raise ShapeError(
+                f"roll: axis must contain as many axes as there are shifts, got None for the shifts {shifts}"
+            )
         flat = roll_p(reshape(x, (-1,)), shift=shifts, axis=(0,))
         return reshape(flat, tuple(x.shape))
     axes = tuple(normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts {shifts} for {len(axes)} axes {axes}")
+        raise ShapeError(
+            f"roll: shift and axis must have the same length, got {len(shifts)} shifts {shifts} and {len(axes)} axes "
+            f"{axes}"
+        )
     return roll_p(x, shift=shifts, axis=axes) if axes else astype(x, x.dtype)
 
 
@@ -322,7 +329,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     ndim_of(x, "diff")
     axis = axis_of(axis, x)
     if as_int(n) < 0:
-        raise OperandError(f"diff takes a number of times that is not negative, not {n}")
+        raise OperandError(f"diff: n must not be negative, got {n}")
     parts = [part for part in (prepend, x, append) if part is not None] if n else []
     if len(parts) > 1:
         x = concat(parts, axis=axis)

@@ -99,8 +99,8 @@ def over_members(
             parts = [with_rank(xp, array, block) if is_mapped else array]
         elif is_mapped:
             raise TracedValueError(
-                "indexing by a mask that vmap maps over: members would pick different numbers of elements; "
-                "keep the shape and choose values with agrad.where(mask, x, y), or write one value, x[mask] = number"
+                "x[mask]: vmap cannot index by a mapped mask, because batch elements would select different numbers "
+                "of elements. Use agrad.where(mask, x, y) to keep the shape, or assign one value: x[mask] = number."
             )
         else:
             parts = list(xp.nonzero(array))

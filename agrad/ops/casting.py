@@ -213,7 +213,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
     }
     if kind not in kinds:
-        raise ValueError(f"{kind!r} is no kind of dtype; the kinds are {', '.join(kinds)}")
+        raise ValueError(f"isdtype: kind must be one of {', '.join(kinds)}, got {kind!r}")
     return found.kind in kinds[kind]
 
 
@@ -247,7 +247,7 @@ def _limits(name: str, type: Any) -> tuple[Any, DType]:
     xp = _xp_for((type,) if _is_array(type) else ())
     kinds = ("real floating", "complex floating") if name == "finfo" else ("signed integer", "unsigned integer")
     if dtype.kind not in kinds:
-        raise DtypeError(f"{name} takes a dtype that is {' or '.join(kinds)}, not {dtype}")
+        raise DtypeError(f"{name}: dtype must be {' or '.join(kinds)}, got {dtype}")
     return getattr(xp, name)(getattr(xp, dtype.name)), dtype
 
 

@@ -32,7 +32,7 @@ __all__ = [
 
 def _check_real(name: str, x: Any) -> None:
     if is_complex(x.dtype):
-        raise DtypeError(f"{name} takes real numbers, not {as_dtype(x.dtype)}; agrad.real and agrad.imag give them")
+        raise DtypeError(f"{name}: arguments must be real, got {as_dtype(x.dtype)}. Use agrad.real or agrad.imag.")
 
 
 def _relu(xp: Any, x: Any, /) -> Any:
@@ -427,7 +427,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
            [ 0.25  , -0.25  ]])
     """
     if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, got {reduction!r}")
     ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
     shape = tuple(logits.shape)
     lead = shape[:-1]
@@ -437,7 +437,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
         loss = -sum_(multiply(labels, log_softmax(logits, axis=-1)), axis=-1)
     elif ndim and tuple(labels.shape) == lead:
         if kind not in ("signed integer", "unsigned integer"):
-            raise DtypeError(f"labels of shape {lead} are class numbers; they have an integer dtype, not {kind}")
+            raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
         if ndim != 2:
             logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
         loss = softmax_cross_entropy(logits, labels)[0]
@@ -445,8 +445,8 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
             loss = reshape(loss, lead)
     else:
         raise ShapeError(
-            f"cross_entropy: labels of shape {tuple(labels.shape)} do not fit logits of shape {shape}; they are class "
-            f"numbers of shape {lead} or probabilities of shape {shape}"
+            f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
+            f"of shape {shape}, got shape {tuple(labels.shape)}"
         )
     if reduction == "none":
         return loss
@@ -457,7 +457,7 @@ def _check_labels(labels: Any, classes: int) -> None:
     if isinstance(labels, np.ndarray) and labels.size and (labels.max() >= classes or labels.min() < 0):
         wrong = labels[(labels < 0) | (labels >= classes)][0]
         raise IndexRangeError(
-            f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})"
+            f"cross_entropy: labels must be from 0 to {classes - 1} for {classes} classes, got {wrong}"
         )
 
 

@@ -39,7 +39,7 @@ def dtype_on(dtype: Any, backend: Backend) -> Any:
     native = getattr(backend.xp, found.name, None)
     if native is None:
         raise DtypeError(
-            f"dtype must be one of the array API standard that {backend.name!r} has, got {dtype!r}. Write "
+            f"dtype must be a dtype of the array API standard that {backend.name!r} supports, got {dtype!r}. Write "
             "agrad.float64, for example."
         )
     return native
@@ -67,7 +67,7 @@ def _of_numbers(raw: Any) -> Any:
     """Return an array. Raise ``DtypeError`` for objects, text, dates and records."""
     dtype = raw.dtype
     if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
-        raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
+        raise DtypeError(f"asarray: the array must have a numeric or Boolean dtype, got {dtype}. Convert it first.")
     return raw
 
 
@@ -168,7 +168,9 @@ def asarray(
         and not hasattr(obj, "__array__")
         and not hasattr(obj, "__buffer__")
     ):
-        raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
+        raise OperandError(
+            f"asarray: obj must be a number, a nested sequence of numbers or an array, got {type(obj).__name__}"
+        )
     out = new("asarray", (obj,), dtype, device, backend, requires_grad)
     _of_numbers(out.raw)
     return out
@@ -222,7 +224,9 @@ def _like(number: Any, raw: Any) -> Any:
     It gets the array's dtype, unless that is of a lesser kind.
     """
     if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
-        raise OperandError(f"asarray takes numbers beside Tensors in a sequence, not {type(number).__name__}")
+        raise OperandError(
+            f"asarray: a sequence with Tensors must contain only numbers and Tensors, got {type(number).__name__}"
+        )
     backend = backend_of(raw)
     if isinstance(number, np.generic):
         number = number if backend.name == "numpy" else number.item()
@@ -305,7 +309,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     Tensor([5.0, 2.0], dtype=float64, backend=numpy, device=cpu)
     """
     if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
-        raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
+        raise OperandError(f"from_dlpack: x must have a method __dlpack__, got {type(x).__name__}. Use agrad.asarray.")
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
     if isinstance(x, Tensor) or backend_of_type(type(x)) is not None:
@@ -316,13 +320,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
                 return asarray(wrap(shared, GLOBAL_TAPE), device=target)
             known, copy = to(known, place.name), None
         if copy is False and target not in (None, place.device_of(known.raw)):
-            raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
+            raise BufferError(f"from_dlpack: device {device} needs a copy of the array, got copy=False")
         return asarray(known, device=target, copy=copy)
     native = getattr(place.xp, "from_dlpack", None)
     if native is not None:
         made = native(x) if copy is None else native(x, copy=copy)
     elif copy is False:
-        raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
+        raise BufferError(f"from_dlpack: backend {place.name!r} always copies, got copy=False")
     else:
         made = place.from_host(np.from_dlpack(x), target)
     return asarray(wrap(made, GLOBAL_TAPE), device=target)
@@ -336,10 +340,10 @@ def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
     native = getattr(place.xp, "from_dlpack", None)
     try:
         if native is None or not hasattr(raw, "__dlpack__"):
-            raise BufferError("one of them has no DLPack")
+            raise BufferError("one of them does not support DLPack")
         return native(raw) if copy is None else native(raw, copy=copy)
     except Exception as error:  # each library has errors of its own for it
         if copy is None:
             return None
         names = f"{backend_of(raw).name!r} as one of {place.name!r}"
-        raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error
+        raise BufferError(f"from_dlpack: an array of {names} needs a copy, got copy=False: {error}") from error

@@ -509,7 +509,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
         if tuple(fill_value.shape):
-            raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
+            raise ShapeError(f"full_like: fill_value must be a scalar, got an array of shape {tuple(fill_value.shape)}")
         x, fill_value = joined("full_like", (x, fill_value))
         raw = raw_of(x)
         if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
@@ -551,10 +551,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
            [21., 22., 23.]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     for x in arrays:
         if ndim_of(x, "meshgrid") != 1:
-            raise OperandError(f"meshgrid takes one-dimensional arrays, not one of shape {tuple(x.shape)}")
+            raise OperandError(f"meshgrid: arrays must be 1-D, got shape {tuple(x.shape)}")
     n = len(arrays)
     places = list(range(n))
     if indexing == "xy" and n > 1:

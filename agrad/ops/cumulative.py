@@ -61,7 +61,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 def _running_axis(axis: int | None, x: Any, name: str) -> int:
     if axis is None:
         if ndim_of(x, name) != 1:
-            raise ShapeError(f"{name} of an array of shape {tuple(x.shape)} needs an axis")
+            raise ShapeError(f"{name}: axis must be an integer for an array of shape {tuple(x.shape)}, got None")
         axis = 0
     return axis_of(axis, x)
 

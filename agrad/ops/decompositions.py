@@ -353,7 +353,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):
-        raise OperandError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
+        raise OperandError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     return QRResult(*qr_p(x, mode=mode))
 
 

@@ -326,7 +326,10 @@ def real_put(xp: Any, x: Any, value: Any) -> Any:
 @imag.put
 def imag_put(xp: Any, x: Any, value: Any) -> Any:
     if not is_complex(x.dtype):
-        raise ReadOnlyViewError("a write to the imaginary part of a real number; write to a complex one")
+        raise ReadOnlyViewError(
+            "imag: the imaginary part of a real array is read-only. Cast the array to a complex dtype before you "
+            "assign to it."
+        )
     return xp.from_parts(xp.real(x), value)
 
 

@@ -29,20 +29,20 @@ __all__ = ["fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "
 
 def _norm(norm: Any, name: str) -> str:
     if norm is not None and norm not in INVERSE_NORM:
-        raise OperandError(f"{name}: norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+        raise OperandError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return norm or "backward"
 
 
 def _axis(x: Any, axis: int, name: str) -> int:
     if not ndim_of(x, name):
-        raise ShapeError(f"{name} takes an array of one or more axes")
+        raise ShapeError(f"{name}: x must have at least 1 axis, got a scalar")
     return normalize_axis(axis, len(x.shape))
 
 
 def length_of(n: Any, name: str) -> int:
     n = as_int(n)
     if n < 1:
-        raise ShapeError(f"{name}: a transform has a length of 1 or more, not {n}")
+        raise ShapeError(f"{name}: n must be at least 1, got {n}")
     return n
 
 
@@ -99,10 +99,12 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
     else:
         chosen = tuple(normalize_axis(axis, ndim) for axis in axes)
     if not chosen or min(chosen) < 0 or len(set(chosen)) != len(chosen):
-        raise ShapeError(f"{name}: axes {axes} are no distinct axes of an array of shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: axes must be distinct axes of an array of shape {tuple(x.shape)}, got {axes}")
     given: Sequence[Any] = [None] * len(chosen) if s is None else list(s)
     if len(given) != len(chosen):
-        raise ShapeError(f"{name}: {len(given)} lengths for {len(chosen)} axes")
+        raise ShapeError(
+            f"{name}: s and axes must have the same length, got {len(given)} lengths and {len(chosen)} axes"
+        )
     sizes = []
     for i, (n, axis) in enumerate(zip(given, chosen, strict=True)):
         if n is None or n == -1:

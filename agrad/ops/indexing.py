@@ -259,7 +259,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
-            raise OperandError(f"take from an array of shape {tuple(x.shape)} needs an axis")
+            raise OperandError(f"take: axis must be an integer for an array of shape {tuple(x.shape)}, got None")
         axis = 0
     return take_p(x, index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
@@ -288,8 +288,8 @@ def index_array(entry: Any, raw: Any) -> Any:
     other = backend_of(raw_of(entry))
     if other is not backend and not moves(entry, raw):
         raise MixedBackendsError(
-            f"an array of {backend.name} cannot be indexed by one of {other.name}; "
-            f'move the index: i.to("{backend.name}")'
+            f"x[i]: an index of an array of {backend.name} must be on the same backend, got one of {other.name}. Move "
+            f'it: i.to("{backend.name}").'
         )
     return entry
 
@@ -349,8 +349,8 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     order = index_array(indices, raw_of(x))
     if len(order.shape) != ndim or as_dtype(order.dtype).kind == "bool":
         raise OperandError(
-            f"take_along_axis takes an array of {ndim} dimensions and integer dtype as indices, "
-            f"not {as_dtype(order.dtype)}{tuple(order.shape)}"
+            f"take_along_axis: indices must be an integer array with {ndim} axes, got {as_dtype(order.dtype)} of "
+            f"shape {tuple(order.shape)}"
         )
     xp = backend_of(raw_of(x)).xp
     return getitem(x, *along_axis(xp, order, tuple(x.shape), axis), index=(ARRAY,) * ndim)
@@ -374,11 +374,11 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
             template.append(entry.__index__())
         else:
             raise OperandError(
-                f"{type(entry).__name__} is no index; an index is made of ints, slices, None, ..., "
-                "integer and boolean arrays"
+                "x[i]: an index must consist of ints, slices, None, ..., integer and Boolean arrays, got "
+                f"{type(entry).__name__}"
             )
     if template.count(Ellipsis) > 1:
-        raise IndexRangeError(f"the index {tuple(template)} has more than one ellipsis")
+        raise IndexRangeError(f"x[i]: the index must contain at most one ellipsis, got {tuple(template)}")
     return tuple(template), arrays
 
 
@@ -439,7 +439,10 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
 
 def _check_kind(x: Any, what: str) -> None:
     if not is_complex(x.dtype):
-        raise DtypeError(f"x[i] = v: v is {what}, x of dtype {as_dtype(x.dtype)}; write its real part: agrad.real(v)")
+        raise DtypeError(
+            f"x[i] = v: v must be real for x of dtype {as_dtype(x.dtype)}, got {what}. Assign its real part: "
+            "agrad.real(v)."
+        )
 
 
 def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
@@ -453,7 +456,8 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
     lead = max(len(shape) - len(picked), 0)
     if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
         raise ShapeError(
-            f"x[i] = v: v of shape {shape} does not fit x[i] of shape {picked}, where x has shape {tuple(x.shape)}"
+            f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape}, where x has shape "
+            f"{tuple(x.shape)}"
         ) from error
     if not lead:
         raise error

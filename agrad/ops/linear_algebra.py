@@ -68,7 +68,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
-            raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
+            raise ShapeError(f"outer: arguments must be 1-D, got shape {tuple(x.shape)}")
     return outer_p(x1, x2)
 
 
@@ -154,7 +154,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         # on OperandError an operator asks the other operand; between arrays the error is final
         arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
         kind = ShapeError if arrays else OperandError
-        raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
+        raise kind("matmul: arguments must have at least 1 axis, got a scalar. Use * to multiply by a number.")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     if not (OBSERVED or CAPTURED) and _is_constant(x1) and _is_constant(x2):
@@ -324,7 +324,7 @@ def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
     """
     ndim = ndim_of(b, name)
     if ndim == 0 or b.shape[-2 if ndim > 1 else 0] != n:
-        raise ShapeError(f"{name}: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+        raise ShapeError(f"{name}: b must have {n} rows, as the matrices do, got shape {tuple(b.shape)}")
     if ndim > 1:
         return solver(b)
     return reshape(y := solver(expand_dims(b, -1)), tuple(y.shape)[:-1])

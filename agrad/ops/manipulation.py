@@ -205,7 +205,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
         normalize_axis(a, ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))
     ]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
-        raise ShapeError(f"moveaxis takes as many distinct sources as destinations, not {source} and {destination}")
+        raise ShapeError(
+            f"moveaxis: source and destination must contain equally many distinct axes, got {source} and {destination}"
+        )
     order = [i for i in range(ndim) if i not in sources]
     for target, src in sorted(zip(targets, sources, strict=True)):
         order.insert(target, src)
@@ -231,8 +233,8 @@ def broadcast_to_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
 def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
     if size(value.shape) != size(x.shape):
         raise ReadOnlyViewError(
-            f"a write to an array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)}, in which elements share "
-            "a place; write to a copy: agrad.asarray(x, copy=True)"
+            f"An array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)} is read-only, because its elements "
+            "share memory. Assign to a copy: agrad.asarray(x, copy=True)."
         )
     return xp.reshape(value, tuple(x.shape))
 
@@ -268,7 +270,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     ndim_of(x, "broadcast_to")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if not broadcasts_to(tuple(x.shape), shape):
-        raise ShapeError(f"broadcast_to: an array of shape {tuple(x.shape)} does not broadcast to {shape}")
+        raise ShapeError(f"broadcast_to: shape must be one that x of shape {tuple(x.shape)} broadcasts to, got {shape}")
     return broadcast_to_p(x, shape=shape)
 
 
@@ -372,17 +374,17 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     axes = normalize_axes(axis, ndim_of(x, "squeeze"))
     wrong = [a for a in axes if x.shape[a] != 1]
     if wrong:
-        raise ShapeError(f"squeeze: axis {wrong[0]} of shape {tuple(x.shape)} has length {x.shape[wrong[0]]}, not 1")
+        raise ShapeError(f"squeeze: axis {wrong[0]} must have length 1, got {x.shape[wrong[0]]}")
     return reshape_p(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
 def _arrays_of(arrays: Any, name: str) -> tuple[list[Any], list[tuple[int, ...]]]:
     """Return the arrays in a list, and their shapes."""
     if hasattr(arrays, "shape") and not isinstance(arrays, (tuple, list)):
-        raise OperandError(f"{name} takes a list or tuple of arrays, not one array")
+        raise OperandError(f"{name}: arrays must be a list or tuple of arrays, got one array")
     found = list(arrays)
     if not found:
-        raise ShapeError(f"{name} takes at least one array")
+        raise ShapeError(f"{name}: arrays must contain at least one array")
     return found, [shape_of(x, name) for x in found]
 
 
@@ -438,7 +440,10 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     axis = normalize_axis(axis, len(first))
     for shape in shapes:
         if shape != first and (shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]):
-            raise ShapeError(f"concat: shapes {' and '.join(map(str, shapes))} differ outside of axis {axis}")
+            raise ShapeError(
+                f"concat: arrays must have the same shape except along axis {axis}, got "
+                f"{' and '.join(map(str, shapes))}"
+            )
     return concat_p(*found, axis=axis)
 
 
@@ -484,7 +489,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """
     found, shapes = _arrays_of(arrays, "stack")
     if shapes.count(shapes[0]) != len(shapes):
-        raise ShapeError(f"stack: the arrays must have one shape, not {' and '.join(map(str, shapes))}")
+        raise ShapeError(f"stack: arrays must have the same shape, got {' and '.join(map(str, shapes))}")
     return stack_p(*found, axis=normalize_axis(axis, len(shapes[0]) + 1))
 
 

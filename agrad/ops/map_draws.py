@@ -68,8 +68,8 @@ def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
         return make()
     if any(each.randomness == "error" for each in maps):
         raise ConfigurationError(
-            f'{what}: vmap must be told how its members draw random numbers, got randomness="error". Call '
-            'agrad.vmap(f, randomness="different") if each is to have its own, or "same" for one draw for all.'
+            f'{what}: vmap must know how batch elements draw random numbers, got randomness="error". Call '
+            'agrad.vmap(f, randomness="different") for separate draws, or "same" for one draw that all of them share.'
         )
     for each in maps:
         make = _next(each, make)

@@ -123,7 +123,7 @@ def check_matrices(x: Any, name: str, argument: str = "x", *, square: bool = Fal
     if ndim_of(x, name) < 2:
         raise too_few_axes(name, argument, x.shape, 2)
     if square and x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: matrices must be square, got shape {tuple(x.shape)}")
 
 
 def differentiated(x: Any) -> bool:

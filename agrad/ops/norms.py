@@ -120,7 +120,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:
-        raise OperandError(f"vector_norm: ord is a number, inf or -inf, not {ord!r}")
+        raise OperandError(f"vector_norm: ord must be a number, inf or -inf, got {ord!r}")
     axes = axes_of(axis, x)
     if ord == 0:
         kind = (real(x[..., 0:0]) if x.shape else real(x)).dtype if is_complex(x.dtype) else x.dtype
@@ -175,7 +175,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         extreme = {1: max_, 2: max_, math.inf: max_, -1: min_, -2: min_, -math.inf: min_}.get(ord)
         along = {1: -2, math.inf: -1}.get(abs(ord)) if extreme else None
     if extreme is None:
-        raise OperandError(f"matrix_norm: ord is 'fro', 'nuc', 1, 2, inf, -1, -2 or -inf, not {ord!r}")
+        raise OperandError(f"matrix_norm: ord must be 'fro', 'nuc', 1, 2, inf, -1, -2 or -inf, got {ord!r}")
     values = svdvals(x) if along is None else sum_(abs_(x), axis=along)
     y = extreme(values, axis=-1)
     return expand_dims(y, (-2, -1)) if keepdims else y

@@ -165,7 +165,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(
-            f"cross takes vectors of length 3 along axis {axis}, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
+            f"cross: vectors must have length 3 along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     return cross_p(x1, x2, axis=axis)
 
@@ -219,7 +219,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axis {axis}")
+        raise ShapeError(
+            f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible: they differ along axis {axis}"
+        )
     return vecdot_p(x1, x2, axis=axis)
 
 
@@ -321,19 +323,24 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     if hasattr(axes, "__index__"):
         count = as_int(axes)
         if not 0 <= count <= min(n1, n2):
-            raise ShapeError(f"tensordot: no {count} axes in shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+            raise ShapeError(
+                f"tensordot: axes must be at most the number of axes of both arrays, got {count} for shapes "
+                f"{tuple(x1.shape)} and {tuple(x2.shape)}"
+            )
         pair: tuple[Axes, Axes] = (tuple(range(n1 - count, n1)), tuple(range(count)))
     else:
         try:
             left, right = axes
         except (TypeError, ValueError):
-            raise OperandError(f"tensordot: axes is an int or a pair of sequences, not {axes!r}") from None
+            raise OperandError(f"tensordot: axes must be an int or a pair of sequences, got {axes!r}") from None
         left, right = (a if isinstance(a, (tuple, list)) else (a,) for a in (left, right))
         pair = tuple(normalize_axis(a, n1) for a in left), tuple(normalize_axis(a, n2) for a in right)
     if len(pair[0]) != len(pair[1]) or any(len(set(p)) != len(p) for p in pair):
-        raise ShapeError(f"tensordot: axes {axes!r} are no pairs of distinct axes")
+        raise ShapeError(f"tensordot: axes must be pairs of distinct axes, got {axes!r}")
     if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
-        raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
+        raise ShapeError(
+            f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible along axes {axes!r}"
+        )
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
         out._link = None  # an array of no axes, not a scalar: it has views

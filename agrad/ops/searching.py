@@ -226,7 +226,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     (array([1, 3]),)
     """
     if not ndim_of(x, "nonzero"):
-        raise ShapeError("nonzero takes an array of one dimension or more; reshape it to (1,) first")
+        raise ShapeError("nonzero: x must have at least 1 axis, got a scalar. Reshape it to (1,) first.")
     if not isinstance(x, Tensor):
         return tuple(backend_of(x).xp.nonzero(x))
     x._check_concrete("nonzero, whose result's shape depends on values,")
@@ -286,9 +286,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     array([2])
     """
     if side not in ("left", "right"):
-        raise OperandError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+        raise OperandError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     if ndim_of(x1, "searchsorted") != 1:
-        raise ShapeError(f"searchsorted looks in an array of one dimension, not one of shape {tuple(x1.shape)}")
+        raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {tuple(x1.shape)}")
     if sorter is not None:
         x1 = take(x1, sorter)
     return searchsorted_p(*array_arguments("searchsorted", x1, x2), side=side)

@@ -29,16 +29,16 @@ def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any
     values, ids = joined(name, (values, ids)) if moves(values, ids) else (values, ids)
     ndim, count = ndim_of(values, name), as_int(num_segments)
     if count < 0:
-        raise OperandError(f"{name} takes a number of segments that is not negative, not {count}")
+        raise OperandError(f"{name}: num_segments must not be negative, got {count}")
     if as_dtype(values.dtype).kind == "bool":
-        raise DtypeError(f"{name} takes numbers, not truth values; cast them: agrad.astype(values, agrad.int64)")
+        raise DtypeError(f"{name}: values must be numeric, got bool. Cast them: agrad.astype(values, agrad.int64).")
     ids = index_array(ids, raw_of(values))
     if as_dtype(ids.dtype).kind == "bool":
-        raise DtypeError(f"{name} takes integers as ids, not truth values")
+        raise DtypeError(f"{name}: ids must be integers, got bool")
     if ndim == 0 or tuple(ids.shape) != tuple(values.shape)[:1]:
         raise ShapeError(
-            f"{name} takes an id for each element of the first axis: ids of shape {tuple(ids.shape)} do not fit values "
-            f"of shape {tuple(values.shape)}"
+            f"{name}: ids must contain one id for each element of the first axis of values of shape "
+            f"{tuple(values.shape)}, got shape {tuple(ids.shape)}"
         )
     ids = astype(ids, backend_of(raw_of(values)).xp.int64)
     return values, where((ids >= 0) & (ids < count), ids, count), count
@@ -248,7 +248,7 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool) -> Any:
     if is_complex(values.dtype):
-        raise DtypeError(f"{name} takes real numbers, not {as_dtype(values.dtype)}")
+        raise DtypeError(f"{name}: values must be real, got {as_dtype(values.dtype)}")
     values, ids, count = _arguments(name, values, ids, num_segments)
     shape, ndim = tuple(values.shape), len(values.shape)
     floating = is_floating(values.dtype)

@@ -27,7 +27,7 @@ def shape_of(x: Any, name: str = "") -> tuple[int, ...]:
         name = name or (frame.f_code.co_name if frame else "")  # the public function, from which helpers were called
         kind = type(x.value if isinstance(x, TracedNumber) else x)
         raise OperandError(
-            f"{name} takes a Tensor or an array, not {kind.__name__}; make one with agrad.asarray"
+            f"{name}: arguments must be Tensors or arrays, got {kind.__name__}. Convert it with agrad.asarray."
         ) from None
 
 
@@ -85,7 +85,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     """
     shaped = [v for v in values if hasattr(v, "shape")]
     if not shaped:
-        raise OperandError(f"{name} takes at least one array; make one with agrad.asarray")
+        raise OperandError(f"{name}: at least one argument must be an array. Create one with agrad.asarray.")
     if len(shaped) == len(values):
         return shaped
     arrays = [raw_of(v) for v in shaped]
@@ -106,7 +106,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
         if not hasattr(value, "shape"):
             number = value.value if isinstance(value, TracedNumber) else value
             if type(number) not in NUMBERS:
-                raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
+                raise OperandError(f"{name}: arguments must be arrays or numbers, got {type(number).__name__}")
             place = partial(xp.asarray, dtype=dtype, device=device)
             value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)
         out.append(value)

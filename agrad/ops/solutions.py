@@ -78,7 +78,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     """
     check_matrices(a, "solve_triangular", "a", square=True)
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+        raise OperandError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
     t = (tril if lower else triu)(a, k=0 if not unit_diagonal else -1 if lower else 1)
     if unit_diagonal:
         t = t + identity(namespace, t)
@@ -224,7 +224,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     check_matrices(a, "lstsq", "a")
     a, b = joined("lstsq", (a, b))
     if rcond is not None and rtol is not None:
-        raise ConfigurationError(f"lstsq: rcond={rcond!r} and rtol={rtol!r} are one setting; give one of them")
+        raise ConfigurationError(
+            f"lstsq: rcond and rtol are the same option, got rcond={rcond!r} and rtol={rtol!r}. Pass only one of them."
+        )
     rtol = rcond if rtol is None else rtol
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol

@@ -150,6 +150,6 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
     """
     axis, k = axis_of(axis, x), as_int(k)
     if not 0 <= k <= x.shape[axis]:
-        raise OperandError(f"topk takes a k from 0 to {x.shape[axis]}, the length of axis {axis}, not {k}")
+        raise OperandError(f"topk: k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
     indices = argsort(x, axis=axis, descending=largest)[(slice(None),) * axis + (slice(k), ...)]
     return take_along_axis(x, indices, axis=axis), indices

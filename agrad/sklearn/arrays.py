@@ -54,7 +54,9 @@ def dtypes_for(array: Any, dtype: Any) -> list[Any]:
     """Return the dtypes that an estimator takes, as the input's library has them."""
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
     if name is not None and name not in DTYPES:
-        raise ConfigurationError(f"dtype is 'float32', 'float64' or None for that of the data, not {dtype!r}")
+        raise ConfigurationError(
+            f"dtype must be 'float32', 'float64', or None for the dtype of the data, got {dtype!r}"
+        )
     xp = array_namespace(array) if dispatched(array) else np
     return [getattr(xp, found) for found in (DTYPES if name is None else (name,))]
 

@@ -39,15 +39,15 @@ def check_number(
     good = isinstance(value, kinds) and not isinstance(value, bool)
     if not good or not low <= value <= high or (above and value == low):
         kind = "an integer" if whole else "a number"
-        limit = f"above {low}" if above else f"of {low} or more"
+        limit = f"above {low}" if above else f"of at least {low}"
         limit += "" if high == math.inf else f" and at most {high}"
-        raise ConfigurationError(f"{name} is {kind} {limit}, not {value!r}")
+        raise ConfigurationError(f"{name} must be {kind} {limit}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ``ConfigurationError`` unless a value is one of some words."""
     if not isinstance(value, str) or value not in choices:
-        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 class Estimator(BaseEstimator):
@@ -249,7 +249,8 @@ class Estimator(BaseEstimator):
         )
         if len(test) < 2:
             raise DataError(
-                f"the validation set has {len(test)} examples; raise validation_fraction ({self.validation_fraction})"
+                f"the validation set has {len(test)} examples. Increase validation_fraction "
+                f"({self.validation_fraction})."
             )
 
         def part(indices: np.ndarray) -> tuple[Any, Any, Any]:
@@ -312,8 +313,8 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "module_")
         if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
             raise DataError(
-                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
-                "those passed to fit(): move them there, or fit again"
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device "
+                "as those passed to fit(). Move them to that device, or fit again."
             )
         dtype = next((p.dtype.name for p in self.module_.parameters()), "float64")
         X = validate_data(

@@ -32,13 +32,16 @@ class Classifier(ClassifierMixin):
             y = column_or_1d(y, warn=True)
         kind = type_of_target(y, input_name="y")
         if kind == "multiclass-multioutput":
-            raise DataError("Multioutput target data is not supported: y is one label each, or truth values of several")
+            raise DataError(
+                "Multioutput target data is not supported: y must contain one label per example, or Booleans for "
+                "several labels"
+            )
         multilabel = kind == "multilabel-indicator"
         if not hasattr(self, "classes_") or (fresh and not incremental):
             self._multilabel = multilabel
             self.classes_ = np.arange(y.shape[1]) if multilabel else np.unique(y)
         elif multilabel != self._multilabel or (multilabel and y.shape[1] != len(self.classes_)):
-            raise DataError(f"y has other labels than in the fit before, which had {len(self.classes_)}")
+            raise DataError(f"y must have the same labels as in the previous fit, which had {len(self.classes_)}")
         elif not multilabel:
             found = unique_labels(y)
             strange = np.setdiff1d(found, self.classes_)
@@ -46,8 +49,8 @@ class Classifier(ClassifierMixin):
                 raise DataError(f"`y` has classes not in `self.classes_`: {strange} are not among {self.classes_}")
             if not incremental and len(found) < len(self.classes_):
                 raise DataError(
-                    "warm_start can only be used where `y` has the same classes as in the previous call to fit: "
-                    f"{self.classes_}, not {found}"
+                    "warm_start can only be used if `y` has the same classes as in the previous call to fit: "
+                    f"{self.classes_}, got {found}"
                 )
         if multilabel:
             return y.astype(dtype)
@@ -198,12 +201,12 @@ class Regressor(RegressorMixin):
             y = column_or_1d(y, warn=True)
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if not fresh and outputs != self.n_outputs_:
-            raise DataError(f"y has {outputs} outputs, and had {self.n_outputs_} in the fit before")
+            raise DataError(f"y must have {self.n_outputs_} outputs as in the previous fit, got {outputs}")
         self.n_outputs_ = outputs
         with np.errstate(over="ignore"):
             found = y.astype(dtype).reshape(len(y), outputs)
         if not np.isfinite(found).all():
-            raise DataError(f"y has values too large for {dtype}")
+            raise DataError(f"y contains values too large for {dtype}")
         return found
 
     def _outputs_wanted(self) -> int:

@@ -346,7 +346,7 @@ class MLPRegressor(Regressor, Perceptron):
     def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
         found = super()._targets(y, fresh, incremental, dtype)
         if self.loss == "poisson" and (found < 0).any():
-            raise DataError("loss='poisson' takes targets of 0 or more")
+            raise DataError("loss='poisson' requires nonnegative targets")
         return found
 
     def _out_activation(self, outputs: int) -> str:

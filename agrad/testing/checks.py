@@ -76,7 +76,7 @@ def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
         check_like(by_grad[i], x, f"grad of argument {i}")
         check_like(by_vjp[i], x, f"vjp of argument {i}")
         if isinstance(by_grad[i], agrad.Tensor):
-            raise AssertionError("grad of a raw array is a Tensor")
+            raise AssertionError("grad of a plain array returns a Tensor")
         assert_close(by_backward[i], by_vjp[i], f"backward and vjp, argument {i}", rounding(xs))
         assert_close(by_grad[i], by_vjp[i], f"grad and vjp, argument {i}", rounding(xs))
     for value, expected in zip(outputs(y), outputs(f(*xs)), strict=True):
@@ -113,12 +113,12 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
         for part in recorded:
             part.backward(agrad.ones_like(part), retain_graph=True)
     except (ValueError, RuntimeError) as error:
-        raise AssertionError(f"a rule writes where it may only read: {error}") from error
+        raise AssertionError(f"a rule writes to a read-only array: {error}") from error
     for a, b in zip(first, again, strict=True):
         assert_close(a, b, "the same pullback called twice", 0.0)
     for now, before in zip((*inputs, *gs, *vs), kept, strict=True):
         if not np.array_equal(now, before):
-            raise AssertionError("a rule changed what it was handed")
+            raise AssertionError("a rule changed its arguments")
     for now, before in zip(recorded, results, strict=True):
         if not np.array_equal(host(now), before):
             raise AssertionError("a rule changed the result")

@@ -130,12 +130,12 @@ class PrimitiveTest:
             return
         if not hasattr(cls, "function"):
             raise ConfigurationError(
-                f"{cls.__name__}: function is missing; write function = staticmethod(my_primitive)"
+                f"{cls.__name__}: function is missing. Write function = staticmethod(my_primitive)."
             )
         names = [*_CHECKS, *(f"on_{name}" for name in cls.backends), *(f"kernels_{name}" for name in cls.backends)]
         for name in cls.without:
             if name not in names:
-                raise ConfigurationError(f"{cls.__name__}: without names {name!r}; it may name {', '.join(names)}")
+                raise ConfigurationError(f"{cls.__name__}: without must contain only {', '.join(names)}, got {name!r}")
         given = [sample if isinstance(sample, Sample) else Sample(tuple(sample)) for sample in cls.samples]
         for i, sample in enumerate(given):
             label = sample.label.replace(" ", "_") or str(i)
@@ -155,7 +155,7 @@ def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., 
         return
     full = f"test_{name}_{label}" if label else f"test_{name}"
     if full in vars(cls):
-        raise ConfigurationError(f"{cls.__name__}: two samples are labelled {label!r}")
+        raise ConfigurationError(f"{cls.__name__}: labels of samples must be different, got {label!r} twice")
     method.__name__, method.__qualname__ = full, f"{cls.__qualname__}.{full}"
     setattr(cls, full, method)
 
@@ -170,8 +170,8 @@ class _Problem:
         for i, arg in enumerate(self.args):
             if not isinstance(arg, (np.ndarray, bool, int, float, complex)):
                 raise ConfigurationError(
-                    f"{cls.__name__}: argument {i} of a sample is a {type(arg).__name__}; samples hold NumPy arrays "
-                    "and numbers, which the tests put on each backend; options go to settings"
+                    f"{cls.__name__}: argument {i} of a sample must be a NumPy array or a number, which the tests "
+                    f"move to each backend, got {type(arg).__name__}. Pass options as settings."
                 )
         self.primitive = _primitive_of(self.function)
         self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]
@@ -239,14 +239,16 @@ def _forward(problem: _Problem) -> None:
     for i, (a, b, c) in enumerate(zip(raw, wrapped, recorded, strict=True)):
         what = f"output {i} of {problem.label}"
         if isinstance(a, agrad.Tensor) or not isinstance(b, agrad.Tensor):
-            raise AssertionError(f"{what}: raw arrays are to give raw arrays, and Tensors to give Tensors")
+            raise AssertionError(f"{what}: plain arrays must return plain arrays, and Tensors must return Tensors")
         check_like(b, a, f"{what} on Tensors")
         assert_close(b, a, f"{what} on Tensors", 0.0)
         assert_close(c, a, f"{what} on recorded Tensors", problem.rtol)
     if problem.reference is not None:
         expected = outputs(problem.reference(*args, **problem.sample.settings))
         if len(expected) != len(raw):
-            raise AssertionError(f"{problem.label} gives {len(raw)} arrays, and its reference {len(expected)}")
+            raise AssertionError(
+                f"{problem.label} returns {len(raw)} arrays, but its reference returns {len(expected)}"
+            )
         for i, (a, wanted) in enumerate(zip(raw, expected, strict=True)):
             assert_close(a, wanted, f"output {i} of {problem.label} and of its reference", problem.rtol)
             check_like(a, np.asarray(wanted), f"output {i} of {problem.label} and of its reference")
@@ -301,8 +303,8 @@ def _dtypes(problem: _Problem) -> None:
         expected = _NARROW.get(dtype_name(b.dtype), dtype_name(b.dtype))
         if dtype_name(a.dtype) != expected:
             raise AssertionError(
-                f"output {i} of {problem.label} has dtype {dtype_name(a.dtype)} for arguments of single precision, "
-                f"not {expected}"
+                f"output {i} of {problem.label} must have dtype {expected} for arguments of single precision, got "
+                f"{dtype_name(a.dtype)}"
             )
         assert_close(a, b, f"output {i} of {problem.label} in single precision", tolerance)
     if xs:
@@ -427,7 +429,7 @@ def _kernels(problems: list[_Problem], name: str) -> None:
                 assert_close(a, b, what, problem.rtol)
         if not reached:
             raise AssertionError(
-                f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
+                f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard rejects all of them"
             )
 
 

@@ -52,9 +52,9 @@ class Monitored(Callback):
     def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
         what = type(self).__name__
         if mode not in ("auto", "min", "max"):
-            raise ConfigurationError(f"{what}: mode is auto, min or max, not {mode!r}")
+            raise ConfigurationError(f"{what}: mode must be auto, min or max, got {mode!r}")
         if not min_delta >= 0:
-            raise ConfigurationError(f"{what}: min_delta is a number of 0 or more, not {min_delta!r}")
+            raise ConfigurationError(f"{what}: min_delta must be at least 0, got {min_delta!r}")
         self.monitor, self.mode, self.min_delta = monitor, mode, float(min_delta)
         self.best: float | None = None
 
@@ -64,7 +64,10 @@ class Monitored(Callback):
         value = record.get(entry(name))
         if value is None:
             have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
-            raise ConfigurationError(f"{type(self).__name__}: no record of {name!r} to monitor; an epoch has {have}")
+            raise ConfigurationError(
+                f"{type(self).__name__}: monitor must be in the record of an epoch, got {name!r}; the record contains "
+                f"{have}"
+            )
         more = self.mode == "max" or (self.mode == "auto" and any(part in name for part in HIGHER))
         sign = -1.0 if more else 1.0
         if math.isnan(value) or (self.best is not None and sign * (self.best - value) <= self.min_delta):
@@ -123,7 +126,7 @@ class EarlyStopping(Monitored):
     ) -> None:
         super().__init__(monitor, mode, min_delta)
         if type(patience) is not int or patience < 1:
-            raise ConfigurationError(f"EarlyStopping: patience is an integer of 1 or more, not {patience!r}")
+            raise ConfigurationError(f"EarlyStopping: patience must be an integer of at least 1, got {patience!r}")
         self.patience, self.restore_best = patience, restore_best
         self.waited = self.best_epoch = 0
         self._values: dict[str, np.ndarray] = {}
@@ -386,10 +389,14 @@ class Scheduler(Callback):
 
     def __init__(self, scheduler: Any, every: str = "epoch", monitor: str | None = None) -> None:
         if not callable(getattr(scheduler, "step", None)) or not hasattr(scheduler, "state_dict"):
-            raise OperandError(f"Scheduler takes one of agrad.optim.lr_scheduler, not a {type(scheduler).__name__}")
+            raise OperandError(
+                f"Scheduler: scheduler must be one of agrad.optim.lr_scheduler, got {type(scheduler).__name__}"
+            )
         self._metrics = bool(inspect.signature(scheduler.step).parameters)
         if every not in ("epoch", "step") or (every == "step" and self._metrics):
-            raise ConfigurationError(f"Scheduler: every is epoch, or step for one without metrics, not {every!r}")
+            raise ConfigurationError(
+                f"Scheduler: every must be 'epoch', or 'step' for a scheduler without metrics, got {every!r}"
+            )
         self.scheduler, self.every, self.monitor = scheduler, every, monitor
         if every == "step":
             self.on_step_end = lambda trainer: scheduler.step()  # type: ignore[method-assign]
@@ -398,7 +405,10 @@ class Scheduler(Callback):
         if self._metrics:
             name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
             if entry(name) not in record:
-                raise ConfigurationError(f"Scheduler: an epoch has no {name!r}; it has {', '.join(record)}")
+                raise ConfigurationError(
+                    f"Scheduler: metric must be in the record of an epoch, got {name!r}; the record contains "
+                    f"{', '.join(record)}"
+                )
             self.scheduler.step(record[entry(name)])
         elif self.every == "epoch":
             self.scheduler.step()
@@ -438,5 +448,7 @@ class LambdaCallback(Callback):
         known = [name for name in vars(Callback) if name.startswith("on_")]
         for name, hook in hooks.items():
             if name not in known or not callable(hook):
-                raise ConfigurationError(f"LambdaCallback takes functions {', '.join(known)}; found {name}={hook!r}")
+                raise ConfigurationError(
+                    f"LambdaCallback: arguments must be functions named {', '.join(known)}, got {name}={hook!r}"
+                )
             setattr(self, name, hook)

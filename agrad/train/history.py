@@ -82,7 +82,7 @@ class History(list[Record]):
         known = [record.get(entry(name)) for record in self]
         if None in known:
             have = ", ".join(key for key in self[0] if key != "event")
-            raise ConfigurationError(f"history has no {name!r} in every epoch; it has {have}")
+            raise ConfigurationError(f"history does not contain {name!r} for every epoch; it contains {have}")
         return [float(value) for value in known]  # type: ignore[arg-type]
 
     def plot(self, path: StrPath, title: str = "") -> None:
@@ -123,12 +123,12 @@ def metrics_of(record: Record) -> list[str]:
 def figure_class(path: StrPath, what: str = "the plot") -> Any:
     """Return Matplotlib's class of figures. Raises if it cannot draw such a file."""
     if os.path.splitext(path)[1].lower() not in PICTURES:
-        raise ConfigurationError(f"{what}: expected a file named {', '.join(PICTURES)}, found {os.fspath(path)!r}")
+        raise ConfigurationError(f"{what}: the file name must end in {', '.join(PICTURES)}, got {os.fspath(path)!r}")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} needs the package matplotlib, which is not installed; install it with: pip install 'agrad[plot]'"
+            f"{what} needs the package matplotlib, which is not installed. Install it with: pip install 'agrad[plot]'"
         ) from error
     return Figure
 

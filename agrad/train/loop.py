@@ -160,7 +160,7 @@ class Loop:
                 return False
         self._read()
         if not progress.seen:
-            raise DataError("X: expected one batch or more in an epoch, found none")
+            raise DataError("X must contain at least one batch per epoch, got none")
         self.check_parameters()
         self._finish()
         return True

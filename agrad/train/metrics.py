@@ -336,7 +336,10 @@ def roc_auc(y_true: Any, prediction: Any) -> float:
         columns = [scores.reshape(-1)]
     labels = np.asarray(array(y_true).numpy()).reshape(-1)
     if labels.shape != columns[0].shape:
-        raise ShapeError(f"roc_auc: {labels.shape[0]} targets for predictions of shape {tuple(scores.shape)}")
+        raise ShapeError(
+            f"roc_auc: y_true must have one target for each prediction, got {labels.shape[0]} for predictions of "
+            f"shape {tuple(scores.shape)}"
+        )
     numbers = range(len(columns)) if len(columns) > 1 else [1]
     return float(np.mean([_area(labels == c, column) for c, column in zip(numbers, columns, strict=True)]))
 
@@ -398,16 +401,20 @@ def named(metrics: Any) -> dict[str, Any]:
     for name, metric in pairs:
         if isinstance(metric, str) and metric not in NAMES:
             known = ", ".join(NAMES)
-            raise ConfigurationError(f"metrics: there is no metric {metric!r}; known are {known}, and functions")
+            raise ConfigurationError(f"metrics must be functions or the names {known}, got {metric!r}")
         metric = NAMES[metric] if isinstance(metric, str) else metric
         if not callable(metric):
-            raise ConfigurationError(f"metrics: expected names and functions, found a {type(metric).__name__}")
+            raise ConfigurationError(f"metrics must be names or functions, got {type(metric).__name__}")
         if name == "<lambda>":
-            raise ConfigurationError("metrics: a lambda has no name; give {name: function}")
+            raise ConfigurationError("metrics: a lambda has no name. Pass {name: function}.")
         if name in found or name in RESERVED:
-            raise ConfigurationError(f"metrics: the name {name!r} is taken; give {{name: function}} with another one")
+            raise ConfigurationError(
+                f"metrics: the name {name!r} is already used. Pass {{name: function}} with another name."
+            )
         if metric is confusion_matrix:
-            raise ConfigurationError("metrics: confusion_matrix is no number; call it on what predict returns")
+            raise ConfigurationError(
+                "metrics: confusion_matrix does not return a number. Call it on the result of predict."
+            )
         found[name] = metric
     return found
 

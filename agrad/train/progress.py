@@ -69,7 +69,7 @@ def from_metadata(saved: Any, path: str) -> Progress:
                     _is_record(number, record) for number, record in enumerate(value, 1)
                 )
     if not good or len(saved["history"]) != saved["epoch"]:
-        raise DataError(f"{path!r}: expected the header to say where the run stands, found {str(saved)[:80]}")
+        raise DataError(f"{path!r}: expected the progress of the run in the header, found {str(saved)[:80]}")
     return Progress(**saved)
 
 

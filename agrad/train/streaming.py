@@ -25,7 +25,7 @@ class Metric:
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         """Return the parts of a batch, arrays on the device."""
-        raise ConfigurationError(f"{type(self).__name__} defines no update(y_true, prediction)")
+        raise ConfigurationError(f"{type(self).__name__} does not define update(y_true, prediction)")
 
     def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
         """Return what each batch adds to the sums, along the first axis.
@@ -36,7 +36,7 @@ class Metric:
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         """Return the metric for sums over all batches."""
-        raise ConfigurationError(f"{type(self).__name__} defines no result(sums)")
+        raise ConfigurationError(f"{type(self).__name__} does not define result(sums)")
 
     def __call__(self, y_true: Any, prediction: Any) -> float:
         """Return the metric of all examples at once."""
@@ -67,12 +67,12 @@ class TopK(Metric):
 
     def __init__(self, k: int = 5) -> None:
         if type(k) is not int or k < 1:
-            raise ConfigurationError(f"top_k_accuracy: k is an integer of 1 or more, not {k!r}")
+            raise ConfigurationError(f"top_k_accuracy: k must be an integer of at least 1, got {k!r}")
         self.k = k
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         if prediction.ndim != 2:
-            raise ShapeError(f"top_k_accuracy takes scores of shape (n, classes), not {tuple(prediction.shape)}")
+            raise ShapeError(f"top_k_accuracy: scores must have shape (n, classes), got {tuple(prediction.shape)}")
         labels = _labels(y_true, prediction)
         own = agrad.take_along_axis(prediction, labels[:, None], axis=1)
         higher = agrad.sum(agrad.astype(prediction > own, agrad.int32), axis=1)
@@ -128,7 +128,7 @@ class Confusion(Metric):
 
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
         if average not in AVERAGES:
-            raise ConfigurationError(f"{name}: average is one of {', '.join(AVERAGES)}, not {average!r}")
+            raise ConfigurationError(f"{name}: average must be one of {', '.join(AVERAGES)}, got {average!r}")
         self.name, self.average, self.threshold = name, average, threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
@@ -199,7 +199,7 @@ def _labels(y_true: Any, prediction: Any) -> Any:
         return agrad.argmax(y_true, axis=1)
     shape = (prediction.shape[0], *prediction.shape[2:])
     if tuple(y_true.shape) not in (shape, (*shape, 1)):
-        raise ShapeError(f"targets of shape {tuple(y_true.shape)} for scores of shape {tuple(prediction.shape)}")
+        raise ShapeError(f"targets must fit scores of shape {tuple(prediction.shape)}, got shape {tuple(y_true.shape)}")
     return _integers(y_true if tuple(y_true.shape) == shape else agrad.reshape(y_true, shape))
 
 
@@ -212,7 +212,9 @@ def _like(y_true: Any, prediction: Any) -> Any:
     """Return targets in the shape of predictions, up to axes of length 1."""
     here, there = ([n for k, n in enumerate(x.shape) if not k or n != 1] for x in (y_true, prediction))
     if here != there or not there:
-        raise ShapeError(f"targets of shape {tuple(y_true.shape)} for predictions of shape {tuple(prediction.shape)}")
+        raise ShapeError(
+            f"targets must fit predictions of shape {tuple(prediction.shape)}, got shape {tuple(y_true.shape)}"
+        )
     return y_true if tuple(y_true.shape) == tuple(prediction.shape) else agrad.reshape(y_true, prediction.shape)
 
 
@@ -225,7 +227,7 @@ def confusion(y_true: Any, prediction: Any, threshold: float | None, count: int 
         else:
             count = prediction.shape[1] if prediction.ndim >= 2 and prediction.shape[1] > 1 and threshold is None else 2
     if not isinstance(count, int) or count < 1:
-        raise DtypeError(f"{name}: expected class numbers of 0 or more")
+        raise DtypeError(f"{name} must contain class labels (0 to C - 1)")
     told, labels = agrad.reshape(told, (-1, 1)), agrad.reshape(labels, (-1, 1))
     numbers = agrad.arange(count, dtype=agrad.int32, backend=told.backend, device=told.device)[None, :]
     rows, columns = (agrad.astype(x == numbers, agrad.float32) for x in (labels, told))

@@ -81,7 +81,7 @@ class Choice:
     def __init__(self, threads: Any = "auto") -> None:
         whole = isinstance(threads, int) and not isinstance(threads, bool)
         if not (threads is None or threads == "auto" or (whole and threads >= 1)):
-            raise ConfigurationError(f"threads: expected 'auto', a number of 1 or more, or None; found {threads!r}")
+            raise ConfigurationError(f"threads must be 'auto', an integer of at least 1, or None, got {threads!r}")
         self.threads = threads
         self.number: int | None = None
         """The number of threads in use; None where it was not changed."""
@@ -193,8 +193,8 @@ def _libraries(threads: Any) -> list[Any]:
         if threads == "auto":
             return []
         raise ConfigurationError(
-            f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
-            "pip install 'agrad[train]'"
+            f"threads={threads} needs the package threadpoolctl, which is not installed. Install it with: pip install "
+            "'agrad[train]'"
         ) from None
 
 

@@ -111,7 +111,7 @@ class Trainer:
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
-                raise OperandError(f"callbacks: expected objects of Callback, found a {type(callback).__name__}")
+                raise OperandError(f"callbacks must be Callback objects, got {type(callback).__name__}")
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
@@ -119,7 +119,7 @@ class Trainer:
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
-            raise ConfigurationError(f"precision={precision!r} is for parameters of float32, not {self.dtype}")
+            raise ConfigurationError(f"precision={precision!r} requires float32 parameters, got {self.dtype}")
         self.scale = optim.LossScale(optimizer) if precision == "float16" else None
         self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
@@ -300,7 +300,9 @@ class Trainer:
         if y is None and not examples.is_examples(X):
             source: Any = examples.Batches(X, self.place, self.dtype)
             if isinstance(validation, float | int) and validation:
-                raise ConfigurationError("validation: a fraction needs arrays X and y; give batches, or (X, y)")
+                raise ConfigurationError(
+                    "validation: a fraction requires arrays X and y. Pass batches or (X, y) instead."
+                )
             validation = validation or None
         else:
             X, y = examples.pair(X, y, self.dtype)
@@ -327,7 +329,7 @@ class Trainer:
             raise ConfigurationError(f"resume: {CUT}")
         elif self._data and now != self._data:
             differences = [f"{name} {value} (was {self._data.get(name)})" for name, value in now.items()]
-            raise ConfigurationError(f"resume: the run was begun with other batches: {', '.join(differences)}")
+            raise ConfigurationError(f"resume: the run was started with different batches: {', '.join(differences)}")
 
     # ------------------------------------------------------------------ use
 
@@ -385,7 +387,7 @@ class Trainer:
                 if len(sums.losses) == INTERVAL:
                     loss += float(np.dot(*sums.read(totals)))
         if not count:
-            raise DataError("X: expected one batch or more to evaluate, found none")
+            raise DataError("X must contain at least one batch to evaluate, got none")
         if sums.losses:
             loss += float(np.dot(*sums.read(totals)))
         found = {"loss": loss / count}
@@ -433,7 +435,7 @@ class Trainer:
         with evaluating(self.model):
             parts = [tree.map(raw, called(self.model, x)) for x in batches]
         if not parts:
-            raise DataError("X: expected one batch or more to predict, found none")
+            raise DataError("X must contain at least one batch to predict, got none")
         concat = self.place.backend.xp.concat
         return parts[0] if len(parts) == 1 else tree.map(lambda *arrays: concat(arrays, axis=0), *parts)
 
@@ -505,20 +507,20 @@ class Trainer:
 def _check(model: Any, loss: Any, optimizer: Any) -> None:
     """Raise an error for arguments of a trainer of another kind."""
     if not isinstance(model, nn.Module):
-        raise OperandError(f"Trainer: model is a Module of agrad.nn, not a {type(model).__name__}")
+        raise OperandError(f"Trainer: model must be a Module of agrad.nn, got {type(model).__name__}")
     if not callable(loss) or isinstance(loss, type):
         kind = f"the class {loss.__name__}; make one: {loss.__name__}()" if isinstance(loss, type) else repr(loss)
-        raise OperandError(f"Trainer: loss is a function of (output, target), such as nn.MSELoss(), not {kind}")
+        raise OperandError(f"Trainer: loss must be a function of (output, target), such as nn.MSELoss(), got {kind}")
     if not isinstance(optimizer, optim.Optimizer):
         raise OperandError(
-            f"Trainer: optimizer is one of agrad.optim, such as Adam(model.parameters()), not {optimizer!r}"
+            f"Trainer: optimizer must be one of agrad.optim, such as Adam(model.parameters()), got {optimizer!r}"
         )
     own = {id(tensor) for tensor in model.parameters()}
     strangers = sum(id(tensor) not in own for tensor in optimizer.parameters)
     if strangers:
         raise ConfigurationError(
-            f"Trainer: {strangers} of the optimizer's {len(optimizer.parameters)} parameters are not of the model; "
-            "make it with model.parameters()"
+            f"Trainer: the optimizer must update parameters of the model, got {strangers} others among "
+            f"{len(optimizer.parameters)}. Create it with model.parameters()."
         )
 
 
@@ -528,20 +530,24 @@ def _weights(given: Any, y: Any) -> dict[int, float] | None:
         return None
     labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
     if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
-        raise DtypeError("class_weight is for class numbers from 0 on as targets y")
+        raise DtypeError("class_weight: targets y must be class labels (0 to C - 1)")
     if isinstance(given, str) and given == "balanced":
         if labels is None:
-            raise ConfigurationError("class_weight='balanced' needs arrays X and y; give a dict by class")
+            raise ConfigurationError(
+                "class_weight='balanced' requires arrays X and y. Pass a dict from class labels to weights instead."
+            )
         counts = np.bincount(labels.astype(np.int64))
         there = np.count_nonzero(counts)
         given = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
     if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"class_weight is a dict by class number, or 'balanced', not {given!r}")
+        raise ConfigurationError(
+            f"class_weight must be a dict from class labels to weights, or 'balanced', got {given!r}"
+        )
     if any(not isinstance(c, int | np.integer) or c < 0 or not w >= 0 for c, w in given.items()):
-        raise ConfigurationError(f"class_weight: expected class numbers and weights of 0 or more, found {given!r}")
+        raise ConfigurationError(f"class_weight: class labels and weights must not be negative, got {given!r}")
     missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(given)
     if missing:
-        raise ConfigurationError(f"class_weight has no weight for the classes {sorted(missing)}")
+        raise ConfigurationError(f"class_weight must contain a weight for every class, got none for {sorted(missing)}")
     return {int(c): float(w) for c, w in given.items()}
 
 
@@ -549,7 +555,7 @@ def _real(name: str) -> str:
     """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
     if name == "bfloat16":
         raise ConfigurationError(
-            "Trainer: parameters of bfloat16 are not trained; use float32 and precision='bfloat16'"
+            "Trainer: parameters must not have dtype bfloat16. Use float32 parameters and precision='bfloat16'."
         )
     return {"complex64": "float32", "complex128": "float64"}.get(name, name)
 
@@ -557,7 +563,7 @@ def _real(name: str) -> str:
 def _whole(value: Any, name: str) -> None:
     """Raise ``ConfigurationError`` unless a value is an integer of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigurationError(f"{name}: expected an integer of 1 or more, found {value!r}")
+        raise ConfigurationError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:

@@ -303,13 +303,13 @@ def test_places_that_cannot_be_written_to(tmp_path, monkeypatch, write):
     forbid(monkeypatch, tmp_path / "closed", tmp_path / "read-only")
     before = sorted(os.listdir(tmp_path))
     for name, message in (
-        ("none/m.safetensors", "there is no directory .*none'; create it first"),
+        ("none/m.safetensors", "the directory .*none' does not exist; create it first"),
         ("file/m.safetensors", "is not a directory"),
         ("file/deeper/m.safetensors", "no directory|not a directory"),
         ("folder", "it is a directory"),
         ("folder/", "the name of a file is expected"),
         ("pipe", "not a regular file"),
-        ("dangling", "there is no directory"),
+        ("dangling", "the directory"),
         ("closed/m", "no permission to write into"),
         ("read-only", "read-only"),
         ("x" * 300, "File name too long"),

@@ -202,7 +202,7 @@ def test_lists_and_numbers() -> None:
         (lambda: linalg.solve_sylvester(A, A, V), ShapeError, "does not fit"),
         (lambda: linalg.expm(V), ShapeError, "two or more"),
         (lambda: linalg.sqrtm(A[:2]), ShapeError, "square"),
-        (lambda: linalg.hankel(1.0), ShapeError, "one or more axes"),
+        (lambda: linalg.hankel(1.0), ShapeError, "at least 1 axis"),
     ],
 )
 def test_errors(call: Any, error: type[Exception], match: str) -> None:

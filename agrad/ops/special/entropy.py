@@ -227,6 +227,6 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     array([ 0.5, -0.5])
     """
     if not hasattr(x, "shape"):
-        raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
+        raise DtypeError("log_softmax: x must have a real floating-point dtype. Convert it with agrad.asarray.")
     (x,) = floating("log_softmax", x)
     return x - _logsumexp(x, axis=axis, keepdims=True)

@@ -26,8 +26,8 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
 
     def rule(g: Any) -> Any:
         raise MissingRuleError(
-            f"special.{name} has no derivative by {argument}; if it is meant as a constant, give it as one: "
-            f"{argument}.detach()"
+            f"special.{name} has no derivative with respect to {argument}. If it is a constant, pass "
+            f"{argument}.detach()."
         )
 
     return rule
@@ -105,7 +105,7 @@ def evaluate(
     dtype = arrays[0].dtype if len(arrays) == 1 else xp.result_type(*arrays)
     if not xp.isdtype(dtype, "real floating"):
         if xp.isdtype(dtype, "complex floating"):
-            raise DtypeError(f"special.{name} takes real arguments, not {dtype}; agrad.real and imag give them")
+            raise DtypeError(f"special.{name}: arguments must be real, got {dtype}. Use agrad.real or agrad.imag.")
         dtype = xp.float64
     arrays = tuple([a if a.dtype == dtype else xp.astype(a, dtype) for a in arrays])
     words = getattr(xp, "special", None)
@@ -144,7 +144,7 @@ def whole_number(name: str, argument: str, value: Any) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise OperandError(
-            f"special.{name}: {argument} is one Python integer, not {type(value).__name__}; "
-            f"call it once for each order, and stack the results"
+            f"special.{name}: {argument} must be one Python integer, got {type(value).__name__}. Call it once for "
+            "each order, and stack the results."
         )
     return value
