@@ -92,7 +92,7 @@ def bars(values: Sequence[tuple[str, float]], name: str) -> str:
 
 
 class Frame:
-    """The axes of a chart, with the places of values in it."""
+    """The axes of a chart, with the positions of values in it."""
 
     def __init__(
         self,
@@ -119,12 +119,12 @@ class Frame:
             self._ys, self._y_ticks = _range(min(ys), max(ys))
 
     def x(self, value: float) -> float:
-        """Return the place of a value from left to right."""
+        """Return the position of a value from left to right."""
         low, high = self._xs
         return LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        """Return the place of a value from top to bottom."""
+        """Return the position of a value from top to bottom."""
         low, high = self._ys
         value = math.log10(value) if self._log else value
         return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)

@@ -108,7 +108,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
 
 
 def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
-    """Return ``--data-dir``, or that of training for the same data."""
+    """Return ``--data-dir``, or the directory of training for the same data."""
     if args.data_dir is not None or saved.data_dir is None or args.data not in (None, saved.config.data):
         return args.data_dir
     return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]

@@ -47,9 +47,9 @@ BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 
 
 def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place) -> Any:
-    """Return a new network of the settings, with values drawn from the seed alone.
+    """Return a new network of the options, with values drawn only from the seed.
 
-    `shape` is that of an example, which the network takes flattened.
+    `shape` is the shape of an example, which the network receives flattened.
     """
     rng = random.Generator(config.seed)
     made = {
@@ -106,7 +106,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def arrays(config: Config, shape: tuple[int, ...], outputs: int) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the names, shapes and dtypes of a network of the settings, without it."""
+    """Return the names, shapes and dtypes of a network of the options."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     features, first = math.prod(shape), 0
     if config.model == "conv":
@@ -141,7 +141,7 @@ def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
 
 
 def optimizer_for(config: Config, model: Any, batches: int) -> Any:
-    """Return the optimizer of the settings for the parameters of ``model``."""
+    """Return the optimizer of the options for the parameters of ``model``."""
     parameters, decay = model.parameters(), config.weight_decay
     rate = schedule_for(config, batches)
     if config.optimizer == "sgd":
@@ -161,7 +161,7 @@ class Saved:
     data_dir: str | None
     fingerprint: str
     folder: str | None
-    """The folder to which a relative path of the data belongs, else None."""
+    """The folder to which a relative path of the data belongs, or None."""
     tensors: dict[str, np.ndarray]
 
     def changed(self, dataset: Dataset) -> str:
@@ -309,7 +309,7 @@ def _description(
 
 
 def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> np.ndarray:
-    """Return finite numbers of a shape, those of a scale above 0. Raises ``DataError``."""
+    """Return finite numbers of a shape; scales must be above 0. Raises ``DataError``."""
     found = tensors.get(name)
     if found is None or found.shape != (size,) or found.dtype != np.float64:
         raise DataError(f"{path!r}: expected {name}, float64 of shape {(size,)}, found no such array")

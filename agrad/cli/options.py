@@ -300,7 +300,7 @@ def _threads(text: str) -> str | int:
 
 
 def _choice(setting: str, default: str) -> str:
-    """Return the help of a setting that is one of a few names."""
+    """Return the help of an option with a few permitted names."""
     return f"{', '.join(config.CHOICES[setting])} (default: {default})"
 
 

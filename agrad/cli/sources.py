@@ -51,7 +51,7 @@ class Description:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that the network gives for an example."""
+        """Number of outputs of the network for an example."""
         return len(self.class_names if self.task == "classification" else self.target_names)
 
 
@@ -88,7 +88,7 @@ def check_source(source: str, data_dir: str | None, label: str | None, needs_lab
 
 
 def check_settings(config: Config) -> None:
-    """Raise ``ConfigurationError`` for settings that do not fit the kind of data."""
+    """Raise ``ConfigurationError`` for options that do not fit the data."""
     if config.data in NAMED and config.task == "regression":
         raise ConfigurationError(f"--task regression: {config.data} has classes. Omit the option.")
     for name in ("categorical", "keep"):
@@ -123,7 +123,7 @@ def load(
 
 
 def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
-    """Return the place of a run's data: relative to here, else to its ``folder``.
+    """Return the path of a run's data, relative to here or to its ``folder``.
 
     Raises ``DataError`` if they are at neither.
     """
@@ -146,7 +146,7 @@ def _found(path: str, folder: str | None) -> str:
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """Return a text that is equal for equal data only, independent of their place."""
+    """Return a text that is equal only for equal data, wherever they are."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
         digest.update(repr(part.shape).encode())
@@ -220,7 +220,7 @@ def describe(dataset: Dataset) -> Description:
 def to_evaluate(
     source: str, description: Description, data_dir: str | None, label: str | None, report: Report
 ) -> Examples:
-    """Return the labelled examples of ``source``, as the described model takes them."""
+    """Return the labeled examples of ``source`` for the described model."""
     check_source(source, data_dir, label, needs_label=not description.labels)
     quantities = description.task == "regression"
     if source in NAMED:
@@ -252,7 +252,7 @@ def to_evaluate(
 
 
 def to_predict(source: str, description: Description, data_dir: str | None, report: Report) -> Examples:
-    """Return the examples of ``source``, as the described model takes them.
+    """Return the examples of ``source`` for the described model.
 
     They may have labels.
     """
@@ -284,7 +284,7 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
 def _table(
     source: str, description: Description, label: str | tuple[str, ...] | None, report: Report
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the model's numbers of a table, and labels as text or quantities.
+    """Return the inputs of a model from a table, and labels or numeric targets.
 
     Columns are found by name.
     """

@@ -239,7 +239,7 @@ class Run:
 
 
 class About(Callback):
-    """Adds the settings to the first record, and the test scores to the last one."""
+    """Adds the options to the first record, and the test scores to the last one."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -22,14 +22,14 @@ BLOCK = 256
 MANY, FEW = 20, 5
 """Above ``MANY`` different numbers as labels each needs ``FEW`` examples or more."""
 WHOLE = 2.0**53
-"""The largest float below which every integer is a float of its own."""
+"""The largest float below which every integer is represented exactly."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationData:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
-    X is scaled: `X = (raw - mean) / scale`, with mean and scale from the train part alone (or fixed, for images). The
+    X is scaled: `X = (raw - mean) / scale`, with mean and scale from only the train part (or fixed, for images). The
     method `scaled` does the same to further examples.
 
     Parameters
@@ -53,9 +53,9 @@ class ClassificationData:
     class_names : tuple of str
         The label of each class in the file.
     feature_names : tuple of str
-        The names of columns if the file has any, else empty.
+        Names of the columns, or empty if the file has none.
     encoder : TableEncoder or None
-        The encoder that made X of a table, else None.
+        Encoder that computed X from a table, or None.
     labels : tuple of str
         The column of a table that had the labels.
     about : tuple of str
@@ -121,7 +121,7 @@ class ClassificationData:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that a network has to give for an example."""
+        """Number of outputs of a network for an example."""
         return self.n_classes
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
 
 
 def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
-    """Raise `DataError`, naming the first place, if X (n, d) holds NaN or infinity.
+    """Raise `DataError` with the first position if X (n, d) has NaN or infinity.
 
     `first` is the number of the first row in the message.
     """
@@ -206,7 +206,7 @@ def float_name(dtype: object) -> str:
 
 
 def check_numbers(X: np.ndarray, name: str) -> None:
-    """Raise `DataError` unless X (n, ...) holds real numbers, at least one an example."""
+    """Raise `DataError` unless X (n, ...) is real with at least one value per example."""
     if X.dtype.kind not in "biuf":
         raise DataError(f"{name}: X: expected real numbers, found dtype {X.dtype}")
     if X.ndim == 0 or X.size == 0:
@@ -307,8 +307,8 @@ def scaled_dataset(
 def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
-    A feature that does not vary (except for rounding) gets the scale 1: it becomes 0 and stays finite. Raises
-    `DataError` if a feature's range overflows float64.
+    A constant feature (except for rounding) gets the scale 1, so it becomes 0 and remains finite. Raises `DataError` if
+    a feature's range overflows float64.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         flat = X.reshape(X.shape[0], -1).astype(np.float64)
@@ -325,8 +325,8 @@ def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return labels (n,) as int64 class numbers, and the sorted distinct labels.
 
-    Floats are accepted if they are whole numbers, and byte strings as UTF-8. Raises `DataError` for other dtypes,
-    shapes and numbers.
+    Floats are accepted if they are integers, and byte strings as UTF-8. Raises `DataError` for other dtypes, shapes and
+    numbers.
     """
     y = plain_labels(y, name)
     values, numbers = np.unique(y, return_inverse=True)
@@ -363,7 +363,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
 
 
 def no_classes(y: np.ndarray) -> str:
-    """Return the error text for labels (n,) that are quantities."""
+    """Return the error text for labels (n,) that look like numeric targets."""
     return (
         f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows): learn them by "
         "regression (agrad train --task regression), make classes of them, such as ranges, or, where the numbers are "
@@ -372,13 +372,13 @@ def no_classes(y: np.ndarray) -> str:
 
 
 def check_classes(y: np.ndarray, name: str) -> None:
-    """Raise `DataError` if labels (n,), integers or text, look like quantities."""
+    """Raise `DataError` if labels (n,) look like numeric targets."""
     if found := quantities(y):
         raise DataError(f"{name}: expected {found}; {no_classes(y)}")
 
 
 def quantities(y: np.ndarray) -> str:
-    """Return why labels (n,) look like quantities; "" if they do not.
+    """Return why labels (n,) look like numeric targets; "" if they do not.
 
     Labels are integers or text. They do if most are numbers, and one of these is fractional, or there are more than
     `MANY` different labels and one of them has fewer than `FEW` examples.
@@ -433,7 +433,7 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
-    """Return the places of labels among the known ones, int64 (n,).
+    """Return the indices of labels among the known ones, int64 (n,).
 
     Raises `DataError`, with the text `expected`, for a label that is not among them.
     """
@@ -451,7 +451,7 @@ def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) into most and few, with a part of every class in each.
 
-    The split depends on `y`, `fraction` and `seed` alone. A class keeps at least one example in the first part.
+    The split depends only on `y`, `fraction` and `seed`. Each class has at least one example in the first part.
 
     Parameters
     ----------

@@ -18,27 +18,27 @@ TEXT = (str, bytes)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Return examples as one batch: containers of arrays with a first axis more.
+    """Return examples as one batch: a pytree of arrays with an additional first axis.
 
     Parameters
     ----------
     batch : sequence
-        Examples, one or more: containers of one structure (dict, list, tuple, namedtuple, dataclass) of arrays of any
-        backend, Tensors, numbers, texts and None.
+        At least one example. Examples are pytrees (dict, list, tuple, namedtuple, dataclass) of the same structure,
+        with leaves that are arrays of any backend, Tensors, numbers, strings or None.
 
     Returns
     -------
     container
-        Of the same structure. Arrays are stacked by their own library. Numbers become an array of the library and on
-        the device of the first array of an example, of NumPy where there is none, with NumPy's dtype for such numbers.
-        Texts become a list.
+        Of the same structure. Arrays are stacked by their own library. Numbers become an array on the backend and
+        device of the first array of an example (NumPy if there is none), with the NumPy dtype for such numbers. Texts
+        become a list.
 
     Raises
     ------
     ShapeError
         If the examples differ in structure or shape.
     OperandError
-        If there is no example, or a leaf is of another kind.
+        If the batch is empty, or a leaf has another type.
 
     Examples
     --------
@@ -65,13 +65,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def _brief(structure: Any) -> str:
-    """Return the text of a container with * for leaves, cut where it is long."""
+    """Return the text of a pytree with * for leaves, truncated if it is long."""
     text = str(structure).removeprefix("PyTreeSpec(").removesuffix(")").partition(", NoneIsLeaf")[0]
     return text if len(text) < 200 else f"{text[:200]}..."
 
 
 def _column(values: tuple[Any, ...], batch: Sequence[Any], place: int, first: Any) -> Any:
-    """Return the leaves at one place of all examples as an array or a list."""
+    """Return the leaves at one position of all examples as an array or a list."""
     if all(isinstance(value, TEXT) for value in values):
         return list(values)
     if isinstance(values[0], NUMBERS):
@@ -117,9 +117,9 @@ def moved(batch: Any, backend: str | None, device: Any) -> Any:
 
 
 def fetched(dataset: Any, indices: Any, collate_fn: Any) -> Any:
-    """Return the batch of the examples with these numbers, made by a function.
+    """Return the batch of the examples with these indices.
 
-    With `collate_fn` None it is made by `default_collate`, or by one operation for each array of a `TensorDataset`.
+    If `collate_fn` is None, use `default_collate`, or one operation for each array of a `TensorDataset`.
     """
     while _has(dataset, Subset):
         dataset, indices = dataset.dataset, dataset.indices[np.asarray(indices, dtype=np.int64)].tolist()
@@ -137,7 +137,7 @@ def fetched(dataset: Any, indices: Any, collate_fn: Any) -> Any:
 
 
 def _has(dataset: Any, kind: type) -> bool:
-    """Return True for a data set that takes its examples as `kind` does."""
+    """Return True for a data set that reads its examples as `kind` does."""
     return isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__
 
 

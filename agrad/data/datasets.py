@@ -1,4 +1,4 @@
-"""Data sets of single examples, their parts and joins, by PyTorch's names."""
+"""Data sets of single examples, their parts and joins, with PyTorch names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDatas
 class Dataset(Protocol):
     """Anything with a length, and an example for each number from 0 on.
 
-    A list is one. A class of one's own may derive from this one, but need not. An example is a number, a text, an array
-    of any backend or a container of these. With a method `__getitems__(indices)`, which returns a list of examples, the
-    loader asks for all examples of a batch at once; with a method `set_epoch(epoch)`, it calls that before each epoch.
+    A list is one. A custom data set may derive from this class but need not. An example is a number, a string, an array
+    of any backend or a pytree of these. If it has a method `__getitems__(indices)`, which returns a list of examples,
+    the loader requests all examples of a batch at once. If it has a method `set_epoch(epoch)`, the loader calls it
+    before each epoch.
 
     Examples
     --------
@@ -52,9 +53,9 @@ class Dataset(Protocol):
 
 @runtime_checkable
 class IterableDataset(Protocol):
-    """Anything that gives its examples one after the other, such as a stream.
+    """Any iterable that returns its examples one after the other, such as a stream.
 
-    `__iter__` starts anew at each call: an epoch is one pass. A class of one's own may derive from this one, but need
+    `__iter__` starts again at each call: an epoch is one pass. A custom data set may derive from this class but need
     not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
 
     Examples
@@ -78,7 +79,7 @@ class IterableDataset(Protocol):
 class TensorDataset:
     """A data set of arrays: example i is the tuple of their entries i.
 
-    A `DataLoader` with the default `collate_fn` takes a batch with one operation for each array.
+    A `DataLoader` with the default `collate_fn` reads a batch with one operation for each array.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class TensorDataset:
     Raises
     ------
     OperandError
-        If an argument is no array.
+        If an argument is not an array.
     ShapeError
         If one has no axes, or another length than the first.
 
@@ -135,7 +136,7 @@ def checked(indices: Any, n: int) -> np.ndarray:
     """Return the numbers of examples as int64 from 0 to n - 1.
 
     Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip, and
-    `DtypeError` for numbers that are no integers.
+    `DtypeError` for indices that are not integers.
     """
     rows = np.asarray(indices)
     if rows.size and rows.dtype.kind not in "iu":
@@ -162,7 +163,7 @@ class Subset:
     IndexRangeError
         If the whole has no such example.
     DtypeError
-        If a number is no integer.
+        If an index is not an integer.
 
     Examples
     --------
@@ -182,7 +183,7 @@ class Subset:
         return self.dataset[int(self.indices[index])]
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the number of the epoch to the whole, if it asks for it.
+        """Pass the epoch index to the whole data set, if it defines `set_epoch`.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class ConcatDataset:
         return self.datasets[part][row - (self.cumulative_sizes[part - 1] if part else 0)]
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the number of the epoch to the data sets that ask for it.
+        """Pass the epoch index to the data sets that define `set_epoch`.
 
         Parameters
         ----------
@@ -248,7 +249,7 @@ def set_epoch(thing: Any, epoch: int) -> None:
 def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -> list[Subset]:
     """Split a data set into parts of given sizes, at random and without overlap.
 
-    The split depends on the number of examples, `lengths` and `seed` alone.
+    The split depends only on the number of examples, `lengths` and `seed`.
 
     Parameters
     ----------

@@ -22,23 +22,23 @@ REASONS = {
     "rare": "words of which none is frequent enough for a category",
     "dates": "dates in another form than 2026-01-31",
 }
-"""The reasons to leave a column out. The user is warned of ids, rare words and dates."""
+"""The reasons to leave a column out. It warns about ids, rare strings and dates."""
 
 
 class TableEncoder:
     """Makes arrays of numbers of tables, as fitted to a training part.
 
-    Numbers, truth values (true and false, yes and no, ...) and dates are standardised by mean and standard deviation. A
+    Numbers, Booleans (true and false, yes and no, ...) and dates are standardized by mean and standard deviation. A
     missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
     becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
     ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates
-    are taken as missing. Columns with one value are left out, and those whose integers or words differ in all of 20
-    rows or more.
+    are treated as missing. Columns with one value are omitted, and columns whose integers or strings differ in all of
+    at least 20 rows.
 
     Parameters
     ----------
     categorical : sequence of str or int
-        Columns of numbers, such as codes, to take as words.
+        Numeric columns, such as codes, to treat as categorical.
     keep : sequence of str or int
         Columns to keep although they look like ids.
     min_count : int, optional
@@ -101,12 +101,12 @@ class TableEncoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names of the columns of words, for `read_csv`."""
+        """Names of the categorical columns, for `read_csv`."""
         return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word")
 
     @property
     def parts(self) -> dict[str, slice]:
-        """The places of each column's numbers in the result."""
+        """Positions of the numbers of each column in the result."""
         ends = np.cumsum([len(encoding.names) for encoding in self.encodings]).tolist()
         return {e.column: slice(end - len(e.names), end) for e, end in zip(self.encodings, ends, strict=True)}
 

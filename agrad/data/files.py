@@ -43,7 +43,7 @@ def read_file(path: StrPath) -> bytes:
 
 
 def unreadable(path: StrPath, error: Exception) -> DataError:
-    """Return the `DataError` of a file that the system refuses to read."""
+    """Return the `DataError` of a file that the system cannot read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
@@ -89,7 +89,7 @@ def check_writable(path: StrPath) -> None:
 def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
     """Open a file that replaces `path` once it is complete and on the disk.
 
-    Until then, and if the body raises or the process is killed, the file at `path` stays as it was. Its permissions are
+    Until then, and if the body raises or the process is killed, the file at `path` is unchanged. Its permissions are
     kept in any case. If `path` is a symbolic link, the file behind it is replaced. Files of killed processes in the
     directory are removed. Raises `SaveError` as `check_writable`, and for a full disk.
     """
@@ -156,7 +156,7 @@ def _target(path: StrPath) -> str:
 
 
 def _temporary(directory: str) -> str:
-    """Return a new name beside the target, for a rename within one file system."""
+    """Return a new name next to the target, for a rename within one file system."""
     return os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(6).hex()}{SUFFIX}")
 
 

@@ -45,7 +45,7 @@ class ImageFolder:
         If Pillow is not installed.
     DataError
         If the folder cannot be read, or holds no folder, or one of these holds no image. Also raised for an example
-        whose file is no whole image.
+        whose file is not a complete image.
 
     Examples
     --------

@@ -25,7 +25,7 @@ _END = object()
 
 @dataclass
 class _Position:
-    """The place of the next batch. `begun` is True if an iterator goes on from it."""
+    """Position of the next batch. `begun` is True if an iterator continues from it."""
 
     epoch: int = 0
     batch: int = 0
@@ -36,7 +36,7 @@ class DataLoader:
     """The batches of a data set.
 
     Each `iter(loader)` is one epoch, and the order of its examples a function of the seed and the number of the epoch.
-    `state_dict` says where the loop over the loader is, at any batch; a loader that loads it goes on with the same
+    `state_dict` contains the position of the loop, at any batch. A loader that loads it continues with the same
     batches, bit for bit.
 
     Parameters
@@ -44,18 +44,18 @@ class DataLoader:
     dataset : Dataset or IterableDataset
         The examples: an object with `__len__` and `__getitem__`, or with `__iter__`.
     batch_size : int or None
-        Examples a batch. With None, no batches are made: each item of the sampler, which may be a list of numbers, is
-        given to `dataset[item]`.
+        Examples a batch. If None, the loader does not build batches: it passes each item of the sampler, which may be a
+        list of indices, to `dataset[item]`.
     shuffle : bool
         True for a random order, another one in each epoch; False for the order of the data set.
     sampler : Sampler or iterable of int, optional
         Another order. With a method `set_epoch(epoch)`, that is called before each epoch.
     batch_sampler : BatchSampler or iterable of lists of int, optional
-        The numbers of the examples of each batch, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        Indices of the examples of each batch. Replaces `batch_size`, `shuffle`, `sampler` and `drop_last`.
     num_workers : int
-        The number of threads that load batches ahead; 0 to load each when it is asked for. Threads help where examples
-        are read from files, decoded, or computed by libraries that release Python's global lock. An `IterableDataset`
-        is read by one thread.
+        The number of threads that load batches ahead; 0 to load each when it is asked for. Threads help if examples are
+        read from files, decoded, or computed by libraries that release the global interpreter lock. An
+        `IterableDataset` is read by one thread.
     collate_fn : function, optional
         A function from a list of examples to a batch; by default `default_collate`.
     drop_last : bool
@@ -65,8 +65,8 @@ class DataLoader:
     seed : int
         The seed of the order that `shuffle` chooses, from 0 to 2**64 - 1.
     backend : str, optional
-        The backend to put the arrays of batches on, such as `agrad.get_backend()`; threads do it ahead. By default
-        arrays stay where they are.
+        The backend to put the arrays of batches on, such as `agrad.get_backend()`; threads do it ahead. By default,
+        arrays remain where they are.
     device : str or device, optional
         The device of that backend to put them on.
 
@@ -75,12 +75,12 @@ class DataLoader:
     ConfigurationError
         If an option is out of range, or two of them exclude each other.
     OperandError
-        If `dataset` is no data set, or something cannot be read again in the next epoch.
+        If `dataset` is not a data set, or an argument cannot be read again in the next epoch.
 
     Notes
     -----
-    The names and meanings are those of `torch.utils.data.DataLoader`, with threads in place of processes. An error in a
-    data set is raised as it is, with a note that names the example and the data set.
+    The names and meanings follow `torch.utils.data.DataLoader`, with threads instead of processes. An error in a data
+    set is raised as it is, with a note that names the example and the data set.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class DataLoader:
         return moved(batch, self.backend, self.device)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the place of the newest iterator, as NumPy arrays on the host.
+        """Return the position of the newest iterator, as NumPy arrays on the host.
 
         Returns
         -------
@@ -244,9 +244,9 @@ class DataLoader:
         return facts
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from the place of a loader of equal data and options.
+        """Continue from the position of a loader with equal data and options.
 
-        The next `iter(loader)` gives the rest of that epoch, which is empty if its last batch was given out.
+        The next `iter(loader)` returns the rest of that epoch, which is empty after its last batch.
 
         Parameters
         ----------

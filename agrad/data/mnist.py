@@ -36,7 +36,7 @@ def cache_directory() -> str:
     Returns
     -------
     str
-        `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
+        `$AGRAD_CACHE`, or `$XDG_CACHE_HOME/agrad`, or `~/.cache/agrad`.
 
     Examples
     --------
@@ -71,8 +71,8 @@ def load_mnist(
     Parameters
     ----------
     directory : str, path or None
-        A directory with the four files, each gzipped (`.gz`) or not, with `.idx` in place of `-idx` as well. Any other
-        set in the same files with labels from 0 to 9 (Fashion-MNIST, say) can be in it. None for the cache,
+        Directory with the four files, each gzipped (`.gz`) or not; `.idx` may replace `-idx`. It may contain another
+        data set in the same files with labels from 0 to 9, for example Fashion-MNIST. None for the cache,
         `cache_directory()`/mnist; files that are missing or damaged there are downloaded.
     dtype : str
         The dtype of X, float32 or float64.
@@ -93,7 +93,7 @@ def load_mnist(
     Raises
     ------
     DataError
-        If a file is missing, damaged, does not fit the others, or cannot be downloaded; the message has the remedy.
+        If a file is missing, damaged, does not fit the others, or cannot be downloaded. The message contains a fix.
     SaveError
         If the cache cannot be written.
     ConfigurationError

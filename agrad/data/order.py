@@ -1,6 +1,6 @@
 """The order of examples in training, a function of (seed, epoch) without state.
 
-The orders come from PCG64's raw 64-bit output and a stable sort. NumPy guarantees this output (but not that of
+The orders come from PCG64's raw 64-bit output and a stable sort. NumPy guarantees this output (but not the output of
 `Generator.permutation`), so a run can be resumed, or repeated years later, on the same batches.
 """
 
@@ -33,7 +33,7 @@ def bits(seed: int, *stream: int) -> np.random.PCG64:
 def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     """Return the order of the examples in one epoch.
 
-    It is the same on every machine, so there is no state to save.
+    It is the same on every machine, so no state needs to be saved.
 
     Parameters
     ----------

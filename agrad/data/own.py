@@ -46,23 +46,23 @@ def load_npz(
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. For classification y has shape (n,) and holds
-    integers or text; the distinct labels, sorted, become the classes 0, 1, ... Labels are refused as quantities if most
-    are numbers, and one is fractional, or there are more than 20 different ones and one of them has fewer than 5
-    examples. For regression y holds numbers, of shape (n,) or (n, k).
+    integers or text; the distinct labels, sorted, become the classes 0, 1, ... Labels are rejected as numeric targets
+    if most are numbers, and either one is fractional, or there are more than 20 different ones and one of them has
+    fewer than 5 examples. For regression y holds numbers, of shape (n,) or (n, k).
 
     Parameters
     ----------
     path : str or path
         The file.
     task : {"classification", "auto", "regression"}
-        What y is; "auto" takes quantities, and y of two axes, for regression.
+        What y is; "auto" selects regression for numeric targets and for 2-D y.
     test_fraction : float
         The share of every class that is held out for the test part if the file has none, between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
         "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
-        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, otherwise "standard".
     dtype : str
         The dtype of X, float32 or float64.
 
@@ -75,7 +75,7 @@ def load_npz(
     ------
     DataError
         If the file is damaged or lacks an array, the arrays do not fit each other, X is not finite, labels are neither
-        integers nor text, the test part has a label of its own, or there are fewer than 2 classes.
+        integers nor text, the test part has a label that the train part lacks, or there are fewer than 2 classes.
     ConfigurationError
         If an option is out of range.
 
@@ -127,7 +127,7 @@ def load_csv(
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
         "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
-        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, otherwise "standard".
     dtype : str
         The dtype of X, float32 or float64.
     delimiter : str, optional
@@ -198,7 +198,7 @@ def _regression(
     scaling: str,
     dtype: str,
 ) -> RegressionData:
-    """Return the data set of arrays of a file whose y are quantities, split and scaled."""
+    """Return the regression data set of the arrays of a file, split and scaled."""
     dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
     pairs = []
     for part, (examples, targets) in (("", (X, y)), *([("_test", test)] if test is not None else [])):

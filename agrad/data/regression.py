@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RegressionData:
     """A regression data set as NumPy arrays, with a train part and a test part.
 
-    X and y are standardised by the train part; `targets` gives numbers in the units of the file.
+    X and y are standardised by the train part; `targets` returns numbers in the units of the file.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class RegressionData:
     target_mean, target_scale : numpy.ndarray
         The numbers of the scaling of y, float64 of shape (k,).
     feature_names : tuple of str
-        The names of columns if the file has any, else empty.
+        Names of the columns, or empty if the file has none.
     encoder : TableEncoder or None
-        The encoder that made X of a table, else None.
+        Encoder that computed X from a table, or None.
     labels : tuple of str
         The columns of a table that had the targets.
     about : tuple of str
-        Lines about the file: how it was read, and why these are quantities.
+        Lines about the file: how it was read, and why its targets are numeric.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class RegressionData:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that a network has to give for an example."""
+        """Number of outputs of a network for an example."""
         return len(self.target_names)
 
     def targets(self, y: np.ndarray) -> np.ndarray:

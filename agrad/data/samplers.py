@@ -24,8 +24,8 @@ __all__ = [
 class Sampler(ABC):
     """An order of the numbers of examples.
 
-    A class of one's own defines `__iter__`, and `__len__` if the number is known. For equal `self.epoch` it should
-    give an equal order: a loader that is resumed reads it again. Anything iterable can take the place of a sampler.
+    A custom sampler defines `__iter__`, and `__len__` if the number is known. For equal `self.epoch` it should return
+    an equal order, because a resumed loader reads it again. Any iterable can replace a sampler.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Sampler(ABC):
         """Return an iterator over the numbers of the examples of an epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose order `__iter__` gives; a `DataLoader` does this.
+        """Select the epoch whose order `__iter__` returns; a `DataLoader` does this.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class BatchSampler(Sampler):
     Raises
     ------
     ConfigurationError
-        If `batch_size` is no integer of 1 or more.
+        If `batch_size` is not an integer of at least 1.
 
     Examples
     --------

@@ -26,18 +26,19 @@ SAMPLE = 50
 def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str | None = None) -> Table:
     """Read a table in text: one line a row, the first of which has the names.
 
-    Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
-    its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the delimiter,
-    unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without quotes.
+    Text is UTF-8. Empty lines are skipped. A column contains numbers or dates (ISO 8601, without a time zone) if all of
+    its cells do or are missing, otherwise strings. Missing is an empty cell, and in a column of numbers or dates also
+    NA, N/A, NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the
+    delimiter, unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without
+    quotes.
 
     Parameters
     ----------
     path : str or path
         The file.
     words : sequence of str or int
-        Columns to keep as words, by name or by number counted from 0 (from the end if negative). A text that is no
-        column's name is read as a number.
+        Columns to keep as strings, by name or by index from 0 (from the end if negative). A string that is not a column
+        name is read as an index.
     delimiter : str, optional
         The character between columns; by default a comma, semicolon, tab or vertical bar, guessed from the first lines.
 
@@ -109,7 +110,7 @@ def _header(name: str, content: bytes, delimiter: str) -> tuple[int, list[str]]:
 def _guessed(content: bytes) -> str:
     """Return the delimiter that splits the first lines into the most columns.
 
-    Where one gives all lines the same number of columns, the others are no candidates.
+    If one gives all lines the same number of columns, the others are not candidates.
     """
     best, most = ",", (False, 1)
     for delimiter in DELIMITERS:
@@ -143,7 +144,7 @@ def _checked_names(name: str, header: list[str]) -> list[str]:
 
 
 def _by_csv(name: str, content: bytes, delimiter: str, names: list[str], kept: set[int]) -> list[Column]:
-    """Return the columns, read by Python's module."""
+    """Return the columns, read by the module `csv`."""
     rows = []
     for line, row in islice(_rows(content, delimiter), 1, None):
         if len(row) != len(names):
@@ -165,7 +166,7 @@ def _by_pyarrow(
 ) -> list[Column] | None:
     """Return the same columns as `_by_csv`, faster.
 
-    Returns None where pyarrow is not installed, refuses the file, or would read it otherwise.
+    Returns None if pyarrow is not installed, cannot read the file, or would read it differently.
     """
     # below the header, because quotes in the wrong place are an error of Python's module, and text for pyarrow
     if b'"' in content.split(b"\n", header_line)[-1]:
@@ -207,14 +208,14 @@ def _by_pyarrow(
 
 
 def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]] | None = None) -> Table:
-    """Read a table: Parquet if the name ends in .parquet, else text.
+    """Read a table: Parquet if the name ends in .parquet, otherwise text.
 
     Parameters
     ----------
     path : str or path
         The file; see `read_csv` and `read_parquet`.
     words : function, optional
-        A function from the names of all columns to those of columns to keep as words.
+        Function from the names of all columns to the names of the columns to keep as strings.
 
     Returns
     -------
@@ -244,7 +245,7 @@ def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]]
 
 
 def read_parquet(path: StrPath) -> Table:
-    """Read a Parquet file of numbers, truth values, words and dates.
+    """Read a Parquet file of numbers, Booleans, strings and dates.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def read_parquet(path: StrPath) -> Table:
     Returns
     -------
     Table
-        The columns. Numbers are float64, truth values 0 and 1, and null or NaN is missing.
+        The columns. Numbers are float64, Booleans are 0 and 1, and null or NaN is missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Data sets of tables: classes or quantities to learn."""
+"""Data sets of tables, for classification or regression."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_table(
     keep: Sequence[str | int] = (),
     report: Callable[[str], None] | None = None,
 ) -> ClassificationData | RegressionData:
-    """Return a data set of a table: columns to learn from, and what to learn.
+    """Load a table as a data set of feature and target columns.
 
     A `TableEncoder` is fitted to the train part. Rows without a label are left out, with a warning.
 
@@ -66,7 +66,7 @@ def load_table(
     dtype : str
         The dtype of X, float32 or float64.
     categorical, keep : sequence of str or int
-        Columns to take as words, and to keep although they look like ids; see `TableEncoder`.
+        Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
     report : function, optional
         A function that is called with each line of text on what was noticed; by default `warnings.warn`.
 
@@ -78,7 +78,7 @@ def load_table(
     Raises
     ------
     DataError
-        If the file cannot be read, there is no such column, nothing is left to learn from, or the labels do not fit the
+        If the file cannot be read, a column does not exist, no feature column remains, or the labels do not fit the
         task.
     ConfigurationError
         If an option is out of range.
@@ -209,7 +209,7 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.nd
 
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
-    """Return labels as int64 if all are whole numbers, else as text."""
+    """Return labels as int64 if all are integers, otherwise as strings."""
     y = texts.astype(str)
     numbers = [number_in(text) for text in y.tolist()]
     if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):

@@ -83,7 +83,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
-    """Return the places along an axis of ``n`` elements, each as often as it repeats."""
+    """Return the positions along an axis of ``n`` elements, each as often as it repeats."""
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
@@ -138,8 +138,8 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     x : array
         Of any shape and dtype.
     repetitions : int or tuple of ints
-        One number for each of the last axes. Where it is longer than ``x`` has axes, axes of length one are put before
-        those of ``x``.
+        One number for each of the last axes. If it is longer than the shape of ``x``, axes of length one are prepended
+        to ``x``.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     x : array
         Of any shape and dtype.
     shift : int or tuple of ints
-        By how many places; one shift may serve several axes.
+        Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
         The axes. By default the flattened array is rolled and brought back to its shape.
 
@@ -255,7 +255,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     Returns
     -------
     tuple of arrays
-        Views where the library gives them: writes to a part reach ``x``.
+        Views if the library returns views, so that writes to a part change ``x``.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     x : array
         Of one or more axes and a numeric dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     n : int
         How many times to take the differences.
     prepend, append : array, optional

@@ -40,7 +40,7 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     dtype : dtype
         That of the result.
     copy : bool
-        Make a copy where the dtype is that of ``x``.
+        If False, return ``x`` itself if it already has the dtype. By default, copy.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _is_array(value: Any) -> bool:
-    """Return True for an array; NumPy's dtypes have a shape, and its classes of scalars are dtypes."""
+    """Return True for an array; NumPy dtypes have a shape, and NumPy scalar classes are dtypes."""
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type)
 
 
@@ -119,7 +119,7 @@ def _xp_for(values: tuple[Any, ...]) -> Any:
 
 
 def _native(value: Any, xp: Any) -> Any:
-    """Return the raw array of a Tensor, and a dtype of any library as this one's."""
+    """Return the plain array of a Tensor, and the agrad dtype for a dtype of any library."""
     if isinstance(value, Tensor):
         return value.raw
     if _is_array(value) or isinstance(value, (bool, int, float, complex)):
@@ -134,7 +134,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     Parameters
     ----------
     *arrays_and_dtypes : arrays, dtypes or numbers
-        Dtypes are those of any library.
+        dtypes of any library.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises
     ------
     ValueError
-        For a name that is no kind.
+        If the name is not a kind.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 class FInfo:
     """Machine limits of a floating dtype, as Python numbers.
 
-    Those of a complex dtype are those of its parts.
+    For a complex dtype, the limits of its real and imaginary parts.
     """
 
     bits: int
@@ -258,7 +258,7 @@ def finfo(type: Any, /) -> FInfo:
     Parameters
     ----------
     type : dtype or array
-        A dtype of any library, or an array that has it.
+        dtype of any library, or an array with that dtype.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def iinfo(type: Any, /) -> IInfo:
     Parameters
     ----------
     type : dtype or array
-        A dtype of any library, or an array that has it.
+        dtype of any library, or an array with that dtype.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Functions of neural networks: activations, softmax, cross entropy, linear maps.
 
-Functions whose derivative is shorter than that of their body are operations of their own: the tape keeps less, and a
-backend may file one fused kernel.
+Functions whose derivative is simpler than the derivative of their body are separate primitives: the tape stores less,
+and a backend may register one fused kernel.
 """
 
 import inspect
@@ -147,9 +147,9 @@ def _finite_or_zero(xp: Any, m: Any) -> Any:
 
 
 def _greatest(xp: Any, x: Any, axis: Any) -> Any:
-    """Return the greatest element over ``axis``, which is kept.
+    """Return the maximum over ``axis``, which is kept.
 
-    Of complex elements it is the greatest real part; of no elements minus infinity.
+    For complex elements, the maximum real part; for an empty axis, minus infinity.
     """
     x = xp.real(x) if is_complex(x.dtype) else x
     if not size(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))):
@@ -169,7 +169,7 @@ def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 def weight_total(xp: Any, x: Any, /) -> Any:
     """Replace sums of weights that are 0 or not finite by 1.
 
-    A sum is 1 but for rounding, which a large logarithm makes large.
+    A sum is 1 except for rounding errors, which a large logarithm amplifies.
     """
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
@@ -196,7 +196,8 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
-    That of no elements is minus infinity. Where the result is infinite, the derivative by an infinite element is NaN.
+    That of no elements is minus infinity. If the result is infinite, the derivative with respect to an infinite element
+    is NaN.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -244,7 +245,7 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     x : array
         Of one or more axes and a floating dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------
@@ -288,7 +289,7 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     x : array
         Of one or more axes and a floating dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------

@@ -21,7 +21,7 @@ __all__ = ["asarray", "from_dlpack"]
 
 
 def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
-    """Return the backend and device of a new array: as named, else as selected."""
+    """Return the backend and device of a new array: the given ones, otherwise the selected ones."""
     if backend is not None:
         found = load(backend)
         return found, None if device is None else found.device(device)
@@ -84,23 +84,23 @@ def asarray(
 ) -> Tensor:
     """Make a Tensor of a number, a nested sequence, an array or a Tensor.
 
-    An array stays on its own backend and device unless others are named. Numbers and sequences go to the selected
-    backend. A sequence with Tensors in it stays differentiable.
+    An array remains on its backend and device unless you pass others. Numbers and sequences go to the selected backend.
+    A sequence that contains Tensors is differentiable.
 
     Parameters
     ----------
     obj : number, nested sequence, array or Tensor
         An array of any known library, or an object with ``__array__`` or a buffer.
     dtype : dtype, optional
-        Of any library; by default that of ``obj``.
+        dtype of any library. By default, the dtype of ``obj``.
     device : device, optional
         One of another backend names that backend too.
     copy : bool, optional
         With True, the memory of an array is not shared.
     backend : str, optional
-        Where to move the array; by default it stays.
+        Backend of the result. By default, the array remains where it is.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def _first_array(obj: Any) -> Any:
 def _stacked(obj: Any, known: Any) -> Any:
     """Stack a nested sequence with Tensors into one array.
 
-    ``known``: the array beside which numbers are placed.
+    ``known``: the array whose backend and device numbers get.
     """
     if not isinstance(obj, (list, tuple)):
         return host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
@@ -202,7 +202,7 @@ def _stacked(obj: Any, known: Any) -> Any:
 
 
 def _opened(obj: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the axes that a nested sequence has at every place, and what stands inside of them."""
+    """Return the axes that all entries of a nested sequence share, and the entries inside them."""
     parts = list(obj)
     shape: tuple[int, ...] = (len(obj),)
     while parts and all(isinstance(part, (list, tuple)) and len(part) == len(parts[0]) for part in parts):
@@ -242,7 +242,7 @@ def _like(number: Any, raw: Any) -> Any:
 def _numpy_dtype(obj: Any) -> Any:
     """Return the dtype that the NumPy arrays in a nested sequence promote to.
 
-    Numbers beside them are weak. None where there are no arrays.
+    Numbers among them are weakly typed. None if there are no arrays.
     """
     dtypes: set[Any] = set()
     weak: dict[type, Any] = {}
@@ -259,9 +259,9 @@ def _numpy_dtype(obj: Any) -> Any:
 
 
 def _plain(obj: Any) -> Any:
-    """Turn NumPy's scalars and arrays in a nested sequence into numbers and lists.
+    """Convert NumPy scalars and arrays in a nested sequence to numbers and lists.
 
-    Every library takes these.
+    Every library accepts these.
     """
     if isinstance(obj, (list, tuple)):
         return [_plain(part) for part in obj]
@@ -276,7 +276,7 @@ def _plain(obj: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
     """Make a Tensor that holds the memory of an array with ``__dlpack__``.
 
-    A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which copies.
+    A Tensor remains differentiable: ``to`` moves and copies a Tensor that requires a gradient.
 
     Parameters
     ----------
@@ -285,9 +285,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     device : device, optional
         Where to put it.
     copy : bool, optional
-        True for a copy always, False for an error where one would be needed; by default one is made only there.
+        If True, always copy. If False, raise an error if a copy is needed. By default, copy only if needed.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     OperandError
         For an object without ``__dlpack__``.
     BufferError
-        For memory that cannot be handed over.
+        If the memory cannot be shared.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
 def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
     """Return the memory of an array as an array of another backend.
 
-    None where that takes a copy; a ``BufferError`` where ``copy`` is False.
+    Return None if that needs a copy, or raise ``BufferError`` if ``copy`` is False.
     """
     native = getattr(place.xp, "from_dlpack", None)
     try:

@@ -36,8 +36,8 @@ def convolution(
 ) -> Any:
     """Correlate ``x`` with kernels ``w`` along the axes after the first two.
 
-    The shapes are (n, c, ...) and (o, c // groups, ...), that of the result (n, o, ...).
-    ``x_dilation - 1`` zeros are put between the elements of ``x``, then zeros around it; a negative padding cuts.
+    The shapes are (n, c, ...) and (o, c // groups, ...); the result has shape (n, o, ...). ``x_dilation - 1`` zeros are
+    put between the elements of ``x``, then zeros around it; a negative padding cuts.
     """
     return xp.convolution(
         x, w, strides=strides, padding=padding, x_dilation=x_dilation, w_dilation=w_dilation, groups=groups

@@ -37,11 +37,11 @@ def zeros(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -78,11 +78,11 @@ def ones(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -116,11 +116,11 @@ def empty(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -161,11 +161,11 @@ def full(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -219,11 +219,11 @@ def arange(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -275,13 +275,13 @@ def linspace(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     endpoint : bool
         Include ``stop``.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -340,11 +340,11 @@ def eye(
     dtype : dtype, optional
         Of any library; by default the library's default.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
 
     Returns
     -------
@@ -407,14 +407,14 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     x : array
         Of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -433,14 +433,14 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     x : array
         Of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -459,14 +459,14 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     x : array
         Of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -487,14 +487,14 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A Tensor for a Tensor, else a raw array.
+        A Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Raises
     ------
@@ -522,12 +522,12 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 @public
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Return coordinate grids of arrays of one axis.
+    """Return coordinate grids of 1-D arrays.
 
     Parameters
     ----------
     *arrays : arrays
-        Each of one axis.
+        1-D arrays.
     indexing : str
         ``"xy"`` exchanges the first two axes, ``"ij"`` does not.
 

@@ -31,7 +31,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     x : array
         Of any shape and a numeric dtype.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
         That of the sums.
     include_initial : bool
@@ -130,7 +130,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     x : array
         Of any shape and a numeric dtype.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
         That of the products.
     include_initial : bool

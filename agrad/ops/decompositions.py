@@ -1,8 +1,8 @@
 """Decompositions of matrices: singular values, QR and LU.
 
-Singular vectors and the factors of QR are unique up to signs and phases. The derivative is that of least change; it is
-right for functions that do not depend on signs and phases. The vectors of equal values are any basis of one space:
-their derivative is NaN, and only that of the values is right.
+Singular vectors and the factors of QR are unique up to signs and phases. The derivative is the smallest possible
+change. It is correct for functions that do not depend on signs and phases. The vectors of equal values are an arbitrary
+basis of one space. Their derivative is NaN; only the derivative of the values is correct.
 """
 
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
 
 
 def _split(basis: Any, k: int) -> tuple[Any, Any]:
-    """Return the first k columns, and the others, or None where there are no others."""
+    """Return the first k columns, and the other ones, or None if there are none."""
     return (basis[..., :, :k], basis[..., :, k:]) if basis.shape[-1] > k else (basis, None)
 
 
@@ -402,8 +402,8 @@ def lu_vjp(xp: Any, g_L: Any, g_U: Any, P: Any, L: Any, U: Any) -> Any:
 def lu(x: Any, /) -> LUResult:
     """Return the decomposition ``x = P @ L @ U`` with partial pivoting.
 
-    The derivative exists where no diagonal element of ``U`` is 0. It is that of ``L`` and ``U`` for the same ``P``,
-    which is a constant.
+    The derivative exists where no diagonal element of ``U`` is 0. The derivatives of ``L`` and ``U`` treat ``P`` as a
+    constant.
 
     Parameters
     ----------

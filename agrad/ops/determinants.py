@@ -74,8 +74,8 @@ def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
 def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     """Return the derivative of ``adjugate`` at ``x`` along ``v``.
 
-    At singular matrices too. x, v: (..., n, n) of a floating dtype. Its own derivative by ``x`` is that of regular
-    matrices.
+    At singular matrices too. x, v: (..., n, n) of a floating dtype. Its derivative with respect to ``x`` holds for
+    regular matrices.
     """
     n = x.shape[-1]
     if n < 2:
@@ -159,8 +159,8 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
-    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant: they
-    are those of regular matrices. ``slogdet`` neither overflows nor underflows.
+    The first and second derivatives are right for singular matrices too. Higher derivatives divide by the determinant,
+    so they are valid only for regular matrices. ``slogdet`` neither overflows nor underflows.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the size of each determinant.
 
-    The sign of a complex determinant is det / abs(det). The derivative is that of regular matrices, and not finite for
+    The sign of a complex determinant is det / abs(det). The derivative holds for regular matrices and is not finite for
     singular ones.
 
     Parameters
@@ -265,8 +265,9 @@ def logdet(x: Any, /) -> Any:
     Returns
     -------
     array
-        Of shape (...) and the dtype of ``x``. The logarithm of a real negative determinant is NaN, with the derivative
-        of ``logabsdet`` of ``slogdet``; that of a complex one has an imaginary part from -pi to pi; that of 0 is -inf.
+        Of shape (...) and the dtype of ``x``. The logarithm of a negative real determinant is NaN, with the derivative
+        of ``logabsdet`` of ``slogdet``. The logarithm of a complex determinant has an imaginary part from -pi to pi,
+        and the logarithm of 0 is -inf.
 
     Raises
     ------
@@ -275,7 +276,7 @@ def logdet(x: Any, /) -> Any:
 
     Notes
     -----
-    As ``torch.logdet``. It is made of ``slogdet``: nothing overflows, and the gradient is the transposed inverse.
+    As ``torch.logdet``. It calls ``slogdet``, so it does not overflow, and the gradient is the transposed inverse.
 
     Examples
     --------
@@ -329,7 +330,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     x : array
         Of shape (..., m, n) and a floating dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the greatest, count as 0. A constant; by default the array library's
+        Singular values below it, relative to the largest one, count as 0. A constant; by default the array library's
         choice.
 
     Returns
@@ -386,8 +387,8 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     x : array
         Of shape (..., m, n) and a floating dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
-        dtype.
+        Singular values below it, relative to the largest one, count as 0. By default max(m, n) times the precision of
+        the dtype.
 
     Returns
     -------

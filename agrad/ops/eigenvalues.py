@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors.
 
-Eigenvectors are unique up to signs and phases. The derivative is that of least change; it is right for functions that
-do not depend on signs and phases. The vectors of equal values are any basis of one space: their derivative is NaN, and
-only that of the values is right.
+Eigenvectors are unique up to signs and phases. The derivative is the smallest possible change. It is correct for
+functions that do not depend on signs and phases. The vectors of equal values are an arbitrary basis of one space. Their
+derivative is NaN; only the derivative of the values is correct.
 """
 
 from typing import Any, NamedTuple

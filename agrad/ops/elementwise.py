@@ -617,7 +617,8 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Limit each element to a range.
 
-    The derivative by ``x`` is 1 inside the range and 0 outside, that by a limit the reverse; at a limit they share it.
+    The derivative with respect to ``x`` is 1 inside the range and 0 outside. For a limit it is the reverse, and at a
+    limit both share it.
 
     Parameters
     ----------

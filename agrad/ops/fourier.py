@@ -124,9 +124,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     n : int, optional
         The length, to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -162,9 +162,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     n : int, optional
         The length, to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -200,9 +200,9 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     n : int, optional
         The length, to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -238,9 +238,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     n : int, optional
         The length of the result; by default 2 (m - 1) for m values along ``axis``.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -275,9 +275,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     n : int, optional
         The length of the result; by default 2 (m - 1) for m values along ``axis``.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -312,9 +312,9 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     n : int, optional
         The length, to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def fftn(
     axes : sequence of ints, optional
         The axes; by default the last ones, as many as ``s`` has lengths, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def ifftn(
     axes : sequence of ints, optional
         The axes; by default the last ones, as many as ``s`` has lengths, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -436,7 +436,7 @@ def rfftn(
     axes : sequence of ints, optional
         The axes; by default the last ones, as many as ``s`` has lengths, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -474,11 +474,11 @@ def irfftn(
     x : array
         Of one or more axes, complex.
     s : sequence of ints, optional
-        The lengths of the result along ``axes``; that of the last is by default 2 (m - 1) for m values.
+        Lengths of the result along ``axes``. By default, the last one is 2 (m - 1) for m values.
     axes : sequence of ints, optional
         The axes; by default the last ones, as many as ``s`` has lengths, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------

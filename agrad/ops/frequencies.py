@@ -103,9 +103,9 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     dtype : dtype, optional
         By default the library's default.
     device : device, optional
-        By default that of the selection. One of another backend names that backend too.
+        By default, the selected device. One of another backend names that backend too.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------
@@ -138,9 +138,9 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     dtype : dtype, optional
         By default the library's default.
     device : device, optional
-        By default that of the selection. One of another backend names that backend too.
+        By default, the selected device. One of another backend names that backend too.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Indexing. Reading at an index and adding at it are each other's transpose.
 
-Index arrays are operands, which transforms see. The rest of an index is a setting, a template in which ``ARRAY`` stands
-for each of them.
+Index arrays are operands, which transforms see. The rest of an index is an option, a template in which ``ARRAY`` marks
+each of them.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
 
 @primitive(linear="x", constant="indices", raises=True, moves=True, sparsity="adds")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
-    """Return zeros of ``shape`` with ``x`` added at the index; repeated places add up."""
+    """Return zeros of ``shape`` with ``x`` added at the index; repeated positions accumulate."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
 
 
@@ -134,7 +134,7 @@ getitem.primitive.sum_slices = scatter_sum
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """Return ``x`` with ``value`` at the index.
 
-    Where a place is named twice, it has one of the values.
+    If an index selects a position twice, the element gets one of the values.
     """
     return xp.setitem(x, value, *indices, index=index)
 
@@ -184,7 +184,7 @@ def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) ->
 
 
 def _names_twice(indices: Any) -> bool:
-    """Return True if an index may name a place twice, which only integer arrays can."""
+    """Return True if an index may select a position twice, which only integer arrays can."""
     return any(as_dtype(i.dtype).kind != "bool" for i in indices)
 
 
@@ -232,9 +232,9 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     x : array
         Of any shape and dtype.
     indices : array
-        Integers of one axis.
+        1-D integer array.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
 
     Returns
     -------
@@ -265,13 +265,13 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 _SEQUENCES = (list, tuple, range)
-"""Python's sequences of numbers, which are arrays in an index, as in NumPy."""
+"""Sequences of numbers, which are arrays in an index, as in NumPy."""
 
 
 def index_array(entry: Any, raw: Any) -> Any:
     """Place an array of an index on the backend and device of the indexed array.
 
-    Tensors stay Tensors.
+    Tensors are not converted.
     """
     backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
     if not on_host and backend_of_type(type(raw_of(entry))) is None and hasattr(entry, "__array__"):
@@ -319,7 +319,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     indices : array
         Integers, with as many axes as ``x``; all but ``axis`` broadcast.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------
@@ -467,7 +467,7 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
 def add_at(x: Any, value: Any, index: Any, /) -> Any:
     """Return ``x`` with ``value`` added at an index.
 
-    At a place that is named twice, both values are added.
+    If an index selects a position twice, both values are added.
     """
     template, arrays = split_index(index, x)
     return add(x, scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))

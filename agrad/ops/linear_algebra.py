@@ -109,7 +109,7 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
 
 
 def _is_constant(x: Any) -> bool:
-    """Return True for a raw array, and for a Tensor of one that nothing has recorded."""
+    """Return True for a plain array, and for an unrecorded Tensor of one."""
     return not isinstance(x, Tensor) or (type(x) is Tensor and x.node is None and not isinstance(x.data, Tensor))
 
 
@@ -118,7 +118,7 @@ def _is_constant(x: Any) -> bool:
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product.
 
-    An argument of one axis is a row before, or a column behind, and its axis is not in the result.
+    A 1-D argument is a row on the left or a column on the right, and the result omits its axis.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
-    """Return ``solver(b)``, where a ``b`` of one axis is one column.
+    """Return ``solver(b)``, where a 1-D ``b`` is one column.
 
     Raise ``ShapeError`` for a ``b`` that has not n rows.
     """
@@ -343,7 +343,7 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = 
     x2 : array
         Of shape (..., n, n).
     upper : bool
-        The upper triangle of ``x2`` is not 0, else the lower one.
+        If True, ``x2`` is upper triangular; otherwise lower triangular.
     checked : bool
         A 0 on the diagonal is the error of an array library that has one. By default the solution is not finite.
 

@@ -64,12 +64,12 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     shape : int or tuple of ints
         One length may be -1.
     copy : bool, optional
-        With True the result is no view.
+        If True, the result is never a view.
 
     Returns
     -------
     array
-        A view where the library gives one.
+        A view if the library returns one.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are no permutation.
+        If the axes are not a permutation.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def matrix_transpose_put(xp: Any, value: Any) -> Any:
 
 @public_of_array
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Move axes to other places; the others keep their order.
+    """Move axes to other positions; the other axes keep their order.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     x : array
         Of any shape and dtype.
     axis : int or tuple of ints
-        Their places in the result.
+        Their positions in the result.
 
     Returns
     -------
@@ -466,7 +466,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     arrays : sequence of arrays
         Of one shape.
     axis : int
-        The place of the new axis.
+        Position of the new axis.
 
     Returns
     -------

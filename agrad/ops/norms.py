@@ -1,7 +1,8 @@
 """Norms of vectors and matrices.
 
-At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second one is NaN there, but for norms that
-are sums or extremes of sizes: a rule does not know if the norm is squared later. ``sum(x * x)`` has all derivatives.
+At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second derivative is NaN there, except for
+norms that are sums or extremes of absolute values: a rule does not know if the norm is squared later. ``sum(x * x)`` is
+differentiable to all orders.
 """
 
 import math
@@ -83,8 +84,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """Return the norm of vectors over axes.
 
     An element that is 0 gets the derivative 0 whatever the order; between the orders 1 and 2 its second derivative is
-    infinite, NaN if it is complex. At the zero vector second derivatives are NaN, also
-    those of the squared norm: write ``sum(x * x)``.
+    infinite, NaN if it is complex. At the zero vector second derivatives are NaN, also for the squared norm. Use
+    ``sum(x * x)`` instead.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     axis : int or tuple of ints, optional
         The axes; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
     ord : float
         The order, a number or plus or minus infinity, for which elements that tie share the derivative evenly. The
         order 0, the number of elements that are not 0, is constant.
@@ -141,8 +142,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     keepdims : bool
         Keep the last two axes with length one.
     ord : str or float
-        ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the greatest or least sum of a
-        column's sizes), inf or -inf (of a row's), 2 or -2 (the greatest or least singular value).
+        ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the maximum or minimum sum of
+        absolute values over columns), inf or -inf (the same over rows), 2 or -2 (the largest or smallest singular
+        value).
 
     Returns
     -------

@@ -51,7 +51,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     Returns
     -------
     array
-        Of shape (..., k); k is 0 beyond the corners. A view where the library gives one.
+        Of shape (..., k); k is 0 beyond the corners. A view if the library returns one.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def _free(ndim: int, axes: Axes) -> Axes:
 
 
 def _in_place_of(xp: Any, value: Any, order: Axes) -> Any:
-    """Move axis i of ``value`` to the place ``order[i]``."""
+    """Move axis i of ``value`` to the position ``order[i]``."""
     back = inverse_permutation(order)
     return value if back == tuple(range(len(order))) else xp.permute_dims(value, back)
 
@@ -301,7 +301,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     Returns
     -------
     array
-        With the other axes of ``x1``, then those of ``x2``.
+        Array with the other axes of ``x1`` followed by the other axes of ``x2``.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def matrix_power(x: Any, n: int, /) -> Any:
     x : array
         Of shape (..., k, k) and a floating dtype.
     n : int
-        The power; 0 gives identity matrices, which are constant.
+        The power; 0 returns identity matrices, which are constant.
 
     Returns
     -------

@@ -19,7 +19,7 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "nonzero", "search
 @public
 @primitive(constant="x")
 def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the greatest element along an axis.
+    """Return the index of the maximum along an axis.
 
     The first one of several.
 
@@ -30,7 +30,7 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     axis : int, optional
         The axis; by default the array is flattened.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 @public
 @primitive(constant="x")
 def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the least element along an axis.
+    """Return the index of the minimum along an axis.
 
     The first one of several.
 
@@ -59,7 +59,7 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     axis : int, optional
         The axis; by default the array is flattened.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -251,9 +251,9 @@ def searchsorted_batch(
 
 @public_of_arrays
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Return the places that keep a sorted array sorted.
+    """Return the insertion indices that keep a sorted array sorted.
 
-    Before each place, the element of ``x2`` can be put into ``x1``.
+    Inserting each element of ``x2`` into ``x1`` before its index keeps ``x1`` sorted.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     x2 : array or number
         Of any shape.
     side : str
-        ``"left"`` for the first such place, ``"right"`` for the last.
+        ``"left"`` for the first such index, ``"right"`` for the last.
     sorter : array, optional
         The indices that sort ``x1``, if it is not sorted itself.
 

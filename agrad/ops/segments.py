@@ -64,8 +64,8 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Of one or more axes and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
         The number of segments.
 
@@ -79,7 +79,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     ShapeError
         For ids that do not fit the first axis.
     DtypeError
-        For truth values, or ids that are no integers.
+        If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
         For a negative number of segments.
     MixedBackendsError
@@ -108,8 +108,8 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Of one or more axes and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
         The number of segments.
 
@@ -123,7 +123,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     ShapeError
         For ids that do not fit the first axis.
     DtypeError
-        For truth values, or ids that are no integers.
+        If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
         For a negative number of segments.
     MixedBackendsError
@@ -160,7 +160,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 @public_of_arrays
 def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
-    """Return the greatest of the elements that have the same id.
+    """Return the maximum of the elements that have the same id.
 
     Elements that tie share the derivative evenly.
 
@@ -169,23 +169,23 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Of one or more axes and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
         The number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has minus
-        infinity, or the least integer.
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. An empty segment has minus infinity,
+        or the smallest integer.
 
     Raises
     ------
     ShapeError
         For ids that do not fit the first axis.
     DtypeError
-        For truth values, complex numbers, or ids that are no integers.
+        If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
         For a negative number of segments.
     MixedBackendsError
@@ -204,7 +204,7 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 @public_of_arrays
 def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
-    """Return the least of the elements that have the same id.
+    """Return the minimum of the elements that have the same id.
 
     Elements that tie share the derivative evenly.
 
@@ -213,23 +213,23 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Of one or more axes and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
         The number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has
-        infinity, or the greatest integer.
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. An empty segment has infinity, or
+        the largest integer.
 
     Raises
     ------
     ShapeError
         For ids that do not fit the first axis.
     DtypeError
-        For truth values, complex numbers, or ids that are no integers.
+        If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
         For a negative number of segments.
     MixedBackendsError

@@ -40,7 +40,7 @@ def ndim_of(x: Any, name: str = "") -> int:
 
 
 def raw_of(x: Any) -> Any:
-    """Return the raw array under all levels of a Tensor; other objects as they are."""
+    """Return the plain array under all transforms of a Tensor; other objects unchanged."""
     return x.raw if isinstance(x, Tensor) else x
 
 
@@ -73,15 +73,15 @@ def floated(xp: Any, x: Any) -> Any:
 
 
 _RANKS = {bool: 0, int: 1, float: 2, complex: 3}
-"""The order of Python's numbers: an array that can hold one can hold those before it."""
+"""The order of Python number types: an array that can hold one can also hold the previous ones."""
 _KIND_RANKS = {"bool": 0, "signed integer": 1, "unsigned integer": 1, "real floating": 2, "complex floating": 3}
 
 
 def array_arguments(name: str, *values: Any) -> list[Any]:
     """Make arrays of the numbers among the arguments, on the first array's backend.
 
-    Numbers are weak: they take the arrays' dtype, if it can hold them; booleans beside others count for nothing. Raise
-    ``OperandError`` for other objects, and for no array.
+    Numbers are weakly typed: they get the dtype of the arrays if it can hold them. Booleans do not count among others.
+    Raise ``OperandError`` for other objects, and for no array.
     """
     shaped = [v for v in values if hasattr(v, "shape")]
     if not shaped:
@@ -130,12 +130,12 @@ def holds_tensor(value: Any) -> bool:
 
 
 def no_view(value: Any) -> Any:
-    """Return a result as an array of its own: writes to it reach no other array."""
+    """Return a result as a separate array: writes to it change no other array."""
     if isinstance(value, Tensor):
         value._link = None
     return value
 
 
 def is_array(value: Any) -> bool:
-    """Return True if ``value`` is a Tensor or a raw array of an available backend."""
+    """Return True if ``value`` is a Tensor or a plain array of an available backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None

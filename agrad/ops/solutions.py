@@ -1,4 +1,4 @@
-"""Solutions of systems: by triangles, by Cholesky factors, of least squares."""
+"""Solve linear systems: triangular, from Cholesky factors, and by least squares."""
 
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     b : array
         Of shape (..., n, k) or (n,).
     lower : bool
-        Read the lower triangle, else the upper one.
+        If True, use the lower triangle; otherwise the upper one.
     trans : {0, 1, 2, "N", "T", "C"}
         0 or "N": solve ``a @ x = b``; 1 or "T": with the transpose of ``a``; 2 or "C": with its conjugate transpose.
     unit_diagonal : bool
@@ -62,9 +62,9 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
 
     Notes
     -----
-    The names are those of ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an
-    error, or a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
-    results" (2008), section 2.3.1.
+    The names follow ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an error, or
+    a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008),
+    section 2.3.1.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     b : array
         Of shape (..., n, k) or (n,).
     upper : bool
-        The factor is the upper one, with ``c.H @ c = a``, else the lower one, with ``c @ c.H = a``.
+        If True, the factor is upper triangular, with ``c.H @ c = a``; otherwise lower triangular, with ``c @ c.H = a``.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
 
     Notes
     -----
-    ``upper`` is that of ``cholesky`` and of ``torch.cholesky_solve``, which takes ``b`` first.
+    ``upper`` is as in ``cholesky`` and ``torch.cholesky_solve``, which accepts ``b`` first.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
 
 @primitive(name="linalg.least_squares", linear="b", constant="p", broadcasts=True, batch="leading", core_axes=2)
 def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
-    """Return the least-squares solution of least norm by the pseudo-inverse p of a.
+    """Return the minimum-norm least-squares solution from the pseudo-inverse p of a.
 
-    The rules of ``a`` contain the change of ``p``, which is handed over because it is expensive.
+    The rules of ``a`` contain the change of ``p``, which is an argument because it is expensive.
     """
     x = xp.matmul(p, b)
     # one step of refinement: the residual of an ill-conditioned system would be that of the product alone
@@ -179,7 +179,7 @@ def least_squares_jvp(xp: Any, t: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: 
 
 @public("linalg")
 def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult:
-    """Return the least-squares solution x of ``a @ x = b`` of least norm.
+    """Return the minimum-norm least-squares solution of ``a @ x = b``.
 
     Parameters
     ----------
@@ -188,8 +188,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     b : array
         Of shape (..., m, k) or (m,).
     rcond, rtol : float, optional
-        Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
-        dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be given.
+        Singular values up to it, relative to the largest one, count as 0. By default max(m, n) times the precision of
+        the dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be
+        given.
 
     Returns
     -------
@@ -207,7 +208,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
 
     Notes
     -----
-    The results are those of ``numpy.linalg.lstsq``, by the names of ``torch.linalg.lstsq``. The solution is the
+    The results are as in ``numpy.linalg.lstsq``, with the names of ``torch.linalg.lstsq``. The solution is the
     pseudo-inverse times ``b``, refined by one step. Its derivative is that along changes of ``a`` that keep the rank;
     where ``a`` has not full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra,
     "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973),

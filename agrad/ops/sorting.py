@@ -27,9 +27,9 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     x : array
         Of one or more axes and a real dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     descending : bool
-        Start with the greatest.
+        If True, start with the largest element.
     stable : bool
         Let equal elements keep their order.
 
@@ -76,16 +76,16 @@ def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the elements in order along an axis.
 
-    Of equal elements each keeps its own cotangent, in the order they stand in.
+    Each of several equal elements gets its own cotangent, in their order.
 
     Parameters
     ----------
     x : array
         Of one or more axes and a real dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     descending : bool
-        Start with the greatest.
+        If True, start with the largest element.
     stable : bool
         Let equal elements keep their order.
 
@@ -111,7 +111,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 @public
 def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
-    """Return the greatest elements along an axis in order, and their indices.
+    """Return the k largest elements along an axis in order, and their indices.
 
     Of equal elements the first are picked, and each keeps its own cotangent.
 
@@ -122,16 +122,16 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
     k : int
         How many elements to pick.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     largest : bool
-        With False, pick the least elements, the least one first.
+        If False, select the smallest elements, the smallest one first.
 
     Returns
     -------
     values : array
         The elements, ``k`` along ``axis``.
     indices : array
-        Where they stand along ``axis``: integers, a constant.
+        Their integer indices along ``axis``, which are constant.
 
     Raises
     ------

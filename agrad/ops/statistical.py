@@ -61,7 +61,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     dtype : dtype, optional
         That of the sum.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     dtype : dtype, optional
         That of the product.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
     """Return each extreme element's share of the derivative.
 
-    Ties share it evenly, and a NaN takes it.
+    Ties share it evenly, and a NaN gets all of it.
     """
     hit = xp.astype((x == keep(xp, y, tuple(x.shape), axis)) | (x != x), x.dtype)
     return hit / xp.sum(hit, axis=axis, keepdims=True)
@@ -243,7 +243,7 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 @public_of_array
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the greatest element over axes.
+    """Return the maximum over axes.
 
     Elements that tie share the derivative evenly.
 
@@ -254,7 +254,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @public_of_array
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the least element over axes.
+    """Return the minimum over axes.
 
     Elements that tie share the derivative evenly.
 
@@ -289,7 +289,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -372,7 +372,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     correction : float
         The number taken from the count of elements before the division by it.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -398,7 +398,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation over axes, the square root of ``var``.
 
-    Where all elements are equal the derivative is 0, as that of a norm at the zero vector.
+    If all elements are equal, the derivative is 0, as for a norm at the zero vector.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     correction : float
         The number taken from the count of elements before the division by it.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def to(x: Any, where: Any, /) -> Any:
     Returns
     -------
     array
-        ``x`` itself where it is there already.
+        ``x`` itself if it is already there.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     Returns
     -------
     array
-        ``x`` itself where it is there already.
+        ``x`` itself if it is already there.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _move_beside(x: Any, like: Any) -> Any:
 
 
 def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
-    """Make a Tensor of a raw array; pickles and copies call it too."""
+    """Create a Tensor from a plain array; pickles and copies also call it."""
     tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True

@@ -1,4 +1,4 @@
-"""Optimizer steps as operations, by PyTorch's formulas.
+"""Optimizer steps as operations, with the formulas of PyTorch.
 
 They are pure functions on every backend, and not public. With ``donate`` no other object can see the arrays, and a
 backend's kernel may write the results into them; the generic bodies ignore it. On Tensors the operations of the body
@@ -35,8 +35,8 @@ _BACKENDS = _Backends()
 def donatable(tensor: Tensor) -> Any:
     """Return True if a Tensor's array may be overwritten.
 
-    No recorded operation, view or variable can see such an array. For an array that is traced it is a traced number:
-    each call of the program decides.
+    No recorded operation, view or variable can see such an array. For a traced array it is a traced number: each call
+    of the compiled function decides.
     """
     backend = _BACKENDS[type(tensor.data)]
     if backend is None:
@@ -78,7 +78,7 @@ def jointly(update: Any, tensor: Tensor) -> AbstractContextManager[None]:
     kind="elementwise",
 )
 def renew_p(xp: Any, where: Any, x: Any, new: Any, /, *, donate: bool) -> Any:
-    """Return ``new`` where a condition holds, else ``x``, into which it may write."""
+    """Return ``new`` if a condition holds, otherwise ``x``, which it may overwrite."""
     return xp.where(where, new, x)
 
 
@@ -163,8 +163,8 @@ def adam_update_p(
 
     Kingma and Ba 2015, arXiv:1412.6980. p, g, m, v: parameter, gradient, first and second moment, of one shape and
     floating dtype. ``step`` counts from 1. ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019,
-    arXiv:1711.05101), else added to the gradient. Of complex arrays the real and the imaginary parts are updated each
-    by itself, in v too.
+    arXiv:1711.05101), otherwise added to the gradient. Of complex arrays the real and the imaginary parts are updated
+    each by itself, in v too.
     """
     rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
     return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
@@ -197,8 +197,8 @@ def adam_given(
 ) -> tuple[Any, ...]:
     """Compute a step of Adam from the numbers that follow from the count of steps.
 
-    A program may take these as inputs. With v_max, the largest second moment so far, it is a step of AMSGrad, and the
-    last result is the new one.
+    A compiled function may have these as inputs. With v_max, the largest second moment so far, it is a step of AMSGrad,
+    and the last result is the new one.
     """
     if is_complex(p.dtype):
         numbers = (lr, beta1, beta2, weight_decay, decoupled, rate, floor)
@@ -244,7 +244,8 @@ def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
 def together(*values: Any) -> tuple[Any, ...]:
     """Return the namespace for values, and the values.
 
-    With a Tensor among them raw arrays become Tensors: the operators of some libraries refuse Tensors on their right.
+    If one is a Tensor, plain arrays become Tensors, because the operators of some libraries do not accept Tensors on
+    their right.
     """
     xp = namespace_of(values)
     if xp is namespace:
@@ -286,7 +287,7 @@ def _of_parts(formula: Any, xp: Any, p: Any, g: Any, arrays: Any, count: Any, op
 
 
 def descent(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
-    """Return the gradient of what is made smaller, with weight decay."""
+    """Return the gradient of the minimized function, with weight decay."""
     if maximize:
         g = -g
     return g + p * weight_decay if weight_decay != 0 else g

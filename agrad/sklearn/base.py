@@ -45,7 +45,7 @@ def check_number(
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ``ConfigurationError`` unless a value is one of some words."""
+    """Raise ``ConfigurationError`` unless a value is one of some strings."""
     if not isinstance(value, str) or value not in choices:
         raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
@@ -137,7 +137,7 @@ class Estimator(BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix
-            Inputs of shape (n, features), or of more axes for a module that takes them.
+            Inputs of shape (n, features), or with more axes if the module accepts them.
         y : array
             Classes of shape (n,), or 0 and 1 of shape (n, labels); of a regressor targets (n,) or (n, outputs).
         sample_weight : array, number or None
@@ -309,7 +309,7 @@ class Estimator(BaseEstimator):
         return predicted(self.module_, X, self._place, ROWS)
 
     def _given(self, X: Any, method: str) -> agrad.Tensor:
-        """Return the outputs of the network of inputs that a user gives to a method."""
+        """Return the network outputs for the inputs of a method."""
         check_is_fitted(self, "module_")
         if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
             raise DataError(

@@ -108,7 +108,7 @@ class Classifier(ClassifierMixin):
         return agrad.argmax(logits, axis=-1)
 
     def predict(self, X: Any) -> Any:
-        """Return the most probable class of each row, or truth values of labels.
+        """Return the most probable class of each row, or Booleans for labels.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of shape (n, classes). Of several labels each has a probability of its own.
+            Of shape (n, classes). Each of several labels has a separate probability.
         """
         return Result.like(X).give(self._probabilities(self._given(X, "predict_proba")))
 

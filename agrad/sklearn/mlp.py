@@ -1,4 +1,4 @@
-"""Multilayer perceptrons with the parameters of scikit-learn's."""
+"""Multilayer perceptrons with the scikit-learn parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agrad.sklearn.perceptron import Perceptron, has_epochs
 
 
 class MLPClassifier(Classifier, Perceptron):
-    """Classify by a multilayer perceptron, with scikit-learn's parameters.
+    """Multilayer perceptron classifier with the scikit-learn parameters.
 
     The loss is the cross entropy of the softmax, or of the logistic function for two classes and for several labels.
 
@@ -27,7 +27,7 @@ class MLPClassifier(Classifier, Perceptron):
     activation : {"identity", "logistic", "tanh", "relu"}
         The function after each hidden layer.
     solver : {"adam", "sgd", "lbfgs"}
-        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+        The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
     alpha : float
         The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
     batch_size : int or "auto"
@@ -46,7 +46,7 @@ class MLPClassifier(Classifier, Perceptron):
     random_state : int, numpy.random.RandomState or None
         The source of initial weights, orders and dropout.
     tol : float
-        The least improvement that counts.
+        Smallest improvement that counts.
     verbose : bool
         True to print the loss of each epoch.
     warm_start : bool
@@ -70,11 +70,12 @@ class MLPClassifier(Classifier, Perceptron):
     dropout : float
         The probability to zero an element after each hidden layer in training.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -93,13 +94,13 @@ class MLPClassifier(Classifier, Perceptron):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
-        As of scikit-learn's estimator.
+        As in the scikit-learn estimator.
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
-    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
-    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as in scikit-learn, and fits in float64 agree except for rounding
+    and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a changed
+    learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class MLPClassifier(Classifier, Perceptron):
 
 
 class MLPRegressor(Regressor, Perceptron):
-    """Predict numbers by a multilayer perceptron, with scikit-learn's parameters.
+    """Multilayer perceptron regressor with the scikit-learn parameters.
 
     The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
 
@@ -196,7 +197,7 @@ class MLPRegressor(Regressor, Perceptron):
     activation : {"identity", "logistic", "tanh", "relu"}
         The function after each hidden layer.
     solver : {"adam", "sgd", "lbfgs"}
-        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+        The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
     alpha : float
         The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
     batch_size : int or "auto"
@@ -215,7 +216,7 @@ class MLPRegressor(Regressor, Perceptron):
     random_state : int, numpy.random.RandomState or None
         The source of initial weights, orders and dropout.
     tol : float
-        The least improvement that counts.
+        Smallest improvement that counts.
     verbose : bool
         True to print the loss of each epoch.
     warm_start : bool
@@ -239,11 +240,12 @@ class MLPRegressor(Regressor, Perceptron):
     dropout : float
         The probability to zero an element after each hidden layer in training.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -260,13 +262,13 @@ class MLPRegressor(Regressor, Perceptron):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
-        As of scikit-learn's estimator.
+        As in the scikit-learn estimator.
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
-    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
-    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as in scikit-learn, and fits in float64 agree except for rounding
+    and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a changed
+    learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
 
     Examples
     --------

@@ -48,17 +48,18 @@ class NetworkClassifier(Classifier, Network):
     n_iter_no_change : int or inf
         The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
     tol : float
-        The least improvement of the score that counts.
+        Smallest improvement of the score that counts.
     warm_start : bool
         True to go on from the last fit.
     verbose : bool
         True to print the loss of each epoch.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class NetworkClassifier(Classifier, Network):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, feature_names_in_
-        As of scikit-learn's estimators.
+        As in scikit-learn estimators.
 
     Examples
     --------
@@ -165,17 +166,18 @@ class NetworkRegressor(Regressor, Network):
     n_iter_no_change : int or inf
         The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
     tol : float
-        The least improvement of the score that counts.
+        Smallest improvement of the score that counts.
     warm_start : bool
         True to go on from the last fit.
     verbose : bool
         True to print the loss of each epoch.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -192,7 +194,7 @@ class NetworkRegressor(Regressor, Network):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, feature_names_in_
-        As of scikit-learn's estimators.
+        As in scikit-learn estimators.
 
     Examples
     --------

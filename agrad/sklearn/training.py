@@ -27,7 +27,7 @@ Objective = Callable[[Any, Any], agrad.Tensor]
 class Examples(Arrays):
     """Examples in orders that are drawn as scikit-learn draws them.
 
-    Batches are x, (y, weights) and the length. Sparse inputs stay on the host.
+    Batches are x, (y, weights) and the length. Sparse inputs remain on the host.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Examples(Arrays):
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None
-        The source of the orders, None for that of the data.
+        The source of the orders, or None for the order of the data.
     """
 
     def __init__(self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None) -> None:
@@ -63,14 +63,14 @@ class Examples(Arrays):
 
 
 def dense(x: Any, place: Place) -> Any:
-    """Return rows as an array at a place."""
+    """Return rows as an array on a backend and device."""
     return place.put(x.toarray() if issparse(x) else x)
 
 
 class Training:
     """A network in training: its trainer, or L-BFGS on all examples.
 
-    Copies and pickles of it trace the step anew.
+    Copies and pickles of it retrace the step.
 
     Parameters
     ----------

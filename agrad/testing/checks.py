@@ -1,7 +1,7 @@
 """Checks of derivatives, which raise ``AssertionError`` for a wrong rule.
 
-They take a problem (see ``numerics``), with NumPy arrays or those of any backend as their docstrings say, and a
-generator of random numbers.
+They accept a problem (see ``numerics``), with NumPy arrays or arrays of any backend as their docstrings say, and a
+random generator.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
-    """Check second derivatives on any backend to be NumPy's, with dtype and device."""
+    """Check second derivatives on a backend against NumPy, with dtype and device."""
 
     def found(g: Function, at: Arrays) -> dict[str, list[Any]]:
         rng = seed()
@@ -56,7 +56,7 @@ def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: 
 
 
 def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check that rules give the same numbers on raw arrays and on Tensors."""
+    """Check that rules return the same numbers for plain arrays and Tensors."""
     weights = random_like(outputs(f(*xs)), rng)
     plain = gradients(f, xs, weights)
     recorded = gradients(f, xs, weights, create_graph=True)

@@ -59,13 +59,13 @@ def check_grads(
     """Check the derivatives of a function at a point by finite differences.
 
     Each leaf is tried in random directions, all outputs with random weights. The differences are central, at two steps
-    and extrapolated. Both agree if they differ by at most ``atol + rtol * size``, where size is that of the derivative
-    in all directions. Complex leaves are perturbed in their real and imaginary parts.
+    and extrapolated. Both agree if they differ by at most ``atol + rtol * size``, where size is the size of the
+    derivative in all directions. Complex leaves are perturbed in their real and imaginary parts.
 
     Parameters
     ----------
     f : function
-        A function of nested containers of floating arrays that returns such. It is called with Tensors.
+        Function of pytrees of floating-point arrays that returns pytrees of arrays. It is called with Tensors.
     args : tuple
         Its arguments. All leaves are differentiated (Python floats and complex numbers count as arrays of the selected
         backend). Bind other arguments before: ``lambda x: f(x, 3)``.
@@ -215,7 +215,7 @@ class _Problem:
                 )
 
     def call(self, *leaves: Any) -> tuple[Any, ...]:
-        """Return the floating arrays that ``f`` gives."""
+        """Return the floating-point arrays that ``f`` returns."""
         found, _ = flatten(self.f(*unflatten(self.spec, leaves)))
         for i, leaf in enumerate(found):
             if hasattr(leaf, "dtype") and not is_floating(leaf.dtype):
@@ -366,7 +366,7 @@ class _Problem:
     # ---------------------------------------------------------------- the wrong element
 
     def _elements(self, i: int, off: Callable[[Any], float]) -> Iterator[tuple[tuple[int, ...], Any]]:
-        """Return unit directions of a leaf: all, or those of the half that differs."""
+        """Return unit directions of a leaf: all, or those in the half that differs."""
         x = self.point[i]
         chosen = np.arange(x.size)
         while chosen.size > _ELEMENTS:
@@ -432,8 +432,8 @@ class _Problem:
     def _sides(self, function: Function, weights: list[Any], i: int, v: Any, got: float, slope: _Slope) -> str | None:
         """Return a text about a kink or a jump by one-sided differences, or None.
 
-        Where there is a derivative, their gap shrinks with the step; at a kink it stays, and explains the error; at a
-        jump the slope itself grows as the inverse of the step.
+        If the derivative exists, their gap shrinks with the step. At a kink it remains and explains the error. At a
+        jump the difference quotient grows as the inverse of the step.
         """
         with agrad.no_grad():
             found = []

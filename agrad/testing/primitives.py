@@ -46,7 +46,7 @@ class Sample:
     args : tuple
         The arguments, arrays in double precision and numbers.
     settings : dict
-        The settings by name.
+        Keyword arguments by name.
     constant : tuple of int
         The positions of floating arrays by which it is not differentiated.
     kink : bool
@@ -73,13 +73,13 @@ class PrimitiveTest:
 
     Each sample has one method for each check, such as ``test_vjp_0``:
 
-    - ``forward``: the reference's values, on raw arrays, on Tensors and on recorded Tensors alike;
+    - ``forward``: the values of the reference, for plain arrays, Tensors and recorded Tensors;
     - ``vjp``, ``jvp``, ``second_order``: against finite differences, as ``check_grads`` (not at kinks);
-    - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules on raw arrays and on Tensors agree;
-    - ``batching``: ``vmap``, alone and with ``vjp`` inside and outside, gives the results of a loop;
-    - ``dtypes``: single precision stays single, and agrees with double; gradients have their arguments' dtypes;
+    - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules for plain arrays and Tensors agree;
+    - ``batching``: ``vmap``, by itself and with ``vjp`` inside and outside, returns the results of a loop;
+    - ``dtypes``: single precision is preserved and agrees with double; gradients have their arguments' dtypes;
     - ``layouts``: arrays that are not contiguous give the same results, and read-only arrays are not written into;
-    - ``on_<backend>``: NumPy's values, gradients and second order, with dtype and device kept.
+    - ``on_<backend>``: values, gradients and second order as on NumPy, with dtype and device kept.
 
     Each backend has a ``kernels_<backend>``: each kernel filed for the primitive agrees with the generic code, and at
     least one sample reaches it.
@@ -91,7 +91,7 @@ class PrimitiveTest:
     samples : sequence
         ``Sample`` objects, or tuples of arguments.
     reference : function or None
-        A function of NumPy arrays and the settings that gives the expected result; None for no comparison.
+        Function of NumPy arrays and keyword arguments that returns the expected result; None for no comparison.
     backends : sequence of str
         The backends to run on, by default NumPy, and array-api-strict if it is installed.
     without : sequence of str
@@ -161,7 +161,7 @@ def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., 
 
 
 class _Problem:
-    """A sample as a function of its differentiated arguments alone."""
+    """A sample as a function of only its differentiated arguments."""
 
     def __init__(self, cls: type[PrimitiveTest], sample: Sample) -> None:
         self.function, self.reference, self.rtol = cls.function, cls.reference, cls.rtol
@@ -209,7 +209,7 @@ class _Problem:
 
 
 def _primitive_of(function: Any) -> Any:
-    """Return the primitive of an operation or of a function of agrad, else None."""
+    """Return the primitive of an operation or of an agrad function, or None."""
     if hasattr(function, "primitive"):
         return function.primitive
     name = getattr(function, "__name__", "")
@@ -230,7 +230,7 @@ def _sign(f: Any, names: list[str]) -> None:
 
 
 def _forward(problem: _Problem) -> None:
-    """Check values on raw arrays, on Tensors and against the reference."""
+    """Check values for plain arrays and Tensors against the reference."""
     args = problem.args
     raw = outputs(problem.call(*args))
     wrapped = outputs(problem.call(*[agrad.asarray(a) if isinstance(a, np.ndarray) else a for a in args]))
@@ -294,7 +294,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def _dtypes(problem: _Problem) -> None:
-    """Check that single precision stays single, and agrees with double."""
+    """Check that single precision is preserved and agrees with double."""
     narrow, xs = problem.of(_single)
     wide, wide_xs = problem.of()
     tolerance = max(problem.rtol, 2e-4)
@@ -315,7 +315,7 @@ def _dtypes(problem: _Problem) -> None:
 
 
 def _batching(problem: _Problem) -> None:
-    """Check ``vmap`` over members: the sample's values, each scaled slightly."""
+    """Check ``vmap`` over a batch: the values of the sample, each scaled slightly."""
     args, call = problem.args, problem.call
     arrays = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
     floating = [i for i in arrays if is_floating(args[i].dtype)]
@@ -371,7 +371,7 @@ def _place(name: str) -> Callable[[np.ndarray], Any]:
 
 
 def _on_backend(problem: _Problem, name: str) -> None:
-    """Check values, gradients and second order on a backend against NumPy's."""
+    """Check values, gradients and second order on a backend against NumPy."""
     with agrad.use_backend(name):
         place = _place(name)
         args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
@@ -434,7 +434,7 @@ def _kernels(problems: list[_Problem], name: str) -> None:
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments and settings in the form that rules see."""
+    """Return the arguments and options in the form that rules receive."""
     leaves = [agrad.asarray(a, requires_grad=True) if i in problem.places else a for i, a in enumerate(args)]
     for y in outputs(problem.call(*leaves)):
         if isinstance(y, agrad.Tensor) and y.op is not None and y.op.name == primitive.name:

@@ -41,7 +41,7 @@ class Monitored(Callback):
     mode : {"auto", "min", "max"}
         The better direction; "auto" decides by the name.
     min_delta : float
-        The least change that counts as better.
+        Smallest change that counts as an improvement.
 
     Raises
     ------
@@ -94,16 +94,16 @@ class EarlyStopping(Monitored):
     patience : int
         The number of epochs without a better value after which the training ends.
     min_delta : float
-        The least change that counts as better.
+        Smallest change that counts as an improvement.
     mode : {"auto", "min", "max"}
         The better direction; "auto" decides by the name.
     restore_best : bool
-        True to give the model the values of the best epoch when the training has ended.
+        If True, restore the parameters of the best epoch when training ends.
 
     Raises
     ------
     ConfigurationError
-        If an option is out of range; in training if there is no such entry.
+        If an option is out of range, or during training if the record lacks the entry.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class Checkpoint(Monitored):
     Raises
     ------
     ConfigurationError
-        If `mode` is another one; in training if there is no such entry.
+        If `mode` has another value, or during training if the record lacks the entry.
     SaveError
         In training, if the file cannot be written.
 
@@ -295,7 +295,7 @@ class JSONLogger(Callback):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no NaN; most readers refuse Python's."""
+    """Return a value for JSON, which does not define NaN."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -353,7 +353,7 @@ class LearningCurves(Callback):
 
 
 def _epochs_of(record: Record) -> float:
-    """Return the place of a run in epochs, the unfinished one in part."""
+    """Return the position of a run in epochs, as a fraction."""
     return record["epoch"] + (record["batch"] / record["batches"] if record["batches"] else 0.0)
 
 
@@ -363,11 +363,11 @@ class Scheduler(Callback):
     Parameters
     ----------
     scheduler : LRScheduler
-        The scheduler of the trainer's optimizer. One whose `step` takes metrics is given `monitor`.
+        The scheduler of the trainer's optimizer. If its `step` accepts metrics, it receives `monitor`.
     every : {"epoch", "step"}
         When to step it: after each epoch, or after each training step.
     monitor : str or None
-        The entry of the records to give; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to pass; None for `validation_loss`, or `loss` without validation.
 
     Raises
     ------
@@ -421,7 +421,7 @@ class Scheduler(Callback):
 
 
 class LambdaCallback(Callback):
-    """Calls functions of one's own.
+    """Calls custom functions.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ class LambdaCallback(Callback):
     Raises
     ------
     ConfigurationError
-        If there is no such method.
+        If a name is not a method of `Callback`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The output of a run: a progress bar on a terminal, else a line for each epoch."""
+"""The output of a run: a progress bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Bar(Callback):
 
 
 def display(heading: Heading | None = None) -> Callback:
-    """Return a bar on a terminal if rich is installed, else lines."""
+    """Return a bar on a terminal if rich is installed, otherwise lines."""
     if sys.stdout.isatty():
         with contextlib.suppress(ImportError):
             return Bar(heading)
@@ -177,7 +177,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 
 
 def describe_end(record: Record) -> str:
-    """Return a line about a run that ended before its last epoch, else ""."""
+    """Return a line about a run that ended before its last epoch, or ""."""
     event, epoch = record["event"], record["epoch"]
     line = ""
     if event == "interrupted":

@@ -1,4 +1,4 @@
-"""Data that a user gives: checked containers of arrays, their parts, and batches."""
+"""User data: checked pytrees of arrays, their parts, and batches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FLOATING = "real floating"
 
 
 def is_examples(value: Any) -> bool:
-    """Return True for an array or a container of arrays, False for batches."""
+    """Return True for an array or a pytree of arrays, False for batches."""
     if isinstance(value, dict) or hasattr(value, "shape") or hasattr(value, "__array__"):
         return True
     return isinstance(value, list | tuple) and bool(value) and not any(isinstance(entry, tuple) for entry in value)
 
 
 def checked(value: Any, name: str, dtype: Any) -> Any:
-    """Return examples as raw arrays (n, ...), the floating ones in a dtype.
+    """Return examples as plain arrays (n, ...), the floating-point ones in a dtype.
 
     Raises an error that names the argument.
     """
@@ -61,7 +61,7 @@ def _array(leaf: Any, name: str, dtype: Any) -> Any:
 
 
 def cast(leaf: Any, dtype: Any) -> Any:
-    """Return a raw array, in a dtype if it is a floating one."""
+    """Return a plain array, in a dtype if it is a floating-point one."""
     like = agrad.asarray(leaf)
     if not agrad.isdtype(like.dtype, FLOATING) or like.dtype.name == dtype:
         return leaf
@@ -105,7 +105,7 @@ def pair(X: Any, y: Any, dtype: Any, names: tuple[str, str] = ("X", "y")) -> tup
 def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the examples to train on, and of those held out.
 
-    Class numbers of one axis are split by class. Raises ``ConfigurationError`` for a fraction out of range.
+    1-D class labels are split by class. Raises ``ConfigurationError`` for a fraction out of range.
     """
     number = isinstance(fraction, int | float | np.floating | np.integer) and not isinstance(fraction, bool)
     if not number or not math.isfinite(fraction) or not 0 <= fraction < 1:
@@ -151,7 +151,7 @@ class Arrays:
 
 
 class Batches:
-    """The batches (x, y) of a `DataLoader`, or of what can be iterated over anew."""
+    """The batches (x, y) of a `DataLoader` or another reusable iterable."""
 
     def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X") -> None:
         if not hasattr(loader, "__iter__"):

@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 PICTURES = (".png", ".svg", ".pdf")
 OTHER = ("event", "epoch", "step", "loss", "lr", "seconds", "samples_per_second")
-"""The entries of a record that are no metrics."""
+"""The entries of a record that are not metrics."""
 VALIDATION = "validation_"
 
 
@@ -144,8 +144,8 @@ def draw(
 ) -> None:
     """Draw curves by epoch: the loss, and each metric.
 
-    losses: those of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss` and
-    the like.
+    losses: the losses of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss`
+    and the like.
     """
     names = curve_names(history, end)
     figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")

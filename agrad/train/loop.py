@@ -73,7 +73,7 @@ class Sums:
 class Loop:
     """One call of `Trainer.fit`, from the trainer's position to the last epoch.
 
-    All numbers of the run follow from the seed, the data and the settings; a stop and a resumption do not change them.
+    All numbers of the run follow from the seed, the data and the options; stopping and resuming do not change them.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Metrics of predictions: functions, and classes that add up over batches.
 
-A function takes all targets and predictions, arrays of any backend, and returns a number. The `Trainer` computes the
+A function accepts all targets and predictions, arrays of any backend, and returns a number. The `Trainer` computes the
 metrics that are sums over examples on the device, in the training step.
 """
 
@@ -32,7 +32,7 @@ def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> fl
         Class numbers of shape (n,); scores (n, classes, ...), of which the highest counts; or a score for each example,
         (n,) or (n, 1), of class 1 against 0.
     threshold : float or None
-        A score above it is for class 1; None for 0.5. A number makes each entry of scores (n, k) a decision of its own.
+        A score above it is for class 1; None for 0.5. A number makes each entry of scores (n, k) a separate decision.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def mean_squared_error(y_true: Any, prediction: Any) -> float:
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
@@ -140,12 +140,13 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
 def r2_score(y_true: Any, prediction: Any) -> float:
     """Return the share of the targets' variance that the predictions explain.
 
-    Of several columns it is the mean of their shares. A constant column counts 1 if it is met exactly, else 0.
+    Of several columns it is the mean of their shares. A constant column counts 1 if it is predicted exactly, otherwise
+    0.
 
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
@@ -174,7 +175,7 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
         As for `accuracy`.
     average : {"auto", "macro", "micro", "weighted"}
         The mean over classes that occur; "weighted" by the number of their examples; "micro" of all decisions together;
-        "auto" is that of class 1 where there are two, else "macro".
+        "auto" uses class 1 if there are two classes, otherwise "macro".
     threshold : float or None
         A score above it is for class 1; None for 0.5.
 
@@ -308,8 +309,8 @@ def roc_auc(y_true: Any, prediction: Any) -> float:
     y_true : array
         Class numbers of shape (n,) or (n, 1).
     prediction : array
-        Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits,
-        whose softmax is taken.
+        Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits, to
+        which softmax is applied.
 
     Returns
     -------
@@ -372,7 +373,7 @@ NAMES: dict[str, Any] = {
     "roc_auc": roc_auc,
     "auc": roc_auc,
 }
-"""The metrics that a trainer takes by name."""
+"""The metrics that a trainer accepts by name."""
 
 
 def streaming(function: Any, threshold: float | None) -> Metric | None:

@@ -27,7 +27,7 @@ class Progress:
     seconds: float = 0.0
     """The time of all training steps, in all parts of the run."""
     rate: float = 0.0
-    """The learning rate of the last step of this epoch, once that is taken; 0 in files of older versions."""
+    """Learning rate of the last step of this epoch, after that step; 0 in files of older versions."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record for each finished epoch."""
 

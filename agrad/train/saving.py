@@ -67,7 +67,7 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
 
 
 def _lost(name: str) -> str:
-    """Return what the trainer lacks for an array of a file, in words."""
+    """Describe what the trainer lacks for an array of a file."""
     if name.startswith(CALLBACKS):
         return f"the state of the callback {name.split('.')[1]}, which this trainer has not"
     return "a loss scale, of precision='float16'" if name.startswith(SCALE) else f"{name}, which this trainer has not"

@@ -24,7 +24,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 
 
 def raw(value: Any) -> Any:
-    """Return the raw array of a Tensor; a raw array as it is."""
+    """Return the plain array of a Tensor; a plain array unchanged."""
     return value.data if isinstance(value, agrad.Tensor) else value
 
 
@@ -41,7 +41,7 @@ def called(model: Any, x: Any) -> Any:
 def step_of(
     model: Any, loss: Callable[..., Any], optimizer: Any, scale: Any, metrics: Sequence[Metric]
 ) -> Callable[[Any, Any], Any]:
-    """Return a function of (x, y) that takes one step.
+    """Return a function of (x, y) that runs one step.
 
     It returns the loss before the step, and the parts of the metrics. A step reads nothing from the device.
     """
@@ -77,7 +77,7 @@ def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
 
 
 def check_loss(value: Any) -> None:
-    """Raise an error for a loss that is no number with a derivative."""
+    """Raise an error if a loss is not a differentiable scalar."""
     if not isinstance(value, agrad.Tensor):
         raise OperandError(
             f"the loss must return a Tensor that depends on the model's parameters, got {type(value).__name__}. "

@@ -175,7 +175,7 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> float:
 
 
 def _whole(x: Any) -> bool:
-    """Return True for class numbers and truth values."""
+    """Return True for class labels and Booleans."""
     return not agrad.isdtype(x.dtype, ("real floating", "complex floating"))
 
 

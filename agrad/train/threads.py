@@ -1,7 +1,7 @@
-"""The number of threads of NumPy's BLAS, chosen by the time of training steps.
+"""The number of BLAS threads of NumPy, chosen by timing training steps.
 
 Small products gain nothing from more than one thread, and on a busy machine they lose much: a thread that waits for
-another one spins, and takes the time that the other one needs.
+another one spins, and uses the time that the other one needs.
 """
 
 import functools
@@ -15,15 +15,15 @@ from agrad.errors import ConfigurationError
 __all__ = ["Choice"]
 
 FEWEST, LEAST, LONGEST = 4, 0.02, 0.2
-"""Steps and seconds that a number of threads is tried for at least, and seconds after which no more steps are taken.
+"""Minimum steps and seconds to try a number of threads for, and seconds after which no more steps run.
 
 In fewer seconds the system does not stop a thread for the sake of another process.
 """
 FIRST = 0.1
-"""Seconds that steps are taken for with one thread before more are tried: beside a busy process a single step with two
-may take 50 ms."""
+"""Seconds to run steps with one thread before trying more: next to a busy process a single step with two may take 50
+ms."""
 WORTH = 0.95
-"""The share of the time with fewer threads below which more are taken."""
+"""The share of the time with fewer threads below which more are used."""
 HOPELESS, WAKING = 2.0, 10.0
 """How many times as slow as the best number another one may be before its trial ends, and how many times its first
 step, which also wakes the threads."""
@@ -38,7 +38,7 @@ AGAIN = 30.0
 
 
 def candidates(count: int) -> list[int]:
-    """Return the numbers of threads to try: 1, 2, 4, ... and that of the processors."""
+    """Return the numbers of threads to try: 1, 2, 4, ... and the number of processors."""
     found = [1]
     while found[-1] * 2 < count:
         found.append(found[-1] * 2)
@@ -200,7 +200,7 @@ def _libraries(threads: Any) -> list[Any]:
 
 @functools.cache
 def _controllers() -> list[Any]:
-    """Look for the libraries once: it takes as long as several steps, and NumPy's is there from the start."""
+    """Look for the libraries once: it is as slow as several steps, and NumPy loads its library at import."""
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -47,18 +47,18 @@ class Trainer:
         The optimizer of the model's parameters.
     metrics : sequence of str or function, or dict
         Names ("accuracy", "mse", "r2", "f1", "roc_auc" and the others of `agrad.train.metrics`), or functions of
-        (targets, outputs), NumPy arrays of all examples, that return a number. A dict gives them names. Those of
-        `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
-        `evaluate`.
+        (targets, outputs), NumPy arrays of all examples, that return a number. A dict defines their names. The metrics
+        of `agrad.train.metrics`, except for `roc_auc`, are also measured in training; other ones on validation examples
+        and in `evaluate`.
     callbacks : sequence of Callback
         Callbacks of each `fit`, called in this order; those that save come last, at the end first.
     jit : bool or None
         True to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
         traced runs as it is, with a warning.
     precision : {"float32", "tf32", "bfloat16", "float16"}
-        How products of float32 matrices are computed in training, as `agrad.jit` has it; float16 with a loss scale.
+        Precision of float32 matrix products in training, as in `agrad.jit`; float16 with a loss scale.
     threads : {"auto"} or int or None
-        The number of threads of NumPy's products.
+        Number of threads of NumPy matrix products.
     seed : int
         The seed of the order of examples and of the part held out for validation.
 
@@ -178,12 +178,12 @@ class Trainer:
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
+        X : array, pytree of arrays, or iterable of batches
             The examples, along the first axis; or batches (x, y), such as a `DataLoader`, one pass an epoch.
-        y : array or container of arrays
+        y : array or pytree of arrays
             The targets; None for batches.
         epochs : int
-            The number of epochs to train; with `resume` that of the whole run.
+            Number of epochs to train; with `resume`, of the whole run.
         batch_size : int
             Examples a step.
         validation : float, pair or iterable, optional
@@ -192,12 +192,12 @@ class Trainer:
         shuffle : bool
             False for the order of the data.
         class_weight : dict or "balanced", optional
-            By class number how much its examples count; "balanced" gives all classes the same sum.
+            By class number how much its examples count; "balanced" weights all classes to the same sum.
         progress : bool
             False to print nothing.
         resume : str, path or True, optional
-            A file of `save` or `Checkpoint` to go on from, bit for bit if data and settings are the same; True to go on
-            from where this trainer stands.
+            File of `save` or `Checkpoint` to continue from, bit for bit if data and options are the same; True to
+            continue from the current state of this trainer.
 
         Returns
         -------
@@ -321,7 +321,7 @@ class Trainer:
         return source, examples.Batches(validation, self.place, self.dtype, "validation")
 
     def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
-        """Begin the epoch anew, unless the run goes on in the middle of it."""
+        """Begin the epoch again, unless the run continues in the middle of it."""
         now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         if not resumed:
             self.progress.begin_epoch()
@@ -338,9 +338,9 @@ class Trainer:
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
+        X : array, pytree of arrays, or iterable of batches
             The examples, or batches (x, y).
-        y : array or container of arrays
+        y : array or pytree of arrays
             The targets; None for batches.
         batch_size : int
             Examples that are computed at a time.
@@ -405,14 +405,14 @@ class Trainer:
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
+        X : array, pytree of arrays, or iterable of batches
             The examples; or batches x, or (x, y), of which y is left out.
         batch_size : int
             Examples that are computed at a time.
 
         Returns
         -------
-        array or container of arrays
+        array or pytree of arrays
             Arrays of the model's backend, with the examples along the first axis.
 
         Examples
@@ -525,7 +525,7 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
 
 
 def _weights(given: Any, y: Any) -> dict[int, float] | None:
-    """Return the weights of classes by number. Raises an error for others, or for targets that are no classes."""
+    """Return the weights of classes by number. Raises an error for others, or for targets that are not class labels."""
     if given is None:
         return None
     labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)

@@ -1,4 +1,4 @@
-"""Special functions of complex numbers, by SciPy's names."""
+"""Special functions of complex numbers, with SciPy names."""
 
 import math
 from typing import Any

@@ -1,6 +1,6 @@
 """Logistic functions, products with logarithms, and entropies.
 
-The reductions have SciPy's signatures.
+The reductions have the signatures of SciPy.
 """
 
 import math
@@ -129,7 +129,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     b : array, optional
         Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
     return_sign : bool
         Return the logarithm of the sum's absolute value, and its sign.
 
@@ -217,7 +217,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     IndexRangeError
         For an axis out of range.
     DtypeError
-        For an ``x`` that is no array.
+        If ``x`` is not an array.
 
     Examples
     --------

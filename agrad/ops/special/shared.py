@@ -49,11 +49,12 @@ def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public
     Parameters
     ----------
     form : function of (xp, arrays, *, settings)
-        The generic form, on float64 arrays that broadcast. It gives the primitive its name, arguments and docstring.
+        The generic form, on float64 arrays that broadcast. It defines the name, arguments and docstring of the
+        primitive.
     *rules : functions
         One for each array, ``g`` times the partial derivative, or None where it is decided that there is none.
     native : bool
-        A backend's own function of that name stands in for the generic form.
+        A function of that name in the backend replaces the generic form.
     public : bool
         Publish the function in ``agrad.special``. Of several arguments, numbers and integers take the others' floating
         dtype. Otherwise the result is the operation itself.
@@ -97,7 +98,7 @@ def evaluate(
     native: bool = True,
     wide: bool = True,
 ) -> Any:
-    """Evaluate a special function on raw arrays.
+    """Evaluate a special function on plain arrays.
 
     By the library's own function, or the generic form. Raise ``DtypeError`` for complex arrays. ``wide``: the form is
     evaluated in float64 whatever the arguments are.
@@ -136,7 +137,7 @@ def floating(name: str, *values: Any) -> list[Any]:
 
 
 def whole_number(name: str, argument: str, value: Any) -> int:
-    """Return a setting that is one integer.
+    """Return an option that is one integer.
 
     Raise ``OperandError`` for an array or anything else.
     """
