@@ -152,7 +152,7 @@ class Frame:
 
 
 def _range(low: float, high: float, count: int = 5) -> tuple[tuple[float, float], list[float]]:
-    """Return the ends of an axis for values from `low` to `high`, and round numbers on it."""
+    """Return the ends of an axis for a range of values, and round numbers on it."""
     if high <= low:
         low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     rough = (high - low) / count

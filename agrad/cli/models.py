@@ -275,7 +275,7 @@ def load(path: str) -> Saved:
 def _description(
     known: dict[str, Any], config: Config, shape: tuple[int, ...], tensors: dict[str, np.ndarray], path: str
 ) -> Description:
-    """Return the description of the data in a header and in tensors. Raises ``DataError``."""
+    """Return the description of the data in a header, or raise ``DataError``."""
     names = {k: _texts(known.get(k), k, path) for k in ("class_names", "feature_names", "target_names", "labels")}
     features = math.prod(shape)
     scaling = [_vector(tensors, name, features, path) for name in (MEAN, SCALE)]

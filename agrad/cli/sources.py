@@ -267,7 +267,7 @@ def to_predict(source: str, description: Description, data_dir: str | None, repo
 
 
 def _named(source: str, description: Description, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unscaled test part, because the model may have another scale, and its labels as text."""
+    """Return the unscaled test part, and its labels as text."""
     if source == "digits":
         dataset = data.load_digits(dtype=description.dtype)
     else:

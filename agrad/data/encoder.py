@@ -222,7 +222,7 @@ class TableEncoder:
         Raises
         ------
         DataError
-            As `encode`, and if a result is not finite.
+            As for `encode`, and if a result is not finite.
         ConfigurationError
             If the dtype is another one.
 

@@ -104,7 +104,7 @@ class Encoding:
         return np.stack([*result, gaps.astype(np.float64)] if self.missing else result, axis=1)
 
     def _words(self, words: np.ndarray, notes: Notes) -> np.ndarray:
-        """Return an indicator for each category, for rare and unknown strings, and for missing ones."""
+        """Return an indicator per category, for unknown and for missing strings."""
         places = {word: at for at, word in enumerate(self.categories)}
         width = len(self.names)
         if self.missing:
@@ -235,7 +235,7 @@ def date_in(text: str) -> float | None:
 
 
 def _read(column: Column, read: Callable[[str], float | None]) -> tuple[np.ndarray, list[int]]:
-    """Return texts as numbers, with NaN for missing ones, and the rows of those that are none."""
+    """Return texts as numbers (NaN if missing), and the rows of other texts."""
     texts = column.values.tolist()
     known = {text: np.nan if text in MARKS else read(text) for text in set(texts)}
     strays = [row for row, text in enumerate(texts) if known[text] is None]

@@ -134,7 +134,7 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
 
     def _check_exclusive(self, shuffle: bool, sampler: Any, batch_sampler: Any, prefetch_factor: Any) -> None:
-        """Raise an error for options that exclude each other, or are of no use for the data set."""
+        """Raise an error for options that exclude each other or have no effect."""
         own = {"shuffle": shuffle, "sampler": sampler is not None, "drop_last": self.drop_last}
         others = ["batch_size"] * (self.batch_size != 1) + [name for name, given in own.items() if given]
         if batch_sampler is not None and others:
@@ -324,7 +324,7 @@ def _kind(sampler: Any) -> tuple[Any, ...]:
 
 
 def _check_passes(thing: Any, name: str) -> None:
-    """Raise `OperandError` unless a thing is None, or can be read from start to end in each epoch."""
+    """Raise `OperandError` unless an object is None or can be read in each epoch."""
     kind = type(thing).__name__
     if thing is not None and not hasattr(thing, "__iter__"):
         remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""

@@ -40,7 +40,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     seed : int
         An integer from 0 to 2**64 - 1.
     epoch : int
-        The number of the epoch, 0 or more.
+        Epoch index, from 0.
     n : int
         The number of examples, 0 or more.
 
@@ -79,7 +79,7 @@ def batches(
     seed : int
         An integer from 0 to 2**64 - 1.
     epoch : int
-        The number of the epoch, 0 or more.
+        Epoch index, from 0.
     start : int
         The number of batches to skip, to continue in the middle of an epoch.
     drop_last : bool

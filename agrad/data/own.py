@@ -143,7 +143,7 @@ def load_csv(
     Raises
     ------
     DataError
-        As `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
+        As for `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
     ConfigurationError
         If an option is out of range.
 
@@ -173,7 +173,7 @@ def load_csv(
 
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
-    """Return the task for the labels of an archive, and a line that says why if it was to be found."""
+    """Return the task for the labels of an archive, and the reason if inferred."""
     if task not in TASKS:
         raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     if task != "auto":
@@ -224,7 +224,7 @@ def _regression(
 
 
 def _checked(scaling: str, dtype: str) -> str:
-    """Return the name of the dtype; raise ``ConfigurationError`` unless both are known."""
+    """Return the dtype name, or raise ``ConfigurationError`` for unknown options."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:
         raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")

@@ -49,7 +49,7 @@ class Sampler(ABC):
         Parameters
         ----------
         epoch : int
-            The number of the epoch, 0 or more.
+            Epoch index, from 0.
 
         Examples
         --------
@@ -270,7 +270,7 @@ class BatchSampler(Sampler):
         Parameters
         ----------
         epoch : int
-            The number of the epoch, 0 or more.
+            Epoch index, from 0.
         """
         super().set_epoch(epoch)
         set_epoch(self.sampler, epoch)

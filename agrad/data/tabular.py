@@ -139,7 +139,7 @@ def load_table(
 
 
 class _Once:
-    """A report that tells each line once: the parts of a table are encoded one after the other."""
+    """A report that prints each line once for all parts of a table."""
 
     def __init__(self, report: Callable[[str], None] | None) -> None:
         self._report, self._told = report, set[str]()

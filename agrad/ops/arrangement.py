@@ -39,7 +39,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     repeats : int or array of integers
         How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
         as it decides the shape of the result.
@@ -53,13 +53,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     Raises
     ------
     OperandError
-        For a negative number.
+        If a number is negative.
     DtypeError
-        For an array of another dtype.
+        If the array has another dtype.
     ShapeError
-        For an array of another length than the axis.
+        If the array and the axis have different lengths.
     TracedValueError
-        For an array whose values are not known, in a traced function.
+        If the values of the array are not known, in a traced function.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
-    """Return the positions along an axis of ``n`` elements, each as often as it repeats."""
+    """Return the positions along an axis, each as often as it repeats."""
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
@@ -136,7 +136,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     repetitions : int or tuple of ints
         One number for each of the last axes. If it is longer than the shape of ``x``, axes of length one are prepended
         to ``x``.
@@ -148,7 +148,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     Raises
     ------
     OperandError
-        For a negative number.
+        If a number is negative.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shift : int or tuple of ints
         Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
@@ -194,14 +194,14 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For as many shifts as axes are not given.
+        If the numbers of shifts and axes differ.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int
 
     Returns
@@ -260,7 +260,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Parameters
     ----------
     x : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     axis : int
         Axis. By default, the last.
     n : int
@@ -315,9 +315,9 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Raises
     ------
     OperandError
-        For a negative ``n``.
+        If ``n`` is negative.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

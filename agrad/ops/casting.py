@@ -36,9 +36,9 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype
-        That of the result.
+        dtype of the result.
     copy : bool
         If False, return ``x`` itself if it already has the dtype. By default, copy.
 
@@ -70,23 +70,23 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype
-        Of any library.
+        dtype of any library.
     copy : bool
-        With False, an array that has the dtype is returned itself.
+        If False, return an array that already has the dtype unchanged.
     device : device, optional
-        Where to put the result.
+        Device of the result.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     DtypeError
-        For a floating Tensor and a dtype that the standard does not have.
+        If a floating-point Tensor is cast to a dtype that the standard does not define.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _is_array(value: Any) -> bool:
-    """Return True for an array; NumPy dtypes have a shape, and NumPy scalar classes are dtypes."""
+    """Return True for an array, but not for dtypes and scalar classes of NumPy."""
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type)
 
 
@@ -119,7 +119,7 @@ def _xp_for(values: tuple[Any, ...]) -> Any:
 
 
 def _native(value: Any, xp: Any) -> Any:
-    """Return the plain array of a Tensor, and the agrad dtype for a dtype of any library."""
+    """Return the plain array of a Tensor, and the agrad dtype for any dtype."""
     if isinstance(value, Tensor):
         return value.raw
     if _is_array(value) or isinstance(value, (bool, int, float, complex)):
@@ -156,9 +156,9 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     Parameters
     ----------
     from_ : array or dtype
-        Of any library.
+        dtype of any library.
     to : dtype
-        Of any library.
+        dtype of any library.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Parameters
     ----------
     dtype : dtype
-        Of any library.
+        dtype of any library.
     kind : str, dtype or tuple of these
         A name of a kind, such as ``"real floating"``, or a dtype.
 
@@ -268,7 +268,7 @@ def finfo(type: Any, /) -> FInfo:
     Raises
     ------
     DtypeError
-        For any other dtype.
+        If the dtype is another one.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def iinfo(type: Any, /) -> IInfo:
     Raises
     ------
     DtypeError
-        For any other dtype.
+        If the dtype is another one.
 
     Examples
     --------

@@ -96,19 +96,19 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real floating dtype.
+        Array of any shape with a real floating-point dtype.
     approximate : bool
         Use the form with tanh.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     DtypeError
-        For a complex array.
+        If the array is complex.
 
     Notes
     -----
@@ -196,15 +196,15 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
-    That of no elements is minus infinity. If the result is infinite, the derivative with respect to an infinite element
-    is NaN.
+    For no elements, the result is minus infinity. If the result is infinite, the derivative with respect to an infinite
+    element is NaN.
 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -243,14 +243,14 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     axis : int
         Axis. By default, the last.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Examples
     --------
@@ -287,14 +287,14 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     axis : int
         Axis. By default, the last.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Examples
     --------
@@ -336,9 +336,9 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     Raises
     ------
     DtypeError
-        For complex logits.
+        If the logits are complex.
     IndexRangeError
-        For a label out of range, where the labels are a NumPy array.
+        If a label is out of range and the labels are a NumPy array.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     Parameters
     ----------
     logits : array
-        Of shape (..., c) and a real floating dtype.
+        Array of shape (..., c) with a real floating-point dtype.
     labels : array
         Integers of shape (...), in range(c), or probabilities of shape (..., c) and a floating dtype, such as one-hot
         rows.
@@ -405,18 +405,18 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     Returns
     -------
     array
-        Of shape (), or with ``"none"`` of shape (...).
+        Array of shape (), or with ``"none"`` of shape (...).
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
     DtypeError
-        For complex logits, or class numbers of another dtype.
+        If the logits are complex, or class labels have another dtype.
     IndexRangeError
-        For a label out of range, where the labels are a NumPy array; another library would have to be waited for.
+        If a label is out of range and the labels are a NumPy array. Other libraries would have to synchronize first.
     ValueError
-        For another ``reduction``.
+        If ``reduction`` has another value.
 
     Examples
     --------
@@ -486,21 +486,21 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., k) and a floating dtype.
+        Array of shape (..., k) with a floating-point dtype.
     weight : array
-        Of shape (k, n).
+        Array of shape (k, n).
     bias : array
-        Of shape (n,).
+        Array of shape (n,).
 
     Returns
     -------
     array
-        Of shape (..., n).
+        Array of shape (..., n).
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Examples
     --------

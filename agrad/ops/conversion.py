@@ -21,7 +21,7 @@ __all__ = ["asarray", "from_dlpack"]
 
 
 def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
-    """Return the backend and device of a new array: the given ones, otherwise the selected ones."""
+    """Return the given or selected backend and device of a new array."""
     if backend is not None:
         found = load(backend)
         return found, None if device is None else found.device(device)
@@ -94,13 +94,13 @@ def asarray(
     dtype : dtype, optional
         dtype of any library. By default, the dtype of ``obj``.
     device : device, optional
-        One of another backend names that backend too.
+        A device of another backend also selects that backend.
     copy : bool, optional
-        With True, the memory of an array is not shared.
+        If True, the result does not share memory with an array.
     backend : str, optional
         Backend of the result. By default, the array remains where it is.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -109,13 +109,14 @@ def asarray(
     Raises
     ------
     DtypeError
-        For an array of objects, text, dates or records, or ``requires_grad`` and a dtype that is not floating.
+        If the array contains objects, strings, dates or records, or ``requires_grad`` is True and the dtype is not
+        floating.
     OperandError
-        For any other object.
+        If ``obj`` has another type.
     BackendUnavailableError
-        For a backend that cannot be used here.
+        If the backend is not available here.
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def asarray(
 def _first_array(obj: Any) -> Any:
     """Return the first Tensor, or array of a library but NumPy, in a nested sequence.
 
-    None where there is none.
+    None if there is none.
     """
     if isinstance(obj, (list, tuple)):
         return next((found for part in obj if (found := _first_array(part)) is not None), None)
@@ -202,7 +203,7 @@ def _stacked(obj: Any, known: Any) -> Any:
 
 
 def _opened(obj: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the axes that all entries of a nested sequence share, and the entries inside them."""
+    """Return the axes that all entries of a nested sequence share, and the entries."""
     parts = list(obj)
     shape: tuple[int, ...] = (len(obj),)
     while parts and all(isinstance(part, (list, tuple)) and len(part) == len(parts[0]) for part in parts):
@@ -283,7 +284,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     x : array
         An object with ``__dlpack__``, or an array of a known library.
     device : device, optional
-        Where to put it.
+        Device of the result.
     copy : bool, optional
         If True, always copy. If False, raise an error if a copy is needed. By default, copy only if needed.
     backend : str, optional
@@ -296,7 +297,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     Raises
     ------
     OperandError
-        For an object without ``__dlpack__``.
+        If the object has no method ``__dlpack__``.
     BufferError
         If the memory cannot be shared.
 

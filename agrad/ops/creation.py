@@ -35,13 +35,13 @@ def zeros(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -76,13 +76,13 @@ def ones(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -114,13 +114,13 @@ def empty(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -159,13 +159,13 @@ def full(
     fill_value : number or Tensor
         A Tensor has one element, and is differentiated.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -217,18 +217,18 @@ def arange(
     step : number
         The distance between the numbers.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of one axis.
+        Array with one axis.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def linspace(
     num : int
         How many numbers.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     endpoint : bool
@@ -281,12 +281,12 @@ def linspace(
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of shape (num,).
+        Array of shape (num,).
 
     Raises
     ------
@@ -334,22 +334,22 @@ def eye(
     ----------
     n_rows : int
     n_cols : int, optional
-        By default as many as rows.
+        By default, as many as rows.
     k : int
         The diagonal, counted to the right of the main one.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
         By default, the selected device.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of shape (n_rows, n_cols).
+        Array of shape (n_rows, n_cols).
 
     Raises
     ------
@@ -405,7 +405,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
         By default, as for ``x``.
     device : device, optional
@@ -431,7 +431,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
         By default, as for ``x``.
     device : device, optional
@@ -457,7 +457,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
         By default, as for ``x``.
     device : device, optional
@@ -483,7 +483,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
     dtype : dtype, optional
@@ -499,7 +499,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     Raises
     ------
     ShapeError
-        For a ``fill_value`` of another shape.
+        If ``fill_value`` is not a scalar.
 
     Examples
     --------
@@ -539,9 +539,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     Raises
     ------
     OperandError
-        For an array that has not one axis.
+        If an array is not 1-D.
     ValueError
-        For another ``indexing``.
+        If ``indexing`` has another value.
 
     Examples
     --------

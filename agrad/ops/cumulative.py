@@ -29,23 +29,23 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int, optional
         Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
-        That of the sums.
+        dtype of the returned array.
     include_initial : bool
         Put the empty sum, 0, before the first.
 
     Returns
     -------
     array
-        Of the shape of ``x``, or one longer along ``axis``.
+        Array of the shape of ``x``, or one longer along ``axis``.
 
     Raises
     ------
     ShapeError
-        For an axis out of range, or none given for an array of more axes than one.
+        If the axis is out of range, or is None for an array with several axes.
 
     Examples
     --------
@@ -128,23 +128,23 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int, optional
         Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
-        That of the products.
+        dtype of the returned array.
     include_initial : bool
         Put the empty product, 1, before the first.
 
     Returns
     -------
     array
-        Of the shape of ``x``, or one longer along ``axis``.
+        Array of the shape of ``x``, or one longer along ``axis``.
 
     Raises
     ------
     ShapeError
-        For an axis out of range, or none given for an array of more axes than one.
+        If the axis is out of range, or is None for an array with several axes.
 
     Examples
     --------

@@ -173,7 +173,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     full_matrices : bool
         Complete the singular vectors to square matrices.
 
@@ -186,7 +186,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -216,13 +216,13 @@ def svdvals_p(xp: Any, x: Any, /) -> Any:
 def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 
-    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
-    that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
+    If they are differentiated, they come from ``svd``, because their derivative needs the vectors. The derivative of
+    one that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def svdvals(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     mode : str
         ``"reduced"`` or ``"complete"``.
 
@@ -331,9 +331,9 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     Raises
     ------
     OperandError
-        For another mode.
+        If ``mode`` has another value.
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -408,7 +408,7 @@ def lu(x: Any, /) -> LUResult:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
 
     Returns
     -------
@@ -419,9 +419,9 @@ def lu(x: Any, /) -> LUResult:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
     MissingFunctionError
-        Where the array library has no such function.
+        If the array library does not define the function.
 
     Notes
     -----

@@ -165,17 +165,17 @@ def det(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of shape (...).
+        Array of shape (...).
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -260,19 +260,19 @@ def logdet(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of shape (...) and the dtype of ``x``. The logarithm of a negative real determinant is NaN, with the derivative
+        Array of shape (...). The logarithm of a negative real determinant is NaN, with the derivative
         of ``logabsdet`` of ``slogdet``. The logarithm of a complex determinant has an imaginary part from -pi to pi,
         and the logarithm of 0 is -inf.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Notes
     -----
@@ -328,7 +328,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
         Singular values below it, relative to the largest one, count as 0. A constant; by default the array library's
         choice.
@@ -336,12 +336,12 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -385,7 +385,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
         Singular values below it, relative to the largest one, count as 0. By default max(m, n) times the precision of
         the dtype.
@@ -398,7 +398,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def eigh(x: Any, /) -> EighResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Notes
     -----
@@ -119,8 +119,8 @@ def eigvalsh_p(xp: Any, x: Any, /) -> Any:
 def eigvalsh(x: Any, /) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
-    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
-    the first derivative is right, and later ones are NaN.
+    If they are differentiated, they come from ``eigh``, because their derivative needs the vectors. Where some are
+    equal the first derivative is right, and later ones are NaN.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def eigvalsh(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -186,12 +186,12 @@ def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eig(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of square matrices.
 
-    Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
+    If eigenvalues are equal, the derivative of the eigenvectors is NaN.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -202,9 +202,9 @@ def eig(x: Any, /) -> EighResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
     MissingFunctionError
-        Where the array library has no ``eig``.
+        If the array library does not define ``eig``.
 
     Notes
     -----
@@ -232,7 +232,7 @@ def eigvals(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -242,9 +242,9 @@ def eigvals(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
     MissingFunctionError
-        Where the array library has neither.
+        If the array library defines neither.
 
     Examples
     --------

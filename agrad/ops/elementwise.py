@@ -280,7 +280,7 @@ def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
     Returns
     -------
     array
-        Of a complex dtype.
+        Array with a complex dtype.
     """
     return xp.from_parts(x1, x2)
 
@@ -383,17 +383,17 @@ sign_p = elementwise("sign", None, public=False)
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
 
-    That of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+    The sign of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
 
     Returns
     -------
     array
-        Of the shape and dtype of ``x``.
+        Array of the shape and dtype of ``x``.
 
     Examples
     --------
@@ -623,14 +623,14 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     min, max : array or number, optional
         The limits, which broadcast; None for no limit.
 
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------

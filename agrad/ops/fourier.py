@@ -120,9 +120,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -136,9 +136,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -174,9 +174,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -196,9 +196,9 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -212,9 +212,9 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Parameters
     ----------
     x : array
-        Of one or more axes, complex.
+        Array with at least one axis, complex.
     n : int, optional
         The length of the result; by default 2 (m - 1) for m values along ``axis``.
     axis : int
@@ -250,9 +250,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes, complex: the first half of the Hermitian array.
+        Array with at least one axis, complex: the first half of the Hermitian array.
     n : int, optional
         The length of the result; by default 2 (m - 1) for m values along ``axis``.
     axis : int
@@ -287,9 +287,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -308,9 +308,9 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -324,9 +324,9 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -346,11 +346,11 @@ def fftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
         The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
         Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
@@ -362,9 +362,9 @@ def fftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -388,11 +388,11 @@ def ifftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
         The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
         Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
@@ -404,9 +404,9 @@ def ifftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -430,11 +430,11 @@ def rfftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     s : sequence of ints, optional
         The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
         Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
@@ -446,9 +446,9 @@ def rfftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -472,11 +472,11 @@ def irfftn(
     Parameters
     ----------
     x : array
-        Of one or more axes, complex.
+        Array with at least one axis, complex.
     s : sequence of ints, optional
         Lengths of the result along ``axes``. By default, the last one is 2 (m - 1) for m values.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
         Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
@@ -488,9 +488,9 @@ def irfftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------

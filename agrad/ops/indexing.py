@@ -66,7 +66,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
 
 @primitive(linear="x", constant="indices", raises=True, moves=True, sparsity="adds")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
-    """Return zeros of ``shape`` with ``x`` added at the index; repeated positions accumulate."""
+    """Return zeros of ``shape`` with ``x`` accumulated at the index."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
 
 
@@ -184,7 +184,7 @@ def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) ->
 
 
 def _names_twice(indices: Any) -> bool:
-    """Return True if an index may select a position twice, which only integer arrays can."""
+    """Return True if an index may select a position twice: an integer array."""
     return any(as_dtype(i.dtype).kind != "bool" for i in indices)
 
 
@@ -230,7 +230,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     indices : array
         1-D integer array.
     axis : int, optional
@@ -246,9 +246,9 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     OperandError
         If no axis is given for an array of more axes than one.
     DtypeError
-        For indices of another dtype.
+        If the indices have another dtype.
     MixedBackendsError
-        For indices of another library.
+        If the indices belong to another library.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     indices : array
         Integers, with as many axes as ``x``; all but ``axis`` broadcast.
     axis : int
@@ -324,14 +324,14 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------
     OperandError
-        For indices of another number of axes or dtype.
+        If the indices have another number of axes or another dtype.
     MixedBackendsError
-        For indices of another library.
+        If the indices belong to another library.
 
     Examples
     --------

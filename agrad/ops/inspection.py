@@ -32,7 +32,7 @@ class NamespaceInfo:
         return tuple(self._backend.devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """Return the default dtypes on ``device`` (None: the device of new arrays), by kind."""
+        """Return the default dtypes on ``device`` by kind."""
         native = self._info().default_dtypes(device=self._on(device))
         return {kind: as_dtype(dtype) for kind, dtype in native.items()}
 
@@ -50,7 +50,7 @@ class NamespaceInfo:
 
 @public
 def __array_namespace_info__(*, backend: str | None = None) -> NamespaceInfo:
-    """Return capabilities, devices and dtypes of a backend, by default of the selected one.
+    """Return capabilities, devices and dtypes of a backend.
 
     The array API standard asks this of a namespace.
     """

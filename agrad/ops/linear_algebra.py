@@ -43,19 +43,19 @@ def outer(x1: Any, x2: Any, /) -> Any:
     Parameters
     ----------
     x1 : array
-        Of shape (m,) and a numeric dtype.
+        Array of shape (m,) with a numeric dtype.
     x2 : array
-        Of shape (n,).
+        Array of shape (n,).
 
     Returns
     -------
     array
-        Of shape (m, n).
+        Array of shape (m, n).
 
     Raises
     ------
     ShapeError
-        For arrays that have not one axis.
+        If an array is not 1-D.
 
     Examples
     --------
@@ -123,21 +123,21 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     Parameters
     ----------
     x1 : array
-        Of shape (..., m, k) or (k,) and a numeric dtype.
+        Array of shape (..., m, k) or (k,) with a numeric dtype.
     x2 : array
-        Of shape (..., k, n) or (k,); the axes before broadcast.
+        Array of shape (..., k, n) or (k,); the leading axes broadcast.
 
     Returns
     -------
     array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
 
     Raises
     ------
     ShapeError
-        For lengths that do not match, and arrays of no axes.
+        If lengths do not match, or an array is a scalar.
     OperandError
-        For a number.
+        If an argument is a number.
 
     Examples
     --------
@@ -176,14 +176,14 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     k : int
         The diagonal, counted to the right of the main one.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -212,14 +212,14 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     k : int
         The diagonal, counted to the right of the main one.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -249,19 +249,19 @@ def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
 
-    For rules, which raise nothing where the function itself has a value.
+    For rules, which must not raise if the function itself returns a value.
 
     Parameters
     ----------
     x1 : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, k).
+        Array of shape (..., n, k).
 
     Returns
     -------
     array
-        Of the shape of ``x2``, with the batch axes of both.
+        Array of the shape of ``x2``, with the batch axes of both.
     """
     return xp.linalg.solve_or_nan(x1, x2)
 
@@ -287,19 +287,19 @@ def solve(x1: Any, x2: Any, /) -> Any:
     Parameters
     ----------
     x1 : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
 
     Returns
     -------
     array
-        Of the shape of ``x2``, with the batch axes of both.
+        Array of the shape of ``x2``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        If the shapes do not fit. For a singular matrix, the array library raises its own error.
 
     Notes
     -----
@@ -339,9 +339,9 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = 
     Parameters
     ----------
     x1 : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     upper : bool
         If True, ``x2`` is upper triangular; otherwise lower triangular.
     checked : bool
@@ -350,7 +350,7 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = 
     Returns
     -------
     array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     """
     solve = xp.linalg.solve if checked else xp.linalg.solve_or_nan
     return xp.matrix_transpose(solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
@@ -379,17 +379,17 @@ def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool, checked: bool = Fa
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
-    A singular matrix is the array library's own error.
+    For a singular matrix, the array library raises its own error.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -449,7 +449,7 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------

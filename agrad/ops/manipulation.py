@@ -60,7 +60,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shape : int or tuple of ints
         One length may be -1.
     copy : bool, optional
@@ -74,7 +74,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     Raises
     ------
     ShapeError
-        For a shape of another size.
+        If the size of the shape differs.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axes : tuple of ints
         A permutation of the axes.
 
@@ -145,17 +145,17 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and any dtype.
+        Array of shape (..., m, n) and any dtype.
 
     Returns
     -------
     array
-        Of shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -179,9 +179,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     source, destination : int or tuple of ints
-        As many of one as of the other.
+        As many sources as destinations.
 
     Returns
     -------
@@ -190,9 +190,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are not distinct, or more sources than destinations.
+        If axes are not distinct, or the numbers of sources and destinations differ.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shape : int or tuple of ints
 
     Returns
@@ -281,12 +281,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     *arrays : arrays
-        Of shapes that broadcast.
+        Array of shapes that broadcast.
 
     Returns
     -------
     tuple of arrays
-        Of one shape.
+        Arrays of the same shape.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints
         Their positions in the result.
 
@@ -325,7 +325,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints
         The axes to remove.
 
@@ -362,9 +362,9 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     Raises
     ------
     ShapeError
-        For an axis of another length.
+        If an axis has another length.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -410,7 +410,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     Parameters
     ----------
     arrays : sequence of arrays
-        Of one shape but along ``axis``.
+        Arrays of the same shape except along ``axis``.
     axis : int, optional
         None for the flattened arrays.
 
@@ -421,9 +421,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     Raises
     ------
     ShapeError
-        Where other lengths differ, or for no arrays.
+        If other lengths differ, or there are no arrays.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -464,7 +464,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     Parameters
     ----------
     arrays : sequence of arrays
-        Of one shape.
+        Arrays of the same shape.
     axis : int
         Position of the new axis.
 
@@ -475,9 +475,9 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     Raises
     ------
     ShapeError
-        For arrays of different shapes, or no arrays.
+        If the shapes differ, or there are no arrays.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -514,19 +514,19 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
         The axes; all by default.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def _next(each: Map, make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Call a function for each batch element of a nesting level, with its row of the arguments.
+    """Call a function for each batch element, with its row of the arguments.
 
     Inside, random draws belong to that batch element.
     """

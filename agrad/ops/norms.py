@@ -90,7 +90,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
         The axes; all by default.
     keepdims : bool
@@ -107,9 +107,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Raises
     ------
     OperandError
-        For an order that is not a number.
+        If the order is not a number.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -133,12 +133,12 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of each matrix.
 
-    Where several sums or singular values tie, they share the derivative evenly.
+    If several sums or singular values tie, they share the derivative evenly.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     keepdims : bool
         Keep the last two axes with length one.
     ord : str or float
@@ -154,9 +154,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     Raises
     ------
     OperandError
-        For another order.
+        If the order has another value.
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------

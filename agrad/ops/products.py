@@ -44,19 +44,19 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and any dtype.
+        Array of shape (..., m, n) and any dtype.
     offset : int
         The diagonal, counted to the right of the main one.
 
     Returns
     -------
     array
-        Of shape (..., k); k is 0 beyond the corners. A view if the library returns one.
+        Array of shape (..., k); k is 0 beyond the corners. A view if the library returns one.
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -78,21 +78,21 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     offset : int
         The diagonal, counted to the right of the main one.
     dtype : dtype, optional
-        That of the sum.
+        dtype of the returned array.
 
     Returns
     -------
     array
-        Of shape (...).
+        Array of shape (...).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -146,12 +146,12 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------
     ShapeError
-        For vectors of another length.
+        If the vectors have another length.
 
     Examples
     --------
@@ -201,12 +201,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape without ``axis``.
+        Array of the broadcast shape without ``axis``.
 
     Raises
     ------
     ShapeError
-        For lengths along ``axis`` that differ, or shapes that do not broadcast.
+        If lengths along ``axis`` differ, or shapes do not broadcast.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Of any shapes and a numeric dtype.
+        Arrays of any shapes with a numeric dtype.
     axes : int or pair of sequences of ints
         How many last axes of ``x1`` and first ones of ``x2`` to sum over, or the axes of each.
 
@@ -306,9 +306,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are not pairs, or whose lengths differ.
+        If the axes are not pairs, or their lengths differ.
     OperandError
-        For ``axes`` that are neither a number nor a pair.
+        If ``axes`` is neither a number nor a pair.
 
     Examples
     --------
@@ -360,19 +360,20 @@ def matrix_power(x: Any, n: int, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., k, k) and a floating dtype.
+        Array of shape (..., k, k) with a floating-point dtype.
     n : int
         The power; 0 returns identity matrices, which are constant.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square. A singular one in a negative power is the array library's own error.
+        If the matrices are not square. For a singular matrix and a negative power, the array library raises its own
+        error.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int, optional
         The axis; by default the array is flattened.
     keepdims : bool
@@ -55,7 +55,7 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int, optional
         The axis; by default the array is flattened.
     keepdims : bool
@@ -101,9 +101,9 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -115,7 +115,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -137,9 +137,9 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -151,7 +151,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -173,9 +173,9 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -187,7 +187,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     Parameters
     ----------
     x : array
-        Of one or more axes.
+        Array with at least one axis.
 
     Returns
     -------
@@ -216,9 +216,9 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     Raises
     ------
     ShapeError
-        For an array of no axes.
+        If the array is a scalar.
     TracedValueError
-        In a traced function or under ``vmap``, as values decide the result's shape.
+        In a traced function or under ``vmap``, because the shape of the result depends on the values.
 
     Examples
     --------
@@ -258,9 +258,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     Parameters
     ----------
     x1 : array
-        Of one axis and a real dtype, sorted.
+        Array with one axis and a real dtype, sorted.
     x2 : array or number
-        Of any shape.
+        Array of any shape.
     side : str
         ``"left"`` for the first such index, ``"right"`` for the last.
     sorter : array, optional
@@ -269,14 +269,14 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     Returns
     -------
     array
-        Of the shape of ``x2``: integers, a constant.
+        Array of the shape of ``x2``: integers, a constant.
 
     Raises
     ------
     ShapeError
-        For an ``x1`` that has not one axis.
+        If ``x1`` is not 1-D.
     OperandError
-        For another ``side``.
+        If ``side`` has another value.
 
     Examples
     --------

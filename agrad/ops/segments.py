@@ -25,7 +25,7 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
-    """Return the values, the ids, those outside of the segments as ``num_segments``, and that as a number."""
+    """Return values, ids (``num_segments`` if outside), and ``num_segments``."""
     values, ids = joined(name, (values, ids)) if moves(values, ids) else (values, ids)
     ndim, count = ndim_of(values, name), as_int(num_segments)
     if count < 0:
@@ -49,7 +49,7 @@ def _summed(values: Any, ids: Any, count: int) -> Any:
 
 
 def _sizes(ids: Any, count: int, ndim: int) -> tuple[Any, Any]:
-    """Return the lengths of the segments, broadcasting to an array of the segments, and their ends when sorted."""
+    """Return the broadcastable lengths of the segments, and their sorted ends."""
     sizes = _summed(ones_like(ids), ids, count)
     ends = maximum(cumulative_sum(sizes) - 1, zeros_like(sizes))
     return reshape(sizes, (count, *(1,) * (ndim - 1))), ends
@@ -62,7 +62,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     Parameters
     ----------
     values : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     ids : array
         The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -72,18 +72,18 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 0.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 0.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
         If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     Parameters
     ----------
     values : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     ids : array
         The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -116,18 +116,18 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 1.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 1.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
         If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Notes
     -----
@@ -167,7 +167,7 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     Parameters
     ----------
     values : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     ids : array
         The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -177,19 +177,19 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. An empty segment has minus infinity,
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has minus infinity,
         or the smallest integer.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
         If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     Parameters
     ----------
     values : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     ids : array
         The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -221,19 +221,19 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. An empty segment has infinity, or
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has infinity, or
         the largest integer.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
         If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool
 
 
 def _shared(values: Any, out: Any, ids: Any, summed: Callable[[Any], Any]) -> Any:
-    """Return ``out``, one extreme element of each segment, with its derivative shared by all that tie.
+    """Return ``out``, the extreme of each segment; ties share its derivative.
 
     The differences added are 0, or NaN where a segment has one.
     """

@@ -73,7 +73,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def unique_values_p(xp: Any, x: Any, /) -> Any:
 def _taken(x: Any) -> UniqueAll | None:
     """Return the distinct elements, with the values taken from ``x``.
 
-    None where nothing is recorded of ``x``.
+    None if ``x`` is not recorded.
     """
     if not isinstance(settle(x), Tensor):
         return None
@@ -79,7 +79,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
@@ -156,12 +156,12 @@ def unique_values(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
     array
-        Of one axis. The first of equal elements gets the cotangent.
+        Array with one axis. The first of equal elements gets the cotangent.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     Returns
     -------
     array
-        Of the shape of ``x1``: booleans, a constant.
+        Array of the shape of ``x1``: booleans, a constant.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def ndim_of(x: Any, name: str = "") -> int:
 
 
 def raw_of(x: Any) -> Any:
-    """Return the plain array under all transforms of a Tensor; other objects unchanged."""
+    """Return the plain array under all transforms; other objects unchanged."""
     return x.raw if isinstance(x, Tensor) else x
 
 

@@ -38,9 +38,9 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     Parameters
     ----------
     a : array
-        Of shape (..., n, n) and a floating dtype. The other triangle is not read.
+        Array of shape (..., n, n) with a floating-point dtype. The other triangle is not read.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     lower : bool
         If True, use the lower triangle; otherwise the upper one.
     trans : {0, 1, 2, "N", "T", "C"}
@@ -51,14 +51,14 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array of the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     OperandError
-        For another ``trans``.
+        If ``trans`` has another value.
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----
@@ -103,19 +103,19 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     c : array
         The result of ``cholesky``, of shape (..., n, n). The other triangle is not read.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     upper : bool
         If True, the factor is upper triangular, with ``c.H @ c = a``; otherwise lower triangular, with ``c @ c.H = a``.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array of the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----
@@ -153,7 +153,7 @@ def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
 
 
 def _with_change(a: Any, p: Any, rtol: float) -> Any:
-    """Return the pseudo-inverse, with its own derivative where rules are differentiated."""
+    """Return the pseudo-inverse, with its derivative if rules are differentiated."""
     return pinv(a, rtol=rtol) if differentiated(a) else p
 
 
@@ -184,9 +184,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     Parameters
     ----------
     a : array
-        Of shape (..., m, n) and a floating dtype, of any rank.
+        Array of shape (..., m, n) with a floating-point dtype, of any rank.
     b : array
-        Of shape (..., m, k) or (m,).
+        Array of shape (..., m, k) or (m,).
     rcond, rtol : float, optional
         Singular values up to it, relative to the largest one, count as 0. By default max(m, n) times the precision of
         the dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be
@@ -202,9 +202,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     Raises
     ------
     ConfigurationError
-        For both ``rcond`` and ``rtol``.
+        If both ``rcond`` and ``rtol`` are passed.
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----

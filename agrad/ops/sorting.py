@@ -25,7 +25,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     axis : int
         Axis. By default, the last.
     descending : bool
@@ -36,12 +36,12 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     Returns
     -------
     array
-        Of the shape of ``x``: integers, a constant.
+        Array of the shape of ``x``: integers, a constant.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     axis : int
         Axis. By default, the last.
     descending : bool
@@ -92,12 +92,12 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -113,12 +113,12 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
     """Return the k largest elements along an axis in order, and their indices.
 
-    Of equal elements the first are picked, and each keeps its own cotangent.
+    The first of equal elements are selected, and each gets its own cotangent.
 
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     k : int
         How many elements to pick.
     axis : int
@@ -136,9 +136,9 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
     Raises
     ------
     OperandError
-        For a negative ``k``, or one that exceeds the length of the axis.
+        If ``k`` is negative or exceeds the length of the axis.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

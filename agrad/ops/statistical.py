@@ -55,11 +55,11 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     dtype : dtype, optional
-        That of the sum.
+        dtype of the returned array.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -71,7 +71,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -116,7 +116,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -182,11 +182,11 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     dtype : dtype, optional
-        That of the product.
+        dtype of the returned array.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -198,7 +198,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -250,9 +250,9 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -264,7 +264,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -285,9 +285,9 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -299,7 +299,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -366,9 +366,9 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     correction : float
         The number taken from the count of elements before the division by it.
     keepdims : bool
@@ -377,12 +377,12 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Returns
     -------
     array
-        Of a real dtype.
+        Array with a real dtype.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -403,9 +403,9 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     correction : float
         The number taken from the count of elements before the division by it.
     keepdims : bool
@@ -414,12 +414,12 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Returns
     -------
     array
-        Of a real dtype.
+        Array with a real dtype.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

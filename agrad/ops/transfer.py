@@ -40,7 +40,7 @@ def to(x: Any, where: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     where : str or device
         The name of a backend, such as ``"cupy"``, or a device of the array's own backend.
 
@@ -52,9 +52,9 @@ def to(x: Any, where: Any, /) -> Any:
     Raises
     ------
     BackendUnavailableError
-        For a backend that is not installed.
+        If the backend is not installed.
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     device : device
         One of the backend's, or its name.
     stream : object, optional
@@ -112,7 +112,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     Raises
     ------
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of shape (n, classes), or (n,) for two classes: positive for the second.
+            Array of shape (n, classes), or (n,) for two classes: positive for the second.
         """
         return Result.like(X).give(self._logits(self._given(X, "decision_function")))
 
@@ -155,7 +155,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of shape (n, classes). Each of several labels has a separate probability.
+            Array of shape (n, classes). Each of several labels has a separate probability.
         """
         return Result.like(X).give(self._probabilities(self._given(X, "predict_proba")))
 
@@ -170,7 +170,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of the shape that ``predict_proba`` returns.
+            Array of the shape that ``predict_proba`` returns.
         """
         found = self._probabilities(self._given(X, "predict_log_proba"))
         with np.errstate(divide="ignore"):
@@ -231,7 +231,7 @@ class Regressor(RegressorMixin):
         Returns
         -------
         array
-            Of shape (n,), or (n, outputs).
+            Array of shape (n,), or (n, outputs).
         """
         found = self._numbers(self._given(X, "predict"))
         return Result.like(X).give(agrad.reshape(found, (-1,)) if self.n_outputs_ == 1 else found)

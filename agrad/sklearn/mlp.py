@@ -31,7 +31,7 @@ class MLPClassifier(Classifier, Perceptron):
     alpha : float
         The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        The size of a batch, ``"auto"`` for 200; or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
         The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
         by 5 when the fit improves no more.
@@ -201,7 +201,7 @@ class MLPRegressor(Regressor, Perceptron):
     alpha : float
         The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        The size of a batch, ``"auto"`` for 200; or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
         The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
         by 5 when the fit improves no more.

@@ -33,7 +33,7 @@ class NetworkClassifier(Classifier, Network):
     epochs : int
         The number of epochs.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        The size of a batch, ``"auto"`` for 200; or all examples if there are fewer.
     shuffle : bool
         True to take the examples in a new order in each epoch.
     callbacks : sequence of functions
@@ -151,7 +151,7 @@ class NetworkRegressor(Regressor, Network):
     epochs : int
         The number of epochs.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        The size of a batch, ``"auto"`` for 200; or all examples if there are fewer.
     shuffle : bool
         True to take the examples in a new order in each epoch.
     callbacks : sequence of functions

@@ -81,7 +81,7 @@ class Training:
     optimizer : Optimizer or None
         The optimizer, None for L-BFGS.
     place : Place
-        Where the network is.
+        Backend and device of the network.
     """
 
     def __init__(self, module: Module, objective: Objective, optimizer: Any, place: Place) -> None:

@@ -139,7 +139,7 @@ def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
 
 
 def _filled(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the gradients of leaves, zeros for an argument that the output does not depend on."""
+    """Return the gradients of leaves, zeros if the output does not depend on one."""
     return tuple([agrad.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves])
 
 

@@ -187,7 +187,7 @@ class Checkpoint(Monitored):
     ConfigurationError
         If `mode` has another value, or during training if the record lacks the entry.
     SaveError
-        In training, if the file cannot be written.
+        If the file cannot be written during training.
 
     Examples
     --------
@@ -241,7 +241,7 @@ class JSONLogger(Callback):
     Raises
     ------
     SaveError
-        In training, if the file cannot be written.
+        If the file cannot be written during training.
 
     Examples
     --------
@@ -316,7 +316,7 @@ class LearningCurves(Callback):
     MissingExtraError
         If Matplotlib is not installed.
     SaveError
-        In training, if the picture cannot be written.
+        If the picture cannot be written during training.
 
     Examples
     --------

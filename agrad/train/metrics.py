@@ -32,7 +32,7 @@ def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> fl
         Class numbers of shape (n,); scores (n, classes, ...), of which the highest counts; or a score for each example,
         (n,) or (n, 1), of class 1 against 0.
     threshold : float or None
-        A score above it is for class 1; None for 0.5. A number makes each entry of scores (n, k) a separate decision.
+        A score above it means class 1. None means 0.5. A number makes each entry of scores (n, k) a separate decision.
 
     Returns
     -------
@@ -140,8 +140,7 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
 def r2_score(y_true: Any, prediction: Any) -> float:
     """Return the share of the targets' variance that the predictions explain.
 
-    Of several columns it is the mean of their shares. A constant column counts 1 if it is predicted exactly, otherwise
-    0.
+    For several columns, the mean of their scores. A constant column counts 1 if it is predicted exactly, otherwise 0.
 
     Parameters
     ----------
@@ -177,7 +176,7 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
         The mean over classes that occur; "weighted" by the number of their examples; "micro" of all decisions together;
         "auto" uses class 1 if there are two classes, otherwise "macro".
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -209,7 +208,7 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
     average : {"auto", "macro", "micro", "weighted"}
         As for `precision`.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -241,7 +240,7 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
     average : {"auto", "macro", "micro", "weighted"}
         As for `precision`.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -275,7 +274,7 @@ def confusion_matrix(
     n_classes : int or None
         The number of classes; by default the number of scores, or one more than the largest class number.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -377,7 +376,7 @@ NAMES: dict[str, Any] = {
 
 
 def streaming(function: Any, threshold: float | None) -> Metric | None:
-    """Return the metric of sums that equals a function, or None where there is none."""
+    """Return the metric of sums that equals a function, or None if there is none."""
     if isinstance(function, Metric):
         return function
     for name in ("precision", "recall", "f1"):

@@ -31,7 +31,7 @@ def raw(value: Any) -> Any:
 def called(model: Any, x: Any) -> Any:
     """Return the output of a model.
 
-    Of several inputs in a tuple, list or dict, each is an argument.
+    If x is a tuple, list or dict, each entry is an argument.
     """
     if isinstance(x, tuple | list):
         return model(*x)

@@ -200,7 +200,7 @@ def _libraries(threads: Any) -> list[Any]:
 
 @functools.cache
 def _controllers() -> list[Any]:
-    """Look for the libraries once: it is as slow as several steps, and NumPy loads its library at import."""
+    """Look for the libraries once, because it is as slow as several steps."""
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -192,7 +192,7 @@ class Trainer:
         shuffle : bool
             False for the order of the data.
         class_weight : dict or "balanced", optional
-            By class number how much its examples count; "balanced" weights all classes to the same sum.
+            Weight of each class label; "balanced" weights all classes to the same sum.
         progress : bool
             False to print nothing.
         resume : str, path or True, optional
@@ -525,7 +525,7 @@ def _check(model: Any, loss: Any, optimizer: Any) -> None:
 
 
 def _weights(given: Any, y: Any) -> dict[int, float] | None:
-    """Return the weights of classes by number. Raises an error for others, or for targets that are not class labels."""
+    """Return the weights of classes by label; raise an error for other targets."""
     if given is None:
         return None
     labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
@@ -552,7 +552,7 @@ def _weights(given: Any, y: Any) -> dict[int, float] | None:
 
 
 def _real(name: str) -> str:
-    """Return the dtype of data for parameters of one. Raises ``ConfigurationError`` for one that NumPy lacks."""
+    """Return the data dtype for a parameter dtype, or raise an error."""
     if name == "bfloat16":
         raise ConfigurationError(
             "Trainer: parameters must not have dtype bfloat16. Use float32 parameters and precision='bfloat16'."

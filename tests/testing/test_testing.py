@@ -268,7 +268,9 @@ def test_a_wrong_rule_beside_a_kink_is_a_wrong_rule() -> None:
 def test_integers_are_named() -> None:
     text = message(lambda x, i: x[i], X, np.asarray([0]), error=DtypeError)
     assert "argument 1 (i) must have a floating-point dtype, got int64" in text and "bind it first" in text
-    assert "argument 1 (p)['n'] must have a derivative, got the int 3" in message(lambda x, p: x, X, {"n": 3}, error=DtypeError)
+    assert "argument 1 (p)['n'] must have a derivative, got the int 3" in message(
+        lambda x, p: x, X, {"n": 3}, error=DtypeError
+    )
     assert "output 1 has dtype int64" in message(lambda x: (x, agrad.argmax(x)), X, error=DtypeError)
     assert "argument 1 (how) must be an array, got str" in message(lambda x, how: x, X, "fast", error=OperandError)
 

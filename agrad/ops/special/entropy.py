@@ -123,9 +123,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     Parameters
     ----------
     a : array
-        Of any shape and a real floating dtype; without ``b`` and ``return_sign`` also complex.
+        Array of any shape with a real floating-point dtype; without ``b`` and ``return_sign`` also complex.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     b : array, optional
         Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
     keepdims : bool
@@ -141,7 +141,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     Raises
     ------
     ShapeError
-        For an axis out of range, or shapes that do not broadcast.
+        If an axis is out of range, or shapes do not broadcast.
 
     Examples
     --------
@@ -172,19 +172,19 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
         The axes; all by default, as in SciPy.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -203,19 +203,19 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
         The axes; all by default, as in SciPy.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
     DtypeError
         If ``x`` is not an array.
 
