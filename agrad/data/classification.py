@@ -30,7 +30,7 @@ class ClassificationData:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
     X is scaled: `X = (raw - mean) / scale`, with mean and scale from only the train part (or fixed, for images). The
-    method `scaled` does the same to further examples.
+    method `scaled` scales other examples in the same way.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class ClassificationData:
     X_train : numpy.ndarray
         Scaled examples to train on, float32 or float64 of shape (n, d).
     y_train : numpy.ndarray
-        Their class numbers, int64 of shape (n,), in `range(n_classes)`.
+        Their class labels, int64 of shape (n,), in `range(n_classes)`.
     X_test : numpy.ndarray
         Scaled examples to test with, of shape (m, d) and the same dtype.
     y_test : numpy.ndarray
-        Their class numbers, int64 of shape (m,).
+        Their class labels, int64 of shape (m,).
     n_classes : int
         The number of classes.
     feature_shape : tuple of int
@@ -57,14 +57,14 @@ class ClassificationData:
     encoder : TableEncoder or None
         Encoder that computed X from a table, or None.
     labels : tuple of str
-        The column of a table that had the labels.
+        Column of the table that contained the labels.
     about : tuple of str
-        Lines about the file: how it was read, and why these are classes.
+        Lines about the file: how it was read, and why the labels are classes.
 
     Raises
     ------
     DataError
-        If the parts do not fit each other, X holds NaN or infinity, a label is out of range, a part is empty, or the
+        If the parts do not fit each other, X contains NaN or infinity, a label is out of range, a part is empty, or the
         train part has a single class.
 
     Examples
@@ -130,7 +130,7 @@ class ClassificationData:
         Parameters
         ----------
         raw : numpy.ndarray
-            Real numbers of shape (k, ...), with d numbers an example.
+            Real numbers of shape (k, ...), with d numbers per example.
 
         Returns
         -------
@@ -227,7 +227,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     Parameters
     ----------
     raw : array_like
-        Real numbers of shape (n, ...), with d numbers an example.
+        Real numbers of shape (n, ...), with d numbers per example.
     mean, scale : numpy.ndarray
         Float64 of shape (d,).
     dtype : str
@@ -245,7 +245,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     DataError
         If d differs, or a number is not finite before or after.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels (n,) as int64 class numbers, and the sorted distinct labels.
+    """Return labels (n,) as int64 class labels, and the sorted distinct labels.
 
     Floats are accepted if they are integers, and byte strings as UTF-8. Raises `DataError` for other dtypes, shapes and
     numbers.
@@ -456,9 +456,9 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
     Parameters
     ----------
     y : numpy.ndarray
-        Class numbers, int64 of shape (n,).
+        Class labels, int64 of shape (n,).
     fraction : float
-        The share of the second part, between 0 and 1.
+        Fraction of the second part, between 0 and 1.
     seed : int
         An integer from 0 to 2**64 - 1.
     name : str
@@ -467,7 +467,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
     Returns
     -------
     tuple of numpy.ndarray
-        The numbers of the examples of both parts, sorted int64.
+        Example indices of both parts, sorted int64.
 
     Raises
     ------

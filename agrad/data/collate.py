@@ -29,9 +29,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Returns
     -------
     pytree
-        Pytree. Arrays are stacked by their own library. Numbers become an array on the backend and
-        device of the first array of an example (NumPy if there is none), with the NumPy dtype for such numbers. Texts
-        become a list.
+        Arrays are stacked by their library. Numbers become an array on the backend and device of the first array of an
+        example (NumPy if there is none), with the NumPy dtype for such numbers. Strings become a list.
 
     Raises
     ------

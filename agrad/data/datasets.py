@@ -20,12 +20,12 @@ __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDatas
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Anything with a length, and an example for each number from 0 on.
+    """Base class of data sets: objects with a length and an example per index.
 
-    A list is one. A custom data set may derive from this class but need not. An example is a number, a string, an array
-    of any backend or a pytree of these. If it has a method `__getitems__(indices)`, which returns a list of examples,
-    the loader requests all examples of a batch at once. If it has a method `set_epoch(epoch)`, the loader calls it
-    before each epoch.
+    A list is a data set. A custom data set may derive from this class but need not. An example is a number, a string,
+    an array of any backend or a pytree of these. If it has a method `__getitems__(indices)`, which returns a list of
+    examples, the loader requests all examples of a batch at once. If it has a method `set_epoch(epoch)`, the loader
+    calls it before each epoch.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class IterableDataset(Protocol):
     """Any iterable that returns its examples one after the other, such as a stream.
 
     `__iter__` starts again at each call: an epoch is one pass. A custom data set may derive from this class but need
-    not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
+    not. If it has a method `set_epoch(epoch)`, the loader calls it before each epoch.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class TensorDataset:
 
 
 def rows_of(x: Any, rows: np.ndarray) -> Any:
-    """Return the entries of an array with these numbers, as a new array."""
+    """Return the entries of an array with these indices, as a new array."""
     if isinstance(x, np.ndarray):
         return x.take(rows, axis=0)
     like = agrad.asarray(x)
@@ -133,7 +133,7 @@ def rows_of(x: Any, rows: np.ndarray) -> Any:
 
 
 def checked(indices: Any, n: int) -> np.ndarray:
-    """Return the numbers of examples as int64 from 0 to n - 1.
+    """Return example indices as int64 from 0 to n - 1.
 
     Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip, and
     `DtypeError` for indices that are not integers.
@@ -156,12 +156,12 @@ class Subset:
     dataset : Dataset
         The whole.
     indices : sequence of int
-        The numbers of the examples, of shape (n,).
+        Indices of the examples, of shape (n,).
 
     Raises
     ------
     IndexRangeError
-        If the whole has no such example.
+        If an index is out of range.
     DtypeError
         If an index is not an integer.
 
@@ -188,7 +188,7 @@ class Subset:
         Parameters
         ----------
         epoch : int
-            The number, 0 or more.
+            Epoch index, from 0.
         """
         set_epoch(self.dataset, epoch)
 
@@ -199,7 +199,7 @@ class ConcatDataset:
     Parameters
     ----------
     datasets : iterable of Dataset
-        One data set or more.
+        At least one data set.
 
     Raises
     ------
@@ -233,14 +233,14 @@ class ConcatDataset:
         Parameters
         ----------
         epoch : int
-            The number, 0 or more.
+            Epoch index, from 0.
         """
         for part in self.datasets:
             set_epoch(part, epoch)
 
 
 def set_epoch(thing: Any, epoch: int) -> None:
-    """Tell the number of the epoch to an object with a method of that name."""
+    """Pass the epoch index to an object that defines `set_epoch`."""
     told = getattr(thing, "set_epoch", None)
     if told is not None:
         told(epoch)
@@ -256,8 +256,8 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     dataset : Dataset
         The whole.
     lengths : sequence of int or of float
-        The numbers of examples of the parts, whose sum is the length of `dataset`; or their shares, whose sum is 1. The
-        numbers of shares are rounded down, and the remainder goes to the first parts, one example each.
+        Lengths of the parts, which add up to the length of `dataset`, or their fractions, which add up to 1. Fractions
+        are rounded down, and the remainder goes to the first parts, one example each.
     seed : int
         An integer from 0 to 2**64 - 1.
 
@@ -269,7 +269,7 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     Raises
     ------
     ConfigurationError
-        If the sum or a part is not as it should be.
+        If a length is negative, or the sum has another value.
 
     Examples
     --------

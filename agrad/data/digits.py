@@ -35,7 +35,7 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     DataError
         If the installed file is damaged.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Notes
     -----

@@ -26,14 +26,14 @@ REASONS = {
 
 
 class TableEncoder:
-    """Makes arrays of numbers of tables, as fitted to a training part.
+    """Encoder of tables as arrays of numbers, fitted to a training part.
 
     Numbers, Booleans (true and false, yes and no, ...) and dates are standardized by mean and standard deviation. A
-    missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
-    becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
-    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates
-    are treated as missing. Columns with one value are omitted, and columns whose integers or strings differ in all of
-    at least 20 rows.
+    missing value becomes the median of training. If training had missing values, an indicator 0 or 1 is added. A date
+    becomes year, month, day of the week, and seconds since the first date. Strings become an indicator for each
+    category; rare ones share an indicator, and missing ones have one. Up to one in 20 cells of another kind in a column
+    of numbers or dates are treated as missing. Columns with one value are omitted, and columns whose integers or
+    strings differ in all of at least 20 rows.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ class TableEncoder:
     keep : sequence of str or int
         Columns to keep although they look like ids.
     min_count : int, optional
-        The rows of training that make a word a category; by default one in a hundred, but from 2 to 10.
+        Number of training rows that make a string a category. By default, one in a hundred, but between 2 and 10.
     max_categories : int
-        The largest number of categories of a column: the most frequent ones.
+        Maximum number of categories of a column. The most frequent ones are kept.
     report : function, optional
-        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+        Function that is called with each warning. By default, `warnings.warn`.
 
     Attributes
     ----------
     encodings : tuple of Encoding
         The columns that are used.
     left_out : dict
-        The columns that are not, with the reasons.
+        The omitted columns, with the reasons.
     mean, scale : numpy.ndarray
-        The numbers of the standardisation, float64 of shape (d,); 0 and 1 for marks.
+        The numbers of the standardization, float64 of shape (d,); 0 and 1 for indicators.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class TableEncoder:
         return {e.column: slice(end - len(e.names), end) for e, end in zip(self.encodings, ends, strict=True)}
 
     def fit(self, table: Table) -> TableEncoder:
-        """Choose columns, categories, medians and scales by a training part.
+        """Choose columns, categories, medians and scales from a training part.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class TableEncoder:
         Raises
         ------
         DataError
-            If no column is left, a named column does not exist, or a number is infinite or too large.
+            If no column remains, a named column does not exist, or a number is infinite or too large.
         """
         categorical, keep = (
             {column_number(table.name, table.names, name) for name in names} for names in (self.categorical, self.keep)
@@ -167,7 +167,7 @@ class TableEncoder:
         return lines
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the columns of a table as numbers that are not standardised.
+        """Return the columns of a table as numbers that are not standardized.
 
         Columns are found by name, in any order; others are ignored, with a note.
 
@@ -184,8 +184,8 @@ class TableEncoder:
         Raises
         ------
         DataError
-            If a column is missing, holds values of another kind than in training, or infinite ones; or if the encoder
-            is not fitted.
+            If a column is missing, contains infinite values or values of another kind than in training, or if the
+            encoder is not fitted.
         """
         if not self.encodings:
             raise DataError(f"{table.name}: the encoder is not fitted. Call its method fit with the training part.")
@@ -205,7 +205,7 @@ class TableEncoder:
         return result
 
     def transform(self, table: Table, dtype: str = "float32") -> np.ndarray:
-        """Return the columns of a table as standardised numbers.
+        """Return the columns of a table as standardized numbers.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class TableEncoder:
         DataError
             As for `encode`, and if a result is not finite.
         ConfigurationError
-            If the dtype is another one.
+            If the dtype has another value.
 
         Examples
         --------
@@ -271,12 +271,12 @@ class TableEncoder:
         Returns
         -------
         TableEncoder
-            An encoder that is fitted.
+            A fitted encoder.
 
         Raises
         ------
         DataError
-            If the object is another one, or the arrays do not fit it.
+            If the object is not such an object, or the arrays do not fit it.
         """
         made = cls()
         good = isinstance(saved, Mapping) and isinstance(saved.get("columns"), list) and _texts(saved.get("left_out"))

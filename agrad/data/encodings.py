@@ -44,7 +44,7 @@ class Encoding:
     kind : {"number", "truth", "word", "date"}
         The kind of its values.
     missing : bool
-        True if values were missing in training: then a number of the result says where.
+        True if values were missing in training. Then one number of the result is an indicator for them.
     fill : float
         The value that replaces a missing one: the median of training (of dates, in microseconds since 1970).
     categories : tuple of str

@@ -35,7 +35,7 @@ class _Position:
 class DataLoader:
     """The batches of a data set.
 
-    Each `iter(loader)` is one epoch, and the order of its examples a function of the seed and the number of the epoch.
+    Each `iter(loader)` is one epoch. The order of its examples is a function of the seed and the epoch index.
     `state_dict` contains the position of the loop, at any batch. A loader that loads it continues with the same
     batches, bit for bit.
 
@@ -44,31 +44,31 @@ class DataLoader:
     dataset : Dataset or IterableDataset
         The examples: an object with `__len__` and `__getitem__`, or with `__iter__`.
     batch_size : int or None
-        Examples a batch. If None, the loader does not build batches: it passes each item of the sampler, which may be a
-        list of indices, to `dataset[item]`.
+        Number of examples per batch. If None, the loader does not build batches: it passes each item of the sampler,
+        which may be a list of indices, to `dataset[item]`.
     shuffle : bool
-        True for a random order, another one in each epoch; False for the order of the data set.
+        If True, use a different random order in each epoch. If False, keep the order of the data set.
     sampler : Sampler or iterable of int, optional
-        Another order. With a method `set_epoch(epoch)`, that is called before each epoch.
+        Another order. If it has a method `set_epoch(epoch)`, the loader calls it before each epoch.
     batch_sampler : BatchSampler or iterable of lists of int, optional
         Indices of the examples of each batch. Replaces `batch_size`, `shuffle`, `sampler` and `drop_last`.
     num_workers : int
-        The number of threads that load batches ahead; 0 to load each when it is asked for. Threads help if examples are
+        Number of threads that load batches ahead. 0 loads each batch when it is requested. Threads help if examples are
         read from files, decoded, or computed by libraries that release the global interpreter lock. An
         `IterableDataset` is read by one thread.
     collate_fn : function, optional
-        A function from a list of examples to a batch; by default `default_collate`.
+        Function from a list of examples to a batch. By default, `default_collate`.
     drop_last : bool
-        True to leave out a smaller last batch.
+        If True, omit a smaller last batch.
     prefetch_factor : int, optional
-        Batches a thread that are loaded ahead; by default 2.
+        Number of batches that each thread loads ahead. By default, 2.
     seed : int
-        The seed of the order that `shuffle` chooses, from 0 to 2**64 - 1.
+        Seed of the random order, from 0 to 2**64 - 1.
     backend : str, optional
-        The backend to put the arrays of batches on, such as `agrad.get_backend()`; threads do it ahead. By default,
+        Backend to move the arrays of batches to, such as `agrad.get_backend()`. Threads move them ahead. By default,
         arrays remain where they are.
     device : str or device, optional
-        The device of that backend to put them on.
+        Device of that backend.
 
     Raises
     ------
@@ -80,7 +80,7 @@ class DataLoader:
     Notes
     -----
     The names and meanings follow `torch.utils.data.DataLoader`, with threads instead of processes. An error in a data
-    set is raised as it is, with a note that names the example and the data set.
+    set is raised unchanged, with a note that identifies the example and the data set.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class DataLoader:
         Returns
         -------
         dict of str to numpy.ndarray
-            `epoch`; `batch`, the number of batches of it that were given out; `seed`; `batch_size` (0 without batches);
+            `epoch`; `batch`, the number of its batches that were returned; `seed`; `batch_size` (0 without batches);
             `drop_last`; `order`, a number for the kind and the options of the samplers; and `batches` and `examples`,
             the numbers of batches of an epoch and of examples, if they are known. All of shape ().
 
@@ -256,7 +256,7 @@ class DataLoader:
         Raises
         ------
         DataError
-            If the state is none, or of a loader with other options or another number of examples. Nothing is changed
+            If the state is not one of a loader with equal options and the same number of examples. Nothing is changed
             then. A state of an older version has only the seed and the number of batches.
 
         Examples

@@ -81,9 +81,9 @@ def load_mnist(
     checksums : mapping of str to str
         SHA-256 of each unpacked file by name.
     timeout : float
-        The seconds to wait for an answer.
+        Seconds to wait for an answer.
     report : function or None
-        A function that is called with a line of text before each download.
+        Function that is called with a line of text before each download.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def load_mnist(
     SaveError
         If the cache cannot be written.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Examples
     --------

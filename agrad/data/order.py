@@ -42,7 +42,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     epoch : int
         Epoch index, from 0.
     n : int
-        The number of examples, 0 or more.
+        Number of examples.
 
     Returns
     -------
@@ -75,25 +75,25 @@ def batches(
     n : int
         The number of examples.
     batch_size : int
-        Examples a batch, 1 or more.
+        Number of examples per batch, at least 1.
     seed : int
         An integer from 0 to 2**64 - 1.
     epoch : int
         Epoch index, from 0.
     start : int
-        The number of batches to skip, to continue in the middle of an epoch.
+        Number of batches to skip, to continue in the middle of an epoch.
     drop_last : bool
-        True to leave out a smaller last batch.
+        If True, omit a smaller last batch.
 
     Returns
     -------
     iterator of numpy.ndarray
-        The numbers of the examples of each batch, int64.
+        Example indices of each batch, int64.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range; raised at the call, before the first batch.
+        If a number is out of range. Raised at the call, before the first batch.
 
     Examples
     --------

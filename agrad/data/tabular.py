@@ -68,7 +68,7 @@ def load_table(
     categorical, keep : sequence of str or int
         Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
     report : function, optional
-        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+        Function that is called with each warning. By default, `warnings.warn`.
 
     Returns
     -------

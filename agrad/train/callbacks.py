@@ -1,4 +1,4 @@
-"""Callbacks of a `Trainer`, which see the records of a run."""
+"""Callbacks of a `Trainer`, which receive the records of a run."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Monitored(Callback):
     Parameters
     ----------
     monitor : str or None
-        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
     min_delta : float
         Smallest change that counts as an improvement.
 
     Raises
     ------
     ConfigurationError
-        If `mode` is another one, or `min_delta` is below 0.
+        If `mode` has another value, or `min_delta` is negative.
     """
 
     def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
@@ -85,18 +85,18 @@ class Monitored(Callback):
 
 
 class EarlyStopping(Monitored):
-    """Ends the training when an entry of the records gets no better.
+    """Stops training when an entry of the records stops improving.
 
     Parameters
     ----------
     monitor : str or None
-        The entry; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     patience : int
-        The number of epochs without a better value after which the training ends.
+        Number of epochs without improvement after which training stops.
     min_delta : float
         Smallest change that counts as an improvement.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
     restore_best : bool
         If True, restore the parameters of the best epoch when training ends.
 
@@ -166,21 +166,21 @@ class EarlyStopping(Monitored):
 
 
 class Checkpoint(Monitored):
-    """Saves the run after each epoch, or after each that is the best so far.
+    """Saves the run after each epoch, or after each best epoch so far.
 
-    The file is one of `Trainer.save`, to resume from. When Ctrl-C ends the training it is written too, unless it holds
-    the best epoch.
+    The file has the format of `Trainer.save`, so a run can resume from it. It is also written when Ctrl-C stops
+    training, unless it contains the best epoch.
 
     Parameters
     ----------
     path : str or path
-        The file. `{epoch}` in it is replaced by the number of the epoch.
+        The file. `{epoch}` in it is replaced by the epoch index.
     monitor : str or None
-        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     save_best_only : bool
-        True to write after the best epochs only.
+        If True, write only after the best epochs.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
 
     Raises
     ------
@@ -229,9 +229,9 @@ class Checkpoint(Monitored):
 
 
 class JSONLogger(Callback):
-    """Writes a file with one JSON object a line: the start, each epoch, and the end.
+    """Writes a file with one JSON object per line: start, each epoch, and end.
 
-    A resumed run adds its lines; a new one overwrites the file.
+    A resumed run appends its lines; a new run overwrites the file.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _plain(value: Any) -> Any:
 
 
 class LearningCurves(Callback):
-    """Draws the curves of loss and metrics when the training has ended.
+    """Draws the curves of loss and metrics when training ends.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class LearningCurves(Callback):
     Raises
     ------
     ConfigurationError
-        If the name of the picture is another one.
+        If the file name has another extension.
     MissingExtraError
         If Matplotlib is not installed.
     SaveError
@@ -367,14 +367,14 @@ class Scheduler(Callback):
     every : {"epoch", "step"}
         When to step it: after each epoch, or after each training step.
     monitor : str or None
-        Entry of the records to pass; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to pass. By default, `validation_loss`, or `loss` without validation.
 
     Raises
     ------
     OperandError
         If `scheduler` has no method `step`.
     ConfigurationError
-        If `every` is another one.
+        If `every` has another value.
 
     Examples
     --------
@@ -426,7 +426,7 @@ class LambdaCallback(Callback):
     Parameters
     ----------
     **hooks : function
-        Functions by the names of the methods of `Callback`, such as ``on_epoch_end=lambda trainer, record: ...``.
+        Functions, named like the methods of `Callback`, such as ``on_epoch_end=lambda trainer, record: ...``.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Lines(Callback):
 class Bar(Callback):
     """A progress bar below the lines of the finished epochs.
 
-    Raises ``ImportError`` where rich is not installed.
+    Raises ``ImportError`` if rich is not installed.
     """
 
     def __init__(self, heading: Heading | None = None) -> None:
@@ -134,7 +134,7 @@ def display(heading: Heading | None = None) -> Callback:
 class ProgressBar(Callback):
     """Shows loss and metrics on the standard output; `fit` adds one by default.
 
-    On a terminal it is a bar, if rich is installed; elsewhere a line for each epoch.
+    On a terminal it is a bar if rich is installed; otherwise it prints a line for each epoch.
 
     Examples
     --------

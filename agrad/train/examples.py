@@ -103,7 +103,7 @@ def pair(X: Any, y: Any, dtype: Any, names: tuple[str, str] = ("X", "y")) -> tup
 
 
 def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the examples to train on, and of those held out.
+    """Return the indices of the examples to train on and of the held-out ones.
 
     1-D class labels are split by class. Raises ``ConfigurationError`` for a fraction out of range.
     """

@@ -28,8 +28,8 @@ def entry(name: str) -> str:
 class History(list[Record]):
     """The records of the finished epochs, a list of dictionaries.
 
-    A record has `epoch` from 1, `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and
-    `validation_loss` and the like where there are validation examples.
+    A record contains `epoch` (from 1), `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and, with
+    validation examples, `validation_loss` and so on.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class History(list[Record]):
     Attributes
     ----------
     interrupted : bool
-        True if Ctrl-C ended the run.
+        True if Ctrl-C stopped the run.
     stopped : bool
-        True if a callback ended the run early.
+        True if a callback stopped the run early.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class History(list[Record]):
         Raises
         ------
         ConfigurationError
-            If the records have no such entry.
+            If the records do not contain the entry.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class History(list[Record]):
         Raises
         ------
         ConfigurationError
-            If the name of the picture is another one.
+            If the file name has another extension.
         MissingExtraError
             If Matplotlib is not installed.
         SaveError

@@ -259,7 +259,7 @@ class Loop:
         }
 
     def _finish(self) -> None:
-        """Note a finished epoch."""
+        """Called after each epoch."""
         progress = self.trainer.progress
         record = {
             "event": "epoch",

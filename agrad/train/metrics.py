@@ -22,15 +22,15 @@ __all__ = [
 
 
 def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> float:
-    """Return the share of right classes.
+    """Return the fraction of correct classes.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,), or (n, 1); or probabilities of the prediction's shape.
+        Class labels (0 to C - 1) of shape (n,) or (n, 1), or probabilities of the shape of ``prediction``.
     prediction : array
-        Class numbers of shape (n,); scores (n, classes, ...), of which the highest counts; or a score for each example,
-        (n,) or (n, 1), of class 1 against 0.
+        Class labels of shape (n,); scores of shape (n, classes, ...), of which the highest counts; or one score of
+        class 1 for each example, of shape (n,) or (n, 1).
     threshold : float or None
         A score above it means class 1. None means 0.5. A number makes each entry of scores (n, k) a separate decision.
 
@@ -53,16 +53,16 @@ def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> fl
 
 
 def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
-    """Return the share of examples whose class is among the k highest scores.
+    """Return the fraction of examples whose class is among the k highest scores.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,).
+        Class labels of shape (n,).
     prediction : array
         Scores of shape (n, classes).
     k : int
-        The number of scores, 1 or more.
+        Number of scores, at least 1.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
     Raises
     ------
     ConfigurationError
-        If `k` is not an integer of 1 or more.
+        If `k` is not an integer of at least 1.
     ShapeError
         If the shapes do not fit.
 
@@ -86,7 +86,7 @@ def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
 
 
 def mean_squared_error(y_true: Any, prediction: Any) -> float:
-    """Return the mean of the squared differences.
+    """Return the mean squared difference.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def mean_squared_error(y_true: Any, prediction: Any) -> float:
 
 
 def mean_absolute_error(y_true: Any, prediction: Any) -> float:
-    """Return the mean of the absolute differences.
+    """Return the mean absolute difference.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
 
 
 def r2_score(y_true: Any, prediction: Any) -> float:
-    """Return the share of the targets' variance that the predictions explain.
+    """Return the coefficient of determination.
 
     For several columns, the mean of their scores. A constant column counts 1 if it is predicted exactly, otherwise 0.
 
@@ -150,7 +150,7 @@ def r2_score(y_true: Any, prediction: Any) -> float:
     Returns
     -------
     float
-        A number up to 1.
+        A number of at most 1.
 
     Raises
     ------
@@ -166,14 +166,14 @@ def r2_score(y_true: Any, prediction: Any) -> float:
 
 
 def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
-    """Return the share of right ones among the examples told to be of a class.
+    """Return the fraction of correct examples among those predicted as a class.
 
     Parameters
     ----------
     y_true, prediction : array
         As for `accuracy`.
     average : {"auto", "macro", "micro", "weighted"}
-        The mean over classes that occur; "weighted" by the number of their examples; "micro" of all decisions together;
+        Mean over the classes that occur; "weighted" by their numbers of examples; "micro" over all decisions together;
         "auto" uses class 1 if there are two classes, otherwise "macro".
     threshold : float or None
         A score above it means class 1. None means 0.5.
@@ -181,12 +181,12 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
     Returns
     -------
     float
-        A number from 0 to 1; 0 for a class that is never told.
+        A number from 0 to 1; 0 for a class that is never predicted.
 
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -199,7 +199,7 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
 
 
 def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
-    """Return the share of the examples of a class that are told to be of it.
+    """Return the fraction of the examples of a class that are predicted as it.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -250,7 +250,7 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -265,21 +265,21 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
 def confusion_matrix(
     y_true: Any, prediction: Any, n_classes: int | None = None, threshold: float | None = None
 ) -> np.ndarray:
-    """Return the number of examples of each class that are told to be of each class.
+    """Count the examples of each class that are predicted as each class.
 
     Parameters
     ----------
     y_true, prediction : array
         As for `accuracy`.
     n_classes : int or None
-        The number of classes; by default the number of scores, or one more than the largest class number.
+        Number of classes. By default, the number of scores, or one more than the largest class label.
     threshold : float or None
         A score above it means class 1. None means 0.5.
 
     Returns
     -------
     numpy.ndarray
-        int64 of shape (classes, classes): rows are for the true classes, columns for those told.
+        int64 of shape (classes, classes). Rows are true classes, columns are predicted classes.
 
     Raises
     ------
@@ -298,15 +298,15 @@ def confusion_matrix(
 
 
 def roc_auc(y_true: Any, prediction: Any) -> float:
-    """Return the area under the curve of true over false positives.
+    """Return the area under the receiver operating characteristic (ROC) curve.
 
-    It is the probability that an example of class 1 has a higher score than one of class 0, ties counted half. Of more
-    classes it is the mean over the classes against the rest.
+    It is the probability that an example of class 1 has a higher score than an example of class 0, with ties counted
+    half. For more than two classes, it is the mean over each class against the rest.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,) or (n, 1).
+        Class labels of shape (n,) or (n, 1).
     prediction : array
         Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits, to
         which softmax is applied.
@@ -314,7 +314,7 @@ def roc_auc(y_true: Any, prediction: Any) -> float:
     Returns
     -------
     float
-        A number from 0 to 1; NaN where no example is of a class or of the rest.
+        A number from 0 to 1; NaN if a class or its rest has no example.
 
     Raises
     ------

@@ -15,7 +15,7 @@ AVERAGES = ("auto", "macro", "micro", "weighted")
 
 
 class Metric:
-    """Base class of metrics that are computed of sums over the examples.
+    """Base class of metrics that are computed from sums over examples.
 
     `update` runs in the training step, and must not read values. Its arrays have the same shapes for every batch.
     """
@@ -49,7 +49,7 @@ class Metric:
 
 
 class Accuracy(Metric):
-    """The share of right classes."""
+    """The fraction of correct classes."""
 
     def __init__(self, threshold: float | None = None) -> None:
         self.threshold = threshold
@@ -63,7 +63,7 @@ class Accuracy(Metric):
 
 
 class TopK(Metric):
-    """The share of examples whose class is among the k with the highest scores."""
+    """The fraction of examples whose class is among the k highest scores."""
 
     def __init__(self, k: int = 5) -> None:
         if type(k) is not int or k < 1:
@@ -98,7 +98,7 @@ class Error(Metric):
 
 
 class R2(Metric):
-    """The share of the targets' variance that is explained, averaged over columns."""
+    """The coefficient of determination, averaged over columns."""
 
     parts = 3
 
@@ -180,7 +180,7 @@ def _whole(x: Any) -> bool:
 
 
 def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any, Any]:
-    """Return the classes told and the true ones, integers of one shape."""
+    """Return the predicted and the true classes, integers of the same shape."""
     if _whole(prediction):
         told = _integers(prediction)
         labels = _integers(_like(y_true, told))
@@ -194,7 +194,7 @@ def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any,
 
 
 def _labels(y_true: Any, prediction: Any) -> Any:
-    """Return class numbers of targets, int32, for scores (n, classes, ...)."""
+    """Return class labels of targets, int32, for scores (n, classes, ...)."""
     if tuple(y_true.shape) == tuple(prediction.shape):
         return agrad.argmax(y_true, axis=1)
     shape = (prediction.shape[0], *prediction.shape[2:])
@@ -204,7 +204,7 @@ def _labels(y_true: Any, prediction: Any) -> Any:
 
 
 def _integers(x: Any) -> Any:
-    """Return class numbers as signed integers."""
+    """Return class labels as signed integers."""
     return x if agrad.isdtype(x.dtype, "signed integer") else agrad.astype(x, agrad.int32)
 
 

@@ -55,13 +55,13 @@ class Choice:
     Parameters
     ----------
     threads : "auto", int or None
-        ``"auto"`` to choose among those that the BLAS may use now (``OPENBLAS_NUM_THREADS``), a number to hold that
-        one, None to change nothing.
+        ``"auto"`` to choose among the numbers that the BLAS may use now (``OPENBLAS_NUM_THREADS``), an integer to set
+        that number, None to change nothing.
 
     Raises
     ------
     ConfigurationError
-        If ``threads`` is something else.
+        If ``threads`` has another value.
 
     Notes
     -----

@@ -33,34 +33,35 @@ CUT = "the last fit ended by an error within a step, so the state has no positio
 
 
 class Trainer:
-    """Trains a model, and measures and applies it.
+    """Trains, evaluates and applies a model.
 
-    Data are arrays of any backend, moved to the model's, or batches. Floating ones are cast to the model's dtype.
+    Data are arrays of any backend, or batches. The trainer moves them to the backend of the model and casts
+    floating-point arrays to its dtype.
 
     Parameters
     ----------
     model : Module
-        The model. Of several inputs in a tuple, list or dict, each is an argument of the call.
+        The model. If an input is a tuple, list or dict, each entry is an argument of the call.
     loss : function or Module
-        A function of (output, target) to a number, such as ``nn.CrossEntropyLoss()``.
+        Function of (output, target) that returns a scalar, such as ``nn.CrossEntropyLoss()``.
     optimizer : Optimizer
-        The optimizer of the model's parameters.
+        Optimizer of the parameters of the model.
     metrics : sequence of str or function, or dict
         Names ("accuracy", "mse", "r2", "f1", "roc_auc" and the others of `agrad.train.metrics`), or functions of
         (targets, outputs), NumPy arrays of all examples, that return a number. A dict defines their names. The metrics
         of `agrad.train.metrics`, except for `roc_auc`, are also measured in training; other ones on validation examples
         and in `evaluate`.
     callbacks : sequence of Callback
-        Callbacks of each `fit`, called in this order; those that save come last, at the end first.
+        Callbacks of each `fit`, called in this order. Callbacks that save are called last, and first at the end.
     jit : bool or None
-        True to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
-        traced runs as it is, with a warning.
+        If True, compile the step with `agrad.jit`. By default, compile it if that is faster. A step that cannot be
+        traced runs uncompiled, with a warning.
     precision : {"float32", "tf32", "bfloat16", "float16"}
         Precision of float32 matrix products in training, as in `agrad.jit`; float16 with a loss scale.
     threads : {"auto"} or int or None
         Number of threads of NumPy matrix products.
     seed : int
-        The seed of the order of examples and of the part held out for validation.
+        Seed of the order of examples and of the validation split.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class Trainer:
     Raises
     ------
     OperandError
-        If an argument is of another kind.
+        If an argument has another type.
     ConfigurationError
         If an option is out of range, a metric is not known, or the optimizer has parameters of another model.
 
@@ -174,27 +175,27 @@ class Trainer:
     ) -> History:
         """Train, and return the history of all epochs.
 
-        Ctrl-C ends the training after the step, a second one at once. A further call trains more epochs.
+        Ctrl-C stops training after the current step, a second one immediately. Another call trains more epochs.
 
         Parameters
         ----------
         X : array, pytree of arrays, or iterable of batches
-            The examples, along the first axis; or batches (x, y), such as a `DataLoader`, one pass an epoch.
+            Examples along the first axis, or batches (x, y), such as a `DataLoader`, read once per epoch.
         y : array or pytree of arrays
             The targets; None for batches.
         epochs : int
             Number of epochs to train; with `resume`, of the whole run.
         batch_size : int
-            Examples a step.
+            Number of examples per step.
         validation : float, pair or iterable, optional
-            A fraction of the examples to hold out (of each class, where `y` has class numbers), a pair (X, y), or
-            batches. They are measured after each epoch.
+            Fraction of the examples to hold out (of each class, if `y` contains class labels), a pair (X, y), or
+            batches. They are evaluated after each epoch.
         shuffle : bool
-            False for the order of the data.
+            If False, keep the order of the data.
         class_weight : dict or "balanced", optional
             Weight of each class label; "balanced" weights all classes to the same sum.
         progress : bool
-            False to print nothing.
+            If False, print nothing.
         resume : str, path or True, optional
             File of `save` or `Checkpoint` to continue from, bit for bit if data and options are the same; True to
             continue from the current state of this trainer.
@@ -207,9 +208,9 @@ class Trainer:
         Raises
         ------
         AnomalyError
-            If a loss or a parameter is not finite; the message names the step.
+            If a loss or a parameter is not finite. The message includes the step.
         ShapeError, DtypeError, DataError, OperandError, ConfigurationError
-            If data or options make no sense; nothing is trained then.
+            If data or options are not valid. Nothing is trained then.
 
         Examples
         --------
@@ -343,7 +344,7 @@ class Trainer:
         y : array or pytree of arrays
             The targets; None for batches.
         batch_size : int
-            Examples that are computed at a time.
+            Number of examples to process at a time.
 
         Returns
         -------
@@ -406,14 +407,14 @@ class Trainer:
         Parameters
         ----------
         X : array, pytree of arrays, or iterable of batches
-            The examples; or batches x, or (x, y), of which y is left out.
+            Examples, or batches x or (x, y), of which y is ignored.
         batch_size : int
-            Examples that are computed at a time.
+            Number of examples to process at a time.
 
         Returns
         -------
         array or pytree of arrays
-            Arrays of the model's backend, with the examples along the first axis.
+            Arrays of the backend of the model, with the examples along the first axis.
 
         Examples
         --------
@@ -457,7 +458,7 @@ class Trainer:
         SaveError
             If it cannot be written.
         ConfigurationError
-            If the last call of `fit` ended by an error within a step, or the run diverged.
+            If the last call of `fit` ended with an error within a step, or the run diverged.
 
         Examples
         --------
@@ -486,7 +487,7 @@ class Trainer:
         Raises
         ------
         DataError
-            If it is none, or does not fit the trainer. Nothing is changed then.
+            If it is not such a file, or does not fit the trainer. Nothing is changed then.
 
         Examples
         --------
