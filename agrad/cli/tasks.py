@@ -61,7 +61,7 @@ def predict(model: Any, X: np.ndarray, place: Place) -> np.ndarray:
 
 
 def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description: Description) -> Scores:
-    """Return the scores for class numbers (n,) or standardised targets (n, k)."""
+    """Return the scores for class labels (n,) or standardized targets (n, k)."""
     output = predict(model, X, place).astype(np.float64)
     if description.task == "classification":
         losses = np.asarray(agrad.cross_entropy(output, y, reduction="none"), dtype=np.float64)

@@ -130,7 +130,7 @@ def _target(path: StrPath) -> str:
         directory = os.path.dirname(target)
         if not os.path.exists(directory):
             raise _refused(
-                path, f"the directory {directory!r} does not exist", "create it first, or choose another directory"
+                path, f"the directory {directory!r} does not exist", "Create it first, or choose another directory."
             )
         if not os.path.isdir(directory):
             raise _refused(path, f"{directory!r} is not a directory")
@@ -141,7 +141,7 @@ def _target(path: StrPath) -> str:
         except NotADirectoryError:
             raise _refused(path, f"{directory!r} is not a directory") from None
         if mode is not None and stat.S_ISDIR(mode):
-            raise _refused(path, "it is a directory", "name a file in it")
+            raise _refused(path, "it is a directory", "Append a file name.")
         if mode is not None and not stat.S_ISREG(mode):
             raise _refused(path, "it is not a regular file")
         if mode is not None and not os.access(target, os.W_OK):
@@ -210,5 +210,5 @@ def _sync_directory(directory: str) -> None:
             os.close(descriptor)
 
 
-def _refused(path: StrPath, reason: str, remedy: str = "choose another place") -> SaveError:
-    return SaveError(f"{os.fspath(path)!r} cannot be written: {reason}; {remedy}")
+def _refused(path: StrPath, reason: str, fix: str = "Choose another path.") -> SaveError:
+    return SaveError(f"{os.fspath(path)!r} cannot be written: {reason}. {fix}")

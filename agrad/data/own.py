@@ -57,7 +57,7 @@ def load_npz(
     task : {"classification", "auto", "regression"}
         What y is; "auto" selects regression for numeric targets and for 2-D y.
     test_fraction : float
-        The share of every class that is held out for the test part if the file has none, between 0 and 1.
+        Fraction of every class to hold out for the test part if the file has none, between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
@@ -120,9 +120,9 @@ def load_csv(
     path : str or path
         The file, see `read_csv`.
     label : str or int
-        The name of the labels' column, or its number counted from 0 (from the end if negative).
+        Name of the label column, or its index from 0 (from the end if negative).
     test_fraction : float
-        The share of every class that is held out for the test part, between 0 and 1.
+        Fraction of every class to hold out for the test part, between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
@@ -131,9 +131,10 @@ def load_csv(
     dtype : str
         The dtype of X, float32 or float64.
     delimiter : str, optional
-        The character between columns; by default it is guessed, see `read_csv`.
+        Character between columns. By default, it is inferred; see `read_csv`.
     report : function or None
-        A function that is called with a line of text on an unnamed column that numbers the rows; None for a warning.
+        Function that is called with a line of text about an unnamed column that numbers the rows. By default, it is a
+        warning.
 
     Returns
     -------

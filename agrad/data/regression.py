@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RegressionData:
     """A regression data set as NumPy arrays, with a train part and a test part.
 
-    X and y are standardised by the train part; `targets` returns numbers in the units of the file.
+    X and y are standardized with the train part; `targets` returns numbers in the units of the file.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class RegressionData:
     X_train : numpy.ndarray
         Scaled examples to train on, float32 or float64 of shape (n, d).
     y_train : numpy.ndarray
-        Their standardised targets, of shape (n, k) and the same dtype.
+        Their standardized targets, of shape (n, k) and the same dtype.
     X_test : numpy.ndarray
         Scaled examples to test with, of shape (m, d).
     y_test : numpy.ndarray
-        Their standardised targets, of shape (m, k).
+        Their standardized targets, of shape (m, k).
     feature_shape : tuple of int
         The shape of one example before it was flattened to d numbers.
     mean, scale : numpy.ndarray
@@ -46,7 +46,7 @@ class RegressionData:
     encoder : TableEncoder or None
         Encoder that computed X from a table, or None.
     labels : tuple of str
-        The columns of a table that had the targets.
+        Columns of the table that contained the targets.
     about : tuple of str
         Lines about the file: how it was read, and why its targets are numeric.
 
@@ -91,7 +91,7 @@ class RegressionData:
         return len(self.target_names)
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Return standardised targets in the units of the file.
+        """Return standardized targets in the units of the file.
 
         Parameters
         ----------

@@ -24,13 +24,12 @@ SAMPLE = 50
 
 
 def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str | None = None) -> Table:
-    """Read a table in text: one line a row, the first of which has the names.
+    """Read a text table with one line per row and a header line.
 
     Text is UTF-8. Empty lines are skipped. A column contains numbers or dates (ISO 8601, without a time zone) if all of
-    its cells do or are missing, otherwise strings. Missing is an empty cell, and in a column of numbers or dates also
-    NA, N/A, NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the
-    delimiter, unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without
-    quotes.
+    its cells do or are missing, otherwise strings. An empty cell is missing; in a column of numbers or dates so are NA,
+    N/A, NaN, NULL, None, ?, a hyphen and a point. Numbers may have decimal commas if another character is the
+    delimiter, unless each has three digits after it. If the package pyarrow is installed, it reads rows without quotes.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
         Columns to keep as strings, by name or by index from 0 (from the end if negative). A string that is not a column
         name is read as an index.
     delimiter : str, optional
-        The character between columns; by default a comma, semicolon, tab or vertical bar, guessed from the first lines.
+        Character between columns. By default, a comma, semicolon, tab or vertical bar, inferred from the first lines.
 
     Returns
     -------
@@ -50,10 +49,10 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
     Raises
     ------
     DataError
-        If the file is missing or not text, has no header or no rows, two columns have one name, or a row is longer or
-        shorter than the header. The message has the line.
+        If the file is missing or not text, has no header or no rows, two columns have the same name, or a row is longer
+        or shorter than the header. The message includes the line.
     ConfigurationError
-        If the delimiter cannot be one.
+        If the delimiter is not valid.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def read_parquet(path: StrPath) -> Table:
     MissingExtraError
         If the package pyarrow is not installed.
     DataError
-        If the file is missing or damaged, has no columns or rows, or a column holds other things.
+        If the file is missing or damaged, has no columns or rows, or a column contains other types.
 
     Examples
     --------

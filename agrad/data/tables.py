@@ -40,7 +40,7 @@ class Column:
         empty one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds
         if one is more than 292,000 years from 1970.
     missing : numpy.ndarray
-        Truth values of shape (n,), True for missing values.
+        Booleans of shape (n,), True for missing values.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Table:
     name : str
         The name of the file, for messages.
     columns : tuple of Column
-        The columns, one or more, of one length.
+        The columns, at least one, of equal length.
     delimiter : str or None
         The character between the cells of a line; None for a file that is not text.
     cell : function, optional
@@ -117,7 +117,7 @@ class Table:
         Parameters
         ----------
         names : sequence of str or int, optional
-            The columns, in the order of the result; by default all.
+            Columns, in the order of the result. By default, all.
 
         Returns
         -------
@@ -203,9 +203,9 @@ class Table:
         Parameters
         ----------
         names : sequence of str or int, optional
-            The columns, in the order of the result; by default all.
+            Columns, in the order of the result. By default, all.
         rows : numpy.ndarray, optional
-            The numbers of the rows, int64; by default all.
+            Row indices, int64. By default, all.
 
         Returns
         -------
@@ -245,11 +245,11 @@ class Table:
         Parameters
         ----------
         row : int
-            The number of the row, from 0.
+            Row index, from 0.
         column : str or int
             The column.
         expected : str
-            What was expected there.
+            The expected content.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class Table:
         Parameters
         ----------
         row : int
-            The number of the row, from 0.
+            Row index, from 0.
         column : str or int
             The column.
 
@@ -348,7 +348,7 @@ def _dates(texts: Sequence[str]) -> np.ndarray | None:
 
 
 def column_number(name: str, names: Sequence[str], column: str | int) -> int:
-    """Return the number of a column, given its name or its number.
+    """Return the index of a column, given its name or index.
 
     A string that is not a column name is read as an index. Raises `DataError` if there is none.
     """

@@ -48,19 +48,19 @@ def load_table(
 ) -> ClassificationData | RegressionData:
     """Load a table as a data set of feature and target columns.
 
-    A `TableEncoder` is fitted to the train part. Rows without a label are left out, with a warning.
+    A `TableEncoder` is fitted to the train part. Rows without a label are omitted, with a warning.
 
     Parameters
     ----------
     path : str or path
         The file: Parquet (.parquet), or text, see `read_csv`.
     label : str, int or sequence of these
-        The column to learn, or several of numbers; a text may name several, separated by commas.
+        The target column, or several numeric ones. A string may name several, separated by commas.
     task : {"auto", "classification", "regression"}
-        "auto" is regression for several columns, and for numbers of which one is fractional, or of which there are more
-        than 20 different ones and one has fewer than 5 rows.
+        "auto" selects regression for several columns, and for numbers if one is fractional, or if there are more than
+        20 different ones and one has fewer than 5 rows.
     test_fraction : float
-        The share that is held out for the test part (of every class), between 0 and 1.
+        Fraction to hold out for the test part (of every class), between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     dtype : str
@@ -151,7 +151,7 @@ class _Once:
 
 
 def targets_in(names: Sequence[str], label: str | int | Sequence[str | int], name: str) -> tuple[str, ...]:
-    """Return the names of the columns to learn, in the order of `label`."""
+    """Return the names of the target columns, in the order of `label`."""
     if isinstance(label, str):
         label = [label] if label.strip() in names or "," not in label else label.split(",")
     wanted = [label] if isinstance(label, int) else list(label)
@@ -196,7 +196,7 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
 
 
 def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class numbers (n,) of one column of labels, and the labels in order."""
+    """Return the class labels (n,) of one column, and the sorted values."""
     if len(texts) > 1:
         raise DataError(
             f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."

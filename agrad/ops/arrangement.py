@@ -44,7 +44,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
         as it decides the shape of the result.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     shift : int or tuple of ints
         Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
-        The axes. By default the flattened array is rolled and brought back to its shape.
+        Axes. By default, the flattened array is rolled, and its shape is restored.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     n : int
         How many times to take the differences.
     prepend, append : array, optional
-        Joined to ``x`` before the first time; of its shape but along ``axis``. Where ``n`` is 0, nothing is joined.
+        Arrays to join to ``x`` first, of its shape except along ``axis``. If ``n`` is 0, they are not joined.
 
     Returns
     -------

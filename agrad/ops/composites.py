@@ -98,7 +98,7 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     x : array
         Array of any shape with a real floating-point dtype.
     approximate : bool
-        Use the form with tanh.
+        If True, use the tanh approximation.
 
     Returns
     -------

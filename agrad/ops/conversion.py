@@ -222,7 +222,7 @@ def _same(number: Any) -> Any:
 def _like(number: Any, raw: Any) -> Any:
     """Place a number on an array's backend and device.
 
-    It gets the array's dtype, unless that is of a lesser kind.
+    It gets the dtype of the array if that can hold it.
     """
     if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
         raise OperandError(

@@ -211,9 +211,9 @@ def arange(
     Parameters
     ----------
     start : number
-        The first number; with one argument the end, from 0.
+        Start. With a single argument, this is the end, and the start is 0.
     stop : number, optional
-        The end, which is not included.
+        End, which is excluded.
     step : number
         The distance between the numbers.
     dtype : dtype, optional
@@ -269,7 +269,7 @@ def linspace(
     Parameters
     ----------
     start, stop : number or Tensor
-        The ends. Tensors have shape (), and are differentiated.
+        Endpoints. Tensors must have shape () and are differentiated.
     num : int
         How many numbers.
     dtype : dtype, optional
@@ -277,7 +277,7 @@ def linspace(
     device : device, optional
         By default, the selected device.
     endpoint : bool
-        Include ``stop``.
+        If True, include ``stop``.
     backend : str, optional
         By default, the selected one.
     requires_grad : bool
@@ -336,7 +336,7 @@ def eye(
     n_cols : int, optional
         By default, as many as rows.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
     dtype : dtype, optional
         dtype of any library. By default, the default dtype of the library.
     device : device, optional

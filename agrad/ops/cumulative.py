@@ -35,7 +35,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     dtype : dtype, optional
         dtype of the returned array.
     include_initial : bool
-        Put the empty sum, 0, before the first.
+        If True, prepend the empty sum, 0.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running products along an axis.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     dtype : dtype, optional
         dtype of the returned array.
     include_initial : bool
-        Put the empty product, 1, before the first.
+        If True, prepend the empty product, 1.
 
     Returns
     -------

@@ -217,7 +217,7 @@ def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 
     If they are differentiated, they come from ``svd``, because their derivative needs the vectors. The derivative of
-    one that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
+    one that is exactly 0 is 0. If some are equal, the first derivative is correct, and higher ones are NaN.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return the decomposition ``x = Q @ R``.
 
-    The derivative exists where the first min(m, n) columns of ``x`` are independent.
+    The derivative exists if the first min(m, n) columns of ``x`` are independent.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def lu_vjp(xp: Any, g_L: Any, g_U: Any, P: Any, L: Any, U: Any) -> Any:
 def lu(x: Any, /) -> LUResult:
     """Return the decomposition ``x = P @ L @ U`` with partial pivoting.
 
-    The derivative exists where no diagonal element of ``U`` is 0. The derivatives of ``L`` and ``U`` treat ``P`` as a
+    The derivative exists if no diagonal element of ``U`` is 0. The derivatives of ``L`` and ``U`` treat ``P`` as a
     constant.
 
     Parameters

@@ -28,7 +28,7 @@ class SlogdetResult(NamedTuple):
 def adjugate(xp: Any, x: Any, /) -> Any:
     """Return the transposed matrix of cofactors, det(x) inv(x).
 
-    Of singular matrices too. x: (..., n, n) of a floating dtype.
+    Also correct for singular matrices. x: (..., n, n) of a floating dtype.
     """
     n = x.shape[-1]
     if n < 2:
@@ -105,7 +105,7 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
 def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
     """Return the derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``.
 
-    Of regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
+    For regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
     """
     y = adjugate(x)
     # the determinant is each diagonal element of the product with the adjugate
@@ -159,8 +159,8 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
-    The first and second derivatives are right for singular matrices too. Higher derivatives divide by the determinant,
-    so they are valid only for regular matrices. ``slogdet`` neither overflows nor underflows.
+    The first and second derivatives are also correct for singular matrices. Higher derivatives divide by the
+    determinant, so they are valid only for regular matrices. ``slogdet`` neither overflows nor underflows.
 
     Parameters
     ----------
@@ -323,15 +323,15 @@ def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Return the Moore-Penrose pseudo-inverse.
 
-    The derivative is that along changes that keep the rank.
+    The derivative is along changes that preserve the rank.
 
     Parameters
     ----------
     x : array
         Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the largest one, count as 0. A constant; by default the array library's
-        choice.
+        Singular values below it, relative to the largest one, count as 0. A constant. By default, the array library
+        chooses it.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     x : array
         Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the largest one, count as 0. By default max(m, n) times the precision of
+        Singular values below it, relative to the largest one, count as 0. By default, max(m, n) times the precision of
         the dtype.
 
     Returns

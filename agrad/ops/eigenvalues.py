@@ -71,14 +71,14 @@ def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eigh(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues are equal
-    it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through them.
+    The derivative is along Hermitian changes of ``x``, returned as a Hermitian gradient. For equal eigenvalues it is
+    correct for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which depend on them.
 
     Parameters
     ----------
     x : array
-        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
-        library.
+        Hermitian matrices of shape (..., n, n) and a floating dtype. The array library determines which triangle is
+        read.
 
     Returns
     -------
@@ -119,14 +119,14 @@ def eigvalsh_p(xp: Any, x: Any, /) -> Any:
 def eigvalsh(x: Any, /) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
-    If they are differentiated, they come from ``eigh``, because their derivative needs the vectors. Where some are
-    equal the first derivative is right, and later ones are NaN.
+    If they are differentiated, they come from ``eigh``, because their derivative needs the vectors. If some are equal,
+    the first derivative is correct, and higher ones are NaN.
 
     Parameters
     ----------
     x : array
-        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
-        library.
+        Hermitian matrices of shape (..., n, n) and a floating dtype. The array library determines which triangle is
+        read.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def eig(x: Any, /) -> EighResult:
 def eigvals(x: Any, /) -> Any:
     """Return the eigenvalues of square matrices, in any order.
 
-    Those of a Tensor come from ``eig``, as their derivative needs the vectors.
+    For a Tensor, they come from ``eig``, because their derivative needs the vectors.
 
     Parameters
     ----------

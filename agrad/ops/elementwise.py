@@ -625,7 +625,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     x : array
         Array of any shape with a real dtype.
     min, max : array or number, optional
-        The limits, which broadcast; None for no limit.
+        Limits, which broadcast. None means no limit.
 
     Returns
     -------

@@ -207,7 +207,7 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Returns
     -------
     array
-        The first n // 2 + 1 values along ``axis``; the others are conjugates of these.
+        The first n // 2 + 1 values along ``axis``; the other ones are their conjugates.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     x : array
         Array with at least one axis, complex.
     n : int, optional
-        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+        Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -273,7 +273,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     x : array
         Array with at least one axis, complex: the first half of the Hermitian array.
     n : int, optional
-        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+        Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis : int
         Axis. By default, the last.
     norm : str
@@ -348,7 +348,7 @@ def fftn(
     x : array
         Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
         Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
@@ -390,7 +390,7 @@ def ifftn(
     x : array
         Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
         Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
@@ -432,7 +432,7 @@ def rfftn(
     x : array
         Array with at least one axis and a real floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
         Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str

@@ -26,7 +26,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     x : array
         Array of any shape and dtype.
     axes : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     x : array
         Array of any shape and dtype.
     axes : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     n : int
         The length of the transform.
     d : float
-        The distance of the samples.
+        Distance between the samples.
     dtype : dtype, optional
         By default, the default dtype of the library.
     device : device, optional
@@ -134,7 +134,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     n : int
         The length of the transform.
     d : float
-        The distance of the samples.
+        Distance between the samples.
     dtype : dtype, optional
         By default, the default dtype of the library.
     device : device, optional

@@ -1,7 +1,7 @@
 """Indexing. Reading at an index and adding at it are each other's transpose.
 
-Index arrays are operands, which transforms see. The rest of an index is an option, a template in which ``ARRAY`` marks
-each of them.
+Index arrays are operands of the primitive. The rest of an index is an option, a template in which ``ARRAY`` marks each
+of them.
 """
 
 from typing import Any
@@ -225,7 +225,7 @@ def take_batch(
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Return the elements at indices along an axis.
 
-    Indices that repeat add up their cotangents.
+    The cotangents of repeated indices are added.
 
     Parameters
     ----------
@@ -310,14 +310,14 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """Return the elements at indices along an axis, row by row.
 
-    Negative indices count from the end. Indices that repeat add up their cotangents.
+    Negative indices count from the end. The cotangents of repeated indices are added.
 
     Parameters
     ----------
     x : array
         Array of any shape and dtype.
     indices : array
-        Integers, with as many axes as ``x``; all but ``axis`` broadcast.
+        Integer array with as many axes as ``x``. All axes except ``axis`` broadcast.
     axis : int
         Axis. By default, the last.
 
@@ -448,7 +448,7 @@ def _check_kind(x: Any, what: str) -> None:
 def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
     """Return the number of axes of length one to drop in front of ``value``.
 
-    Raise ``ShapeError``, or the given error, where such axes are not the cause of it.
+    Raise ``ShapeError``, or the given error if such axes do not cause it.
     """
     # a wrong index raises its own error here
     picked = tuple(getitem(x, *arrays, index=template).shape)

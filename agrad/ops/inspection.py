@@ -52,6 +52,6 @@ class NamespaceInfo:
 def __array_namespace_info__(*, backend: str | None = None) -> NamespaceInfo:
     """Return capabilities, devices and dtypes of a backend.
 
-    The array API standard asks this of a namespace.
+    The array API standard requires this function.
     """
     return NamespaceInfo(backend)

@@ -178,7 +178,7 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     x : array
         Array of shape (..., m, n) with a numeric dtype.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     x : array
         Array of shape (..., m, n) with a numeric dtype.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
     """Return ``solver(b)``, where a 1-D ``b`` is one column.
 
-    Raise ``ShapeError`` for a ``b`` that has not n rows.
+    Raise ``ShapeError`` if ``b`` does not have n rows.
     """
     ndim = ndim_of(b, name)
     if ndim == 0 or b.shape[-2 if ndim > 1 else 0] != n:
@@ -435,16 +435,16 @@ def _half_lower(xp: Any, x: Any) -> Any:
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     """Return the triangular factor of each positive-definite matrix.
 
-    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is that along Hermitian
-    changes of ``x``, given as a Hermitian gradient. A matrix that is not positive definite is the array library's own
-    error.
+    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is along Hermitian changes of
+    ``x``, returned as a Hermitian gradient. For a matrix that is not positive definite, the array library raises its
+    own error.
 
     Parameters
     ----------
     x : array
         Hermitian matrices of shape (..., n, n) and a floating dtype.
     upper : bool
-        Return the upper factor.
+        If True, return the upper factor.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     x : array
         Array of any shape and dtype.
     shape : int or tuple of ints
-        One length may be -1.
+        One length may be -1, which is inferred.
     copy : bool, optional
         If True, the result is never a view.
 
@@ -353,7 +353,7 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     x : array
         Array of any shape and dtype.
     axis : int or tuple of ints
-        The axes to remove.
+        Axes to remove.
 
     Returns
     -------
@@ -412,7 +412,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     arrays : sequence of arrays
         Arrays of the same shape except along ``axis``.
     axis : int, optional
-        None for the flattened arrays.
+        None flattens the arrays.
 
     Returns
     -------
@@ -516,7 +516,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     x : array
         Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Random draws under ``vmap``: the keys of the batch elements.
 
-Only keys that come from a state are concerned, of a ``Generator`` or of a module such as ``Dropout``. A key that the
-user passes is an array like any other.
+This concerns only keys from a state, of a ``Generator`` or of a module such as ``Dropout``. A key that the user passes
+is an ordinary array.
 """
 
 from collections.abc import Callable, Iterable

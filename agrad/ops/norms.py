@@ -92,7 +92,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     x : array
         Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
     keepdims : bool
         If True, keep the reduced axes with length one.
     ord : float
@@ -102,7 +102,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Returns
     -------
     array
-        Real, without the reduced axes, or with them as axes of length one.
+        Real array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     x : array
         Array of shape (..., m, n) with a floating-point dtype.
     keepdims : bool
-        Keep the last two axes with length one.
+        If True, keep the last two axes with length one.
     ord : str or float
         ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the maximum or minimum sum of
         absolute values over columns), inf or -inf (the same over rows), 2 or -2 (the largest or smallest singular

@@ -46,7 +46,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     x : array
         Array of shape (..., m, n) and any dtype.
     offset : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     x : array
         Array of shape (..., m, n) with a numeric dtype.
     offset : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
     dtype : dtype, optional
         dtype of the returned array.
 
@@ -139,9 +139,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Numeric; the axes but ``axis`` broadcast.
+        Numeric arrays. All axes except ``axis`` broadcast.
     axis : int
-        The axis of the vectors. A negative one counts from the last of each.
+        Axis of the vectors. A negative axis counts from the last axis of each array.
 
     Returns
     -------
@@ -194,9 +194,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Numeric; the axes but ``axis`` broadcast.
+        Numeric arrays. All axes except ``axis`` broadcast.
     axis : int
-        The axis of the sum. A negative one counts from the last of each.
+        Axis of the sum. A negative axis counts from the last axis of each array.
 
     Returns
     -------
@@ -362,7 +362,7 @@ def matrix_power(x: Any, n: int, /) -> Any:
     x : array
         Array of shape (..., k, k) with a floating-point dtype.
     n : int
-        The power; 0 returns identity matrices, which are constant.
+        The power. 0 returns identity matrices, which are constant.
 
     Returns
     -------

@@ -28,14 +28,14 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     x : array
         Array of any shape with a real dtype.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Examples
     --------
@@ -57,14 +57,14 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     x : array
         Array of any shape with a real dtype.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Returns
     -------
     array
-        Booleans, a constant.
+        Boolean array, which is constant.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Returns
     -------
     array
-        Booleans, a constant.
+        Boolean array, which is constant.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     side : str
         ``"left"`` for the first such index, ``"right"`` for the last.
     sorter : array, optional
-        The indices that sort ``x1``, if it is not sorted itself.
+        Indices that sort ``x1``, if it is not sorted.
 
     Returns
     -------

@@ -64,10 +64,10 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
@@ -101,17 +101,17 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
 def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the products of the elements that have the same id.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
     values : array
         Array with at least one axis and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
@@ -169,10 +169,10 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
@@ -213,10 +213,10 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not in 0, ...,
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------

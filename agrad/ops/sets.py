@@ -1,6 +1,6 @@
 """Sets: the distinct elements of an array, their indices and their counts.
 
-Places and counts have no derivative. The values are elements of the array at their first index, and the first of equal
+Indices and counts have no derivative. The values are elements of the array at their first index, and the first of equal
 elements gets the cotangent.
 """
 
@@ -205,7 +205,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     x1, x2 : array or number
         Arrays of any shapes, or numbers. At least one must be an array.
     invert : bool
-        Return True where an element is equal to none instead.
+        If True, invert the result.
 
     Returns
     -------

@@ -81,7 +81,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     """Make arrays of the numbers among the arguments, on the first array's backend.
 
     Numbers are weakly typed: they get the dtype of the arrays if it can hold them. Booleans do not count among others.
-    Raise ``OperandError`` for other objects, and for no array.
+    Raise ``OperandError`` for other objects, or if there is no array.
     """
     shaped = [v for v in values if hasattr(v, "shape")]
     if not shaped:

@@ -46,7 +46,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     trans : {0, 1, 2, "N", "T", "C"}
         0 or "N": solve ``a @ x = b``; 1 or "T": with the transpose of ``a``; 2 or "C": with its conjugate transpose.
     unit_diagonal : bool
-        Take ones for the diagonal, which is not read.
+        If True, the diagonal is assumed to be ones and is not read.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
 
     Notes
     -----
-    The names follow ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an error, or
-    a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008),
-    section 2.3.1.
+    The names follow ``jax.scipy.linalg.solve_triangular``. For a 0 on the diagonal, the array library raises an error
+    or returns a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
+    results" (2008), section 2.3.1.
 
     Examples
     --------
@@ -188,9 +188,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     b : array
         Array of shape (..., m, k) or (m,).
     rcond, rtol : float, optional
-        Singular values up to it, relative to the largest one, count as 0. By default max(m, n) times the precision of
-        the dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be
-        given.
+        Singular values up to it, relative to the largest one, count as 0. By default, max(m, n) times the precision of
+        the dtype. ``rcond`` is the name in array libraries, ``rtol`` the name of the standard in ``pinv``. Pass at most
+        one of them.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     descending : bool
         If True, start with the largest element.
     stable : bool
-        Let equal elements keep their order.
+        If True, equal elements keep their order.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     descending : bool
         If True, start with the largest element.
     stable : bool
-        Let equal elements keep their order.
+        If True, equal elements keep their order.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
     Returns
     -------
     values : array
-        The elements, ``k`` along ``axis``.
+        The ``k`` elements along ``axis``.
     indices : array
         Their integer indices along ``axis``, which are constant.
 

@@ -50,7 +50,7 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over axes.
 
-    Integers are widened as the standard says.
+    Integers are widened as the standard requires.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product over axes.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
@@ -319,7 +319,7 @@ def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> Any:
     """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
-    Infinite where ``correction`` leaves no degree of freedom: the derivative is infinite or NaN, as the variance is.
+    If ``correction`` leaves no degree of freedom, the derivative is infinite or NaN, like the variance.
     """
     freedom = _count(tuple(x.shape), axis) - correction
     return in_digits_of(x, 2 / freedom, lambda xp, one: 2 * one / freedom) if freedom > 0 else float("inf")
@@ -370,7 +370,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     correction : float
-        The number taken from the count of elements before the division by it.
+        Number to subtract from the element count in the divisor.
     keepdims : bool
         If True, keep the reduced axes with length one.
 
@@ -407,7 +407,7 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     correction : float
-        The number taken from the count of elements before the division by it.
+        Number to subtract from the element count in the divisor.
     keepdims : bool
         If True, keep the reduced axes with length one.
 

@@ -42,7 +42,7 @@ def to(x: Any, where: Any, /) -> Any:
     x : array
         Array of any shape and dtype.
     where : str or device
-        The name of a backend, such as ``"cupy"``, or a device of the array's own backend.
+        Name of a backend, such as ``"cupy"``, or a device of the backend of the array.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     x : array
         Array of any shape and dtype.
     device : device
-        One of the backend's, or its name.
+        Device of the backend, or its name.
     stream : object, optional
         Not used.
 

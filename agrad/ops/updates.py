@@ -163,8 +163,8 @@ def adam_update_p(
 
     Kingma and Ba 2015, arXiv:1412.6980. p, g, m, v: parameter, gradient, first and second moment, of one shape and
     floating dtype. ``step`` counts from 1. ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019,
-    arXiv:1711.05101), otherwise added to the gradient. Of complex arrays the real and the imaginary parts are updated
-    each by itself, in v too.
+    arXiv:1711.05101), otherwise added to the gradient. The real and imaginary parts of complex arrays are updated
+    independently, also in v.
     """
     rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
     return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
@@ -258,7 +258,7 @@ def by_parts(formula: Any, p: Any, g: Any, arrays: Any, count: Any, options: dic
     """Compute the update of an optimizer by a formula of real arrays.
 
     ``formula(xp, p, g, arrays, count, **options)`` returns the new parameter and state. Real and imaginary parts of
-    complex arrays are updated each by itself. The count is a number, or an array of shape () of the parameter's dtype.
+    complex arrays are updated independently. The count is a number, or an array of shape () of the parameter's dtype.
     """
     xp, p, g, count, lr, *arrays = together(p, g, count, options["lr"], *arrays)
     options = {**options, "lr": lr}

@@ -1,4 +1,4 @@
-"""Places of arrays: where estimators compute, and of which library results are."""
+"""Places of arrays: backend and device of the computation and of the results."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Result(NamedTuple):
         return cls(place_of(array) if dispatched(array) else None)
 
     def give(self, value: Any) -> Any:
-        """Return an array of any library as one of the input's."""
+        """Return an array of any library in the library of the input."""
         if self.place is not None:
             return self.place.put(value)
         return np.asarray(agrad.asarray(value).numpy())

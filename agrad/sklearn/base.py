@@ -1,4 +1,4 @@
-"""The base of all estimators: checks of data, the course of a fit, its records."""
+"""The base of all estimators: data checks, the loop of a fit, its records."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ ROWS = 4096
 def check_number(
     name: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False, above: bool = False
 ) -> None:
-    """Raise ``ConfigurationError`` unless a value is a number of a range.
+    """Raise ``ConfigurationError`` unless a value is a number in a range.
 
-    low, high: The range. whole: True for integers. above: True if ``low`` is not in the range.
+    low, high: The range. whole: True for integers. above: True if ``low`` is excluded.
     """
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     good = isinstance(value, kinds) and not isinstance(value, bool)
@@ -53,8 +53,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 class Estimator(BaseEstimator):
     """Base class of the estimators.
 
-    A subclass has ``_network``, ``_optimizer`` and ``_objective``, and the half that knows the kind of targets:
-    ``Classifier`` or ``Regressor``.
+    A subclass defines ``_network``, ``_optimizer`` and ``_objective``, and inherits from ``Classifier`` or
+    ``Regressor``, depending on the targets.
     """
 
     module_: Module
@@ -139,9 +139,9 @@ class Estimator(BaseEstimator):
         X : array or sparse matrix
             Inputs of shape (n, features), or with more axes if the module accepts them.
         y : array
-            Classes of shape (n,), or 0 and 1 of shape (n, labels); of a regressor targets (n,) or (n, outputs).
+            Classes of shape (n,), or 0 and 1 of shape (n, labels). For a regressor, targets (n,) or (n, outputs).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more. A custom loss must take ``reduction="none"``.
+            Nonnegative weights of the examples, of shape (n,). A custom loss must accept ``reduction="none"``.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Estimator(BaseEstimator):
         ConfigurationError
             If a parameter is out of range.
         DataError, ShapeError
-            If the data or the network's outputs do not fit, or the fit diverges.
+            If the data or the outputs of the network do not fit, or the fit diverges.
         """
         return self._fit(X, y, sample_weight)
 
@@ -338,7 +338,7 @@ class Estimator(BaseEstimator):
 
 
 class _Course(Callback):
-    """Tells an estimator of each epoch, and ends the fit when it says so."""
+    """Reports each epoch to an estimator, and stops the fit if it returns True."""
 
     def __init__(self, estimator: Estimator, count: Any, held: tuple[Any, ...] | None, incremental: bool) -> None:
         self._estimator, self._count, self._held, self._incremental = estimator, count, held, incremental

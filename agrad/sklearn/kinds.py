@@ -1,4 +1,4 @@
-"""The halves of estimators that know the kind of targets: classes, or numbers."""
+"""Base classes of estimators for classes and for numeric targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agrad.sklearn.arrays import Result
 
 
 class Classifier(ClassifierMixin):
-    """Classes of any sortable kind, or several labels of each example."""
+    """Estimator of classes of any sortable type, or of several labels per example."""
 
     _single_logit = True
     """True if two classes have one output, the logit of the second."""
@@ -191,7 +191,7 @@ class Classifier(ClassifierMixin):
 
 
 class Regressor(RegressorMixin):
-    """Numbers, one or several of each example."""
+    """Estimator of one or several numbers per example."""
 
     n_outputs_: int
 

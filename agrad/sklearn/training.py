@@ -25,20 +25,20 @@ Objective = Callable[[Any, Any], agrad.Tensor]
 
 
 class Examples(Arrays):
-    """Examples in orders that are drawn as scikit-learn draws them.
+    """Examples in random orders as in scikit-learn.
 
     Batches are x, (y, weights) and the length. Sparse inputs remain on the host.
 
     Parameters
     ----------
     x : array or sparse matrix
-        Raw inputs of shape (n, ...).
+        Inputs of shape (n, ...).
     y : numpy.ndarray
         Targets of shape (n, ...).
     weights : numpy.ndarray or None
         Weights of shape (n,).
     training : Training
-        What they are for: its network says where batches are needed.
+        Training that uses them; its network determines where batches are needed.
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None
@@ -68,7 +68,7 @@ def dense(x: Any, place: Place) -> Any:
 
 
 class Training:
-    """A network in training: its trainer, or L-BFGS on all examples.
+    """A network in training, with a trainer or L-BFGS on all examples.
 
     Copies and pickles of it retrace the step.
 
@@ -79,7 +79,7 @@ class Training:
     objective : Objective
         The loss.
     optimizer : Optimizer or None
-        The optimizer, None for L-BFGS.
+        Optimizer. None means L-BFGS.
     place : Place
         Backend and device of the network.
     """

@@ -121,7 +121,7 @@ class Network(Estimator):
         return agrad.sum(losses * weights) / agrad.sum(weights)
 
     def _shaped(self, output: Any) -> Any:
-        """Return outputs of the network, checked to be as many as are needed."""
+        """Return outputs of the network, checked for their number."""
         wanted = self._outputs_wanted()
         shape = tuple(getattr(output, "shape", ()))
         logit = self.loss is not None and not self._single_logit and wanted == 2 and shape[1:] == (1,)

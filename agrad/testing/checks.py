@@ -65,7 +65,7 @@ def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
-    """Check that all ways to a gradient agree on any backend; return the gradients."""
+    """Check that all ways to compute a gradient agree; return the gradients."""
     weights = random_like(outputs(f(*xs)), rng)
     by_backward = gradients(f, xs, weights)
     by_grad = agrad.grad(lambda *at: weighted(f(*at), weights), argnums=tuple(range(len(xs))))(*xs)

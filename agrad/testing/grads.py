@@ -56,11 +56,12 @@ def check_grads(
     directions: int = 2,
     seed: int = 0,
 ) -> None:
-    """Check the derivatives of a function at a point by finite differences.
+    """Check the derivatives of a function against finite differences.
 
-    Each leaf is tried in random directions, all outputs with random weights. The differences are central, at two steps
-    and extrapolated. Both agree if they differ by at most ``atol + rtol * size``, where size is the size of the
-    derivative in all directions. Complex leaves are perturbed in their real and imaginary parts.
+    The derivatives are taken at one point, along random directions of each leaf, with random weights of all outputs.
+    The differences are central, at two steps, and extrapolated. Both agree if they differ by at most ``atol + rtol *
+    size``, where size is the size of the derivative in all directions. Complex leaves are perturbed in their real and
+    imaginary parts.
 
     Parameters
     ----------
@@ -68,34 +69,35 @@ def check_grads(
         Function of pytrees of floating-point arrays that returns pytrees of arrays. It is called with Tensors.
     args : tuple
         Its arguments. All leaves are differentiated (Python floats and complex numbers count as arrays of the selected
-        backend). Bind other arguments before: ``lambda x: f(x, 3)``.
+        backend). Bind other arguments first: ``lambda x: f(x, 3)``.
     order : int
-        2 to check also the derivatives of the derivatives, in every order of ``modes``, and so on.
+        Maximum order of derivatives. With 2, also check the derivatives of the derivatives, in every order of
+        ``modes``.
     modes : sequence of {"fwd", "rev"}
         ``"fwd"`` for ``jvp``, ``"rev"`` for ``vjp``.
     rtol, atol : float or None
-        The tolerances, by default 1e-6 and 1e-8 in double precision, 1e-2 and 1e-3 in single.
+        Tolerances. By default, 1e-6 and 1e-8 in double precision, 1e-2 and 1e-3 in single precision.
     eps : float or None
-        The step, not changed then. The default is 1e-4 in double precision and 1e-2 in single, changed until the
-        differences settle.
+        Fixed step. By default, the step starts at 1e-4 in double precision and 1e-2 in single precision and changes
+        until the differences settle.
     directions : int
-        The number of random directions.
+        Number of random directions.
     seed : int
-        The seed of directions and weights.
+        Seed of directions and weights.
 
     Raises
     ------
     DerivativeError
-        If a derivative is wrong. The message has the argument and the most wrong element, with both numbers, or the
-        output whose value changes when it is differentiated. It is an ``AssertionError``.
+        If a derivative is wrong. The message includes the argument and the element with the largest error, with both
+        numbers, or the output whose value changes when it is differentiated. It is an ``AssertionError``.
     KinkError
-        If ``f`` has no derivative there, as one-sided differences at two steps show.
+        If ``f`` has no derivative at the point, as one-sided differences at two steps show.
     DtypeError
         If an argument or an output has an integer dtype.
     OperandError
         If ``args`` is not a tuple, or a leaf is not an array.
     ConfigurationError
-        If a mode is unknown, or the order below 1.
+        If a mode is unknown, or the order is less than 1.
 
     Examples
     --------
@@ -413,8 +415,7 @@ class _Problem:
             element, v, got, sides = kink
             raise KinkError(
                 f"{self.title}: there is a kink at {self._where(i, element, v)}, so the {label} derivative does not "
-                f"exist: {sides}, agrad returns {got:.6g}. Check at another point; the values of agrad at kinks are a "
-                "convention."
+                f"exist: {sides}, agrad returns {got:.6g}. Check at another point."
             )
         if wrong:
             self._report(label, i, *wrong[0][1:], len(wrong), seen)

@@ -101,7 +101,7 @@ def weighted(y: Any, weights: Arrays, *, square: bool = False) -> Any:
 
 
 def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
-    """Return the gradient of the weighted squares of the outputs, by every argument."""
+    """Return the gradients of the weighted squares of the outputs."""
     return agrad.grad(lambda *at: weighted(f(*at), weights, square=True), argnums=tuple(range(len(xs))))
 
 

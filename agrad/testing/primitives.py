@@ -1,4 +1,4 @@
-"""A base of tests for user-defined primitives and kernels, from a list of samples."""
+"""A base of tests for custom primitives and kernels, from a list of samples."""
 
 import importlib.util
 import inspect
@@ -44,15 +44,15 @@ class Sample:
     Parameters
     ----------
     args : tuple
-        The arguments, arrays in double precision and numbers.
+        Arguments: arrays in double precision and numbers.
     settings : dict
         Keyword arguments by name.
     constant : tuple of int
-        The positions of floating arrays by which it is not differentiated.
+        Positions of floating-point arrays that are not differentiated.
     kink : bool
-        True if it has no derivative here. Finite differences are then left out, and only the other checks run.
+        True if the primitive has no derivative here. Only the checks without finite differences run then.
     label : str
-        The name of its tests; by default its number.
+        Name of its tests. By default, its index.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class PrimitiveTest:
     - ``layouts``: arrays that are not contiguous give the same results, and read-only arrays are not written into;
     - ``on_<backend>``: values, gradients and second order as on NumPy, with dtype and device kept.
 
-    Each backend has a ``kernels_<backend>``: each kernel filed for the primitive agrees with the generic code, and at
-    least one sample reaches it.
+    Each backend has a ``kernels_<backend>``: each kernel registered for the primitive agrees with the generic code, and
+    at least one sample reaches it.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class PrimitiveTest:
     samples : sequence
         ``Sample`` objects, or tuples of arguments.
     reference : function or None
-        Function of NumPy arrays and keyword arguments that returns the expected result; None for no comparison.
+        Function of NumPy arrays and keyword arguments that returns the expected result; None means no comparison.
     backends : sequence of str
-        The backends to run on, by default NumPy, and array-api-strict if it is installed.
+        Backends to run on. By default, NumPy, and array-api-strict if it is installed.
     without : sequence of str
         The names of checks to leave out; add a comment with the reason.
     rtol : float

@@ -54,7 +54,7 @@ def jn(n: int, x: Any, /) -> Any:
     Parameters
     ----------
     n : int
-        The order, one Python integer.
+        The order, a single Python integer.
     x : array
         Array of any shape with a real floating-point dtype.
 

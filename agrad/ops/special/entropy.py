@@ -127,16 +127,16 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     b : array, optional
-        Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
+        Weights that broadcast with ``a``. By default, 1. A zero weight excludes its element, whatever its value.
     keepdims : bool
         If True, keep the reduced axes with length one.
     return_sign : bool
-        Return the logarithm of the sum's absolute value, and its sign.
+        If True, return the logarithm of the absolute value of the sum, and its sign.
 
     Returns
     -------
     array, or tuple of arrays
-        The logarithm: without ``return_sign`` NaN where the sum is negative, as in SciPy. With it the sign too.
+        The logarithm. Without ``return_sign``, NaN if the sum is negative, as in SciPy. With it, also the sign.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     x : array
         Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default, as in SciPy.
+        Axes. By default, all, as in SciPy.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     x : array
         Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default, as in SciPy.
+        Axes. By default, all, as in SciPy.
 
     Returns
     -------

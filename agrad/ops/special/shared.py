@@ -125,7 +125,7 @@ def evaluate(
 def floating(name: str, *values: Any) -> list[Any]:
     """Make arrays of the arguments.
 
-    Numbers go to the first array's library, integers to the others' floating dtype.
+    Numbers are converted to the library of the first array, integers to the floating-point dtype of the others.
     """
     arrays = array_arguments(f"special.{name}", *values)
     kinds = [as_dtype(a.dtype).kind for a in arrays]
