@@ -37,6 +37,7 @@ from agrad.transforms.checkpoint import checkpoint as checkpoint
 from agrad.control.flow import *
 from agrad.transforms.custom import *
 from agrad.transforms.grad import *
+from agrad.solvers.equations import *
 from agrad.solvers.implicit import *
 from agrad.transforms.jacobian import *
 from agrad.transforms.sparse import *
@@ -61,14 +62,15 @@ e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
 
 if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
-    from agrad import data as data, errors as errors, nn as nn, numpy as numpy, optim as optim, plotting as plotting
-    from agrad import random as random, scipy as scipy, testing as testing, train as train, tree as tree
+    from agrad import data as data, errors as errors, nn as nn, numpy as numpy, optim as optim, parallel as parallel
+    from agrad import plotting as plotting, random as random, scipy as scipy, testing as testing, train as train
+    from agrad import tree as tree
     from agrad.interop.words import cumsum as cumsum, einsum as einsum, gradient as gradient, pad as pad
     from agrad.interop.words import quantile as quantile, transpose as transpose
     from agrad.nn.saving import load as load, save as save
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
-_PACKAGES = ("data", "nn", "optim", "plotting", "random", "scipy", "testing", "train", "tree")
+_PACKAGES = ("data", "nn", "optim", "parallel", "plotting", "random", "scipy", "testing", "train", "tree")
 
 # functions imported on first use, by module: with NumPy's names, which libraries search for in the package of an
 # array's class, and files

@@ -5,6 +5,7 @@
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, overload
@@ -80,9 +81,9 @@ def file_primitive(primitive: Any) -> None:
 
 
 class Kernel(NamedTuple):
-    """Hand-written code for one part of a primitive on one backend.
+    """A faster implementation of one part of a primitive for one backend.
 
-    ``when`` takes the kernel's positional parameters and returns True if the kernel applies.
+    ``when`` accepts the kernel's positional parameters and returns True if the kernel applies.
     ``names`` are the kernel's positional parameters, taken from the rule's alphabet.
     """
 
@@ -90,13 +91,14 @@ class Kernel(NamedTuple):
     function: Callable[..., Any]
     names: tuple[str, ...]
     settings: tuple[str, ...]
+    gain: float | None = None
+    """The cost of the general rule over the kernel's, as ``python -m bench kernels`` measured it."""
 
 
 KERNELS: dict[tuple[str, str, str], Kernel] = {}
-"""Kernels by (backend, primitive, part).
+"""Kernels by (backend, primitive, part); ``kernel`` lists the parts."""
 
-A part is ``"forward"``, ``"level"`` or ``"vjp:<argument>[,<argument>]"``.
-"""
+_PARTS = re.compile(r"(forward|namespace|vjp:.+|forward\+vjp:.+|forward\(\w+=\w+\))")
 
 
 def kernel(
@@ -105,21 +107,30 @@ def kernel(
     part: str,
     when: Callable[..., bool] | None = None,
     names: tuple[str, ...] | None = None,
+    gain: float | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File a kernel: faster code for a part of the primitive ``name`` on ``backend``.
+    """File a kernel: a faster implementation of a part of ``name`` on ``backend``.
 
-    ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings), ``"level"`` (the same, for the
-    evaluations of levels: mapped members, forward mode, nested tapes; operators on a tape never use it), or ``"vjp:x"``
-    (parameters: names of a rule's alphabet, including ``g``, then settings).
-    ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs if it returns
-    False. ``names`` are the names of the positional parameters, by default those of the function's signature.
+    The part is one of these:
+
+    - ``"forward"``: the primitive. Parameters: its arrays, then its settings.
+    - ``"vjp:x"``: the rule. Parameters: names of the rule's alphabet, including ``g``, then settings.
+    - ``"namespace"``: the function of that name in the backend's namespace.
+    - ``"forward+vjp:x"``: both in one, for compiled programs. The guard is called with the rule's operands.
+    - ``"forward(g=product)"``: the primitive with the operation of a kind that computes its operand ``g``, for
+      compiled programs. The guard is called with the operands of both, in order, and the primitive's settings.
+
+    ``when`` is a guard: it is called with the kernel's positional parameters, and the general rule runs if it returns
+    False. The guards of parts for compiled programs are called with variables, of which shapes and dtypes are known.
+    ``names`` are the names of the positional parameters, by default those of the function's signature. ``gain`` is the
+    measured gain, which agrad's own kernels for NumPy and CuPy must state.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
-        if part not in ("forward", "level") and not part.startswith("vjp:"):
+        if not _PARTS.fullmatch(part):
             raise PrimitiveDefinitionError(
-                f"kernel {name!r} on {backend!r}: the part is {part!r}; it must be 'forward', 'level' or "
-                "'vjp:<argument>'"
+                f"kernel {name!r} on {backend!r}: the part must be 'forward', 'vjp:<argument>', 'namespace', "
+                f"'forward+vjp:<argument>' or 'forward(<argument>=<kind>)', got {part!r}"
             )
         parameters = inspect.signature(function).parameters.values()
         positional = names or tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
@@ -127,9 +138,14 @@ def kernel(
         key = (backend, name, part)
         if key in KERNELS:
             raise PrimitiveDefinitionError(f"kernel {key} is filed twice")
-        KERNELS[key] = Kernel(when, function, positional, settings)
+        KERNELS[key] = Kernel(when, function, positional, settings, gain)
         if name in PRIMITIVES:
             PRIMITIVES[name].kernel_filed()
         return function
 
     return file
+
+
+def namespace_kernels(backend: str) -> dict[str, Callable[..., Any]]:
+    """Return the kernels that replace functions of a backend's namespace, by name."""
+    return {name: k.function for (owner, name, part), k in KERNELS.items() if (owner, part) == (backend, "namespace")}

@@ -27,6 +27,7 @@ MODULES = {
     "shapes": "bench.shapes",
     "conv": "bench.conv",
     "launches": "bench.launches",
+    "kernels": "bench.kernels",
 }
 """The modules of the suites, by name."""
 

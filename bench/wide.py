@@ -126,9 +126,9 @@ def plain(size: int, backend: str, device: str | None, precision: str) -> Job:
     random = load("agrad.random")
     x, w = (random.normal(random.key(k), (size, size), dtype=agrad.float32).data for k in (1, 2))
     if backend == "cupy":
-        from agrad.jit.lower.cuda.products import cupy_way, gemm
+        from agrad.jit.lower.cuda.products import cupy_narrow_matmul, gemm
 
-        factors = [x, w] if precision == "tf32" else [cupy_way(precision).narrow(a) for a in (x, w)]
+        factors = [x, w] if precision == "tf32" else [cupy_narrow_matmul(precision).narrow(a) for a in (x, w)]
         product = lambda: gemm(*factors, x.dtype, precision == "tf32")  # noqa: E731
     elif backend == "torch" and x.is_cuda:
         torch = load("torch")

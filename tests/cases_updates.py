@@ -15,14 +15,10 @@ def _sgd(xp: Any, p: Any, g: Any, v: Any, donate: bool, **o: Any) -> Any:
     return p - o["lr"] * (step if o["momentum"] else d), v
 
 
-def _adam(xp: Any, p: Any, g: Any, m: Any, v: Any, donate: bool, **o: Any) -> Any:
-    if o["decoupled"]:
-        p = p - o["lr"] * o["weight_decay"] * p
-    else:
-        g = g + o["weight_decay"] * p
+def _adam(xp: Any, p: Any, g: Any, m: Any, v: Any, donate: bool, step: int, **o: Any) -> Any:
+    p, g = p * (o["shrink"] or 1), g + o["decay"] * p
     m, v = o["beta1"] * m + (1 - o["beta1"]) * g, o["beta2"] * v + (1 - o["beta2"]) * g**2
-    corrected = m / (1 - o["beta1"] ** o["step"])
-    return p - o["lr"] * corrected / (np.sqrt(v / (1 - o["beta2"] ** o["step"])) + o["eps"]), m, v
+    return p - o["rate"] * m / (np.sqrt(v) + o["floor"]), m, v
 
 
 SGD = {
@@ -35,12 +31,12 @@ SGD = {
     "donate": False,
 }
 ADAM = {
-    "lr": 0.1,
+    "rate": 0.06,
+    "floor": 1e-9,
     "beta1": 0.9,
     "beta2": 0.99,
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "decoupled": False,
+    "decay": 0.0,
+    "shrink": None,
     "step": 3,
     "donate": False,
 }
@@ -63,8 +59,7 @@ row("sgd_update", *[
 row("adam_update", *[
         ex(label, normal(2, 3), normal(2, 3), normal(2, 3), positive(2, 3), **{**ADAM, **changed})
         for label, changed in {
-            "plain": {}, "first step": {"step": 1}, "decay": {"weight_decay": 0.01},
-            "decoupled": {"weight_decay": 0.01, "decoupled": True},
+            "plain": {}, "first step": {"step": 1}, "decay": {"decay": 0.01}, "decoupled": {"shrink": 0.999},
         }.items()
     ], call=PRIMITIVES["adam_update"].bind, reference=_adam, constant=True)
 # fmt: on

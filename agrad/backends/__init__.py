@@ -14,6 +14,7 @@ import numpy as np
 from agrad.backends import generic
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
+from agrad.registry import CALLS
 
 __all__ = [
     "Backend", "BackendReport", "Selection", "available_backends", "backend_of", "backend_of_device", "backend_of_type",
@@ -315,3 +316,6 @@ def available_backends() -> dict[str, BackendReport]:
 def to_host(array: Any) -> np.ndarray:
     """Return a raw array as a NumPy array, which may share its memory."""
     return backend_of(array).to_host(array)
+
+
+CALLS["load_backend"] = load

@@ -12,6 +12,7 @@ from array_api_compat import device as device_of
 
 from agrad.backends.convolution import convolution
 from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionError
+from agrad.registry import CALLS
 
 Raw = Any
 """An array of some array library, as the library itself made it."""
@@ -20,8 +21,8 @@ Device = Any
 """A device, as an object of the array library."""
 
 
-DEVICE_GUARDS: list[Any] = []
-"""At most one ``DeviceGuard`` of CuPy, filed where CuPy is loaded and has several devices."""
+DEVICE_SCOPES: list[Any] = []
+"""At most one ``DeviceScope`` of CuPy, filed where CuPy is loaded and has several devices."""
 
 HANDOVERS: list[Callable[[], Any]] = []
 """Context managers for work that another thread does for the thread that calls them, filed by backends with streams.
@@ -73,6 +74,8 @@ class Backend:
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
     """Return the same arrays, computed together where the library is lazy. A graph that is never computed grows with
     every operation, and every read of its values computes it again."""
+    accepts_numpy: bool = False
+    """True if operations move NumPy arrays to this backend even if another one is selected."""
     on_select: Callable[[], None] = lambda: None
     """Set the process-wide switches of the library. Called when the user selects this backend."""
     shares_memory: Callable[[Raw, Raw], bool] | None = None
@@ -115,6 +118,10 @@ class Backend:
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"
 
+    def __reduce__(self) -> Any:
+        """Pickle by name, so that another process uses its own library."""
+        return _loaded, (self.name,)
+
     def device(self, spec: Device | str | None) -> Device:
         """Return the device of a name or a device object, or the default device for None."""
         if spec is None:
@@ -126,6 +133,11 @@ class Backend:
             have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
             raise DeviceUnavailableError(f"backend {self.name!r} has no device {spec!r} here; its devices: {have}")
         return found
+
+
+def _loaded(name: str) -> Backend:
+    found: Backend = CALLS["load_backend"](name)
+    return found
 
 
 class Names(SimpleNamespace):

@@ -5,6 +5,7 @@ NumPy's Philox at the chunk's position in the stream.
 """
 
 import math
+import weakref
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -15,12 +16,12 @@ import dask
 import dask.array as da
 import numpy as np
 
-from agrad.backends import host_random
 from agrad.backends.generic import of_namespace
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
-from agrad.backends.numpy.words import scatter_add as host_scatter_add
 from agrad.backends.special import NUMPY, SpecialWords, in_double
+from agrad.kernels.numpy import random as host_random
+from agrad.kernels.numpy.scatter import scatter_add as host_scatter_add
 from agrad.philox import WIDTHS
 from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index, size
@@ -28,9 +29,24 @@ from agrad.shapes import ARRAY, fill_index, size
 # ------------------------------------------------------------------ indexing
 
 
+_masks: dict[int, np.ndarray] = {}
+"""The values of masks that were computed, by the ids of their arrays, while these exist."""
+
+
+def _mask_values(mask: da.Array) -> np.ndarray:
+    if id(mask) not in _masks:
+        values = _to_host(mask)
+        _masks[id(mask)] = values
+        weakref.finalize(mask, _masks.pop, id(mask), None)
+    return _masks[id(mask)]
+
+
 def _known(indices: tuple[Any, ...]) -> list[Any]:
-    """Return index arrays with every mask computed, since masks decide shapes."""
-    return [i if isinstance(i, da.Array) and i.dtype != bool else host_index(i, _to_host) for i in indices]
+    """Return index arrays with every mask computed, since masks decide shapes.
+
+    A mask is computed once, for the forward and the backward pass.
+    """
+    return [i if isinstance(i, da.Array) and i.dtype != bool else host_index(i, _mask_values) for i in indices]
 
 
 def _shape_at(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -58,16 +74,91 @@ def _slices_only(index: tuple[Any, ...]) -> bool:
     return all(entry is ARRAY or entry is Ellipsis or isinstance(entry, slice) for entry in index)
 
 
+def _one_array(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...]) -> int | None:
+    """Return the axis of an index of slices and one integer array, or None for other indices."""
+    if len(arrays) != 1 or arrays[0].dtype == bool or not _slices_only(index) or not size(shape):
+        return None
+    return explicit(index, shape).index(ARRAY)
+
+
+def _without_array(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple([slice(None) if entry is ARRAY else entry for entry in explicit(index, shape)])
+
+
+def _taken(x: da.Array, indices: da.Array, axis: int) -> da.Array:
+    """Return the elements at positions along an axis, in the chunks of the positions."""
+    axes, new = tuple(range(x.ndim)), tuple(range(x.ndim, x.ndim + indices.ndim))
+    index = (slice(None),) * axis + (ARRAY,)
+
+    def chunk(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        return host.getitem(x, indices, index=index)
+
+    out = (*axes[:axis], *new, *axes[axis + 1 :])
+    return da.blockwise(chunk, out, x, axes, indices, new, concatenate=True, dtype=x.dtype, meta=_like(out, x.dtype))
+
+
+def _added(g: da.Array, indices: da.Array, axis: int, n: int) -> da.Array:
+    """Return zeros of length ``n`` along an axis with ``g`` added at positions: a tree of sums over the chunks."""
+    axes = tuple(range(g.ndim))
+    own, others = axes[axis : axis + indices.ndim], (*axes[:axis], *axes[axis + indices.ndim :])
+    out = (*own, *others[:axis], g.ndim, *others[axis:])
+    index = (slice(None),) * axis + (ARRAY,)
+
+    def chunk(g: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        shape = (*g.shape[:axis], n, *g.shape[axis + indices.ndim :])
+        return host_scatter_add(g, indices, index=index, shape=shape).reshape((1,) * indices.ndim + shape)
+
+    parts = da.blockwise(
+        chunk,
+        out,
+        g,
+        axes,
+        indices,
+        own,
+        new_axes={g.ndim: n},
+        adjust_chunks=dict.fromkeys(own, 1),
+        dtype=g.dtype,
+        meta=_like(out, g.dtype),
+    )
+    return parts.sum(axis=tuple(range(len(own))), dtype=g.dtype)
+
+
+def _like(axes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.empty((0,) * len(axes), dtype)
+
+
 def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
     at = None if indices else explicit(index, x.shape)
     if at is not None:
         return x[at]
     arrays = _known(indices)
+    axis = _one_array(index, arrays, x.shape)
     # with an index that is a Dask array, Dask silently drops integers out of range
-    native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
-    if native and arrays[0].ndim == 1 and _slices_only(index) and size(x.shape):
+    if axis is not None and isinstance(arrays[0], da.Array):
+        return _taken(x[_without_array(index, x.shape)], arrays[0], axis)
+    if axis is not None and arrays[0].ndim == 1:
         return x[fill_index(explicit(index, x.shape), arrays)]
     return _one_task(partial(host.getitem, index=index), _shape_at(index, arrays, x.shape), x.dtype, x, *arrays)
+
+
+def _as_slices(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[Any, ...]] | None:
+    """Return a basic index as slices alone, and the index that gives a value their number of axes.
+
+    None for an index with Booleans or arrays.
+    """
+    entries = explicit(index, shape)
+    if entries is None or any(entry is ARRAY for entry in entries):
+        return None
+    slices, of_value = [], []
+    for entry in entries:
+        if entry is None:
+            of_value.append(0)
+            continue
+        n, whole = shape[len(slices)], isinstance(entry, slice)
+        start = 0 if whole else int(entry) % n
+        slices.append((slice(0, n, 1) if entry == slice(None) else entry) if whole else slice(start, start + 1))
+        of_value.append(slice(None) if whole else None)
+    return tuple(slices), tuple(of_value)
 
 
 def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
@@ -75,9 +166,11 @@ def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -
     picked = _shape_at(index, arrays, x.shape)
     if hasattr(value, "shape"):
         np.broadcast_to(np.broadcast_to(np.False_, value.shape), picked)  # raises now, not when it is computed
-    if not indices and _slices_only(index) and size(picked):
+    found = None if indices or not size(picked) else _as_slices(index, x.shape)
+    if found is not None:
+        slices, of_value = found
         out = x.copy()
-        out[explicit(index, x.shape)] = value
+        out[slices] = da.broadcast_to(value, picked)[of_value] if hasattr(value, "shape") else value
         return out
     return _one_task(partial(host.setitem, index=index), x.shape, x.dtype, x, value, *arrays)
 
@@ -88,10 +181,52 @@ def take(x: da.Array, indices: Any, /, *, axis: int | None = None) -> da.Array:
     return getitem(x, indices, index=(slice(None),) * before + (ARRAY,))
 
 
+_SMALL = 1 << 20
+"""Bytes of a chunk that need not be smaller."""
+
+
+def _zeros_around(g: da.Array, slices: tuple[slice, ...], shape: tuple[int, ...]) -> da.Array:
+    """Return zeros for ``g`` at slices, in regular chunks that are no larger than the chunks of ``g``.
+
+    An axis of which ``g`` has only a small part has larger chunks, up to 1 MiB.
+    """
+    chunks: list[Any] = []
+    for n, part, lengths in zip(shape, g.shape, g.chunks, strict=True):
+        longest = n if 10 * max(lengths) >= 9 * n else max(lengths)
+        chunks.append(longest if 4 * part >= n else "auto")
+    limit = max(_SMALL, math.prod(map(max, g.chunks)) * g.dtype.itemsize)
+    return da.zeros(shape, dtype=g.dtype, chunks=da.core.normalize_chunks(tuple(chunks), shape, limit, g.dtype))
+
+
 def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> da.Array:
-    if not indices:
-        return setitem(da.zeros(shape, dtype=g.dtype), g, index=index)
-    return _one_task(partial(host_scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
+    arrays = _known(indices)
+    found = None if indices or not size(g.shape) else _as_slices(index, shape)
+    if found is not None and all(entry == slice(0, n, 1) for entry, n in zip(found[0], shape, strict=True)):
+        return g[found[1]]
+    if found is not None:
+        slices, of_value = found
+        out = _zeros_around(g[of_value], slices, shape)
+        out[slices] = g[of_value]
+        return out
+    axis = _one_array(index, arrays, shape) if size(g.shape) else None
+    if axis is not None:
+        slices = _without_array(index, shape)
+        inner = np.broadcast_to(np.False_, shape)[slices].shape
+        own = g.chunks[axis : axis + arrays[0].ndim]
+        array = arrays[0] if isinstance(arrays[0], da.Array) else da.from_array(arrays[0], chunks=own)
+        added = _added(g, array, axis, inner[axis])
+        return scatter_add(added, index=slices, shape=shape)
+    return _one_task(partial(host_scatter_add, index=index, shape=shape), shape, g.dtype, g, *arrays)
+
+
+def broadcast_to(x: da.Array, /, shape: tuple[int, ...]) -> da.Array:
+    # Dask's own makes one chunk of every new axis
+    if not size(shape):
+        return da.broadcast_to(x, shape)
+    lead = len(shape) - x.ndim
+    kept = [c if n == m else "auto" for c, n, m in zip(x.chunks, x.shape, shape[lead:], strict=True)]
+    chunks = da.core.normalize_chunks((*["auto"] * lead, *kept), shape, dtype=x.dtype)
+    return da.broadcast_to(x, shape, chunks=chunks)
 
 
 # ------------------------------------------------------------------ words of the standard
@@ -102,7 +237,8 @@ _MATRIX_WORDS = (
     "solve", "solve_or_nan", "svd", "svdvals",
 )  # fmt: skip
 """Linear algebra of stacks of matrices. Dask has a part of it, for one matrix in suitable chunks, and its cholesky
-returns the other triangle. Here each function becomes one task on whole arrays."""
+returns the other triangle. Here each function becomes one task on whole arrays. QR and SVD of a tall matrix in chunks
+of rows are Dask's own, and right-hand sides of equations keep their chunks of columns."""
 
 
 def _extreme(name: str) -> Callable[..., Any]:
@@ -131,10 +267,34 @@ def triu(x: da.Array, /, *, k: int = 0) -> da.Array:
     return da.where(da.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
 
 
+_TALL: dict[str, dict[str, Any]] = {"qr": {}, "svd": {"full_matrices": False}, "svdvals": {}}
+
+
+def _is_tall(x: da.Array) -> bool:
+    """Return True for a matrix in chunks of rows that have as many rows as columns or more."""
+    return x.ndim == 2 and x.numblocks[0] > 1 and x.numblocks[1] == 1 and min(x.chunks[0]) >= x.shape[1]
+
+
+def _tall(name: str, word: Callable[..., Any], x: da.Array, **settings: Any) -> Any:
+    like = word(np.eye(x.shape[1], dtype=x.dtype), **settings)
+    parts = da.linalg.tsqr(x, compute_svd=name != "qr")
+    return parts[1] if name == "svdvals" else type(like)(*parts)
+
+
+def _by_columns(word: Callable[..., Any], a: da.Array, b: da.Array) -> da.Array:
+    dtype = np.result_type(a.dtype, b.dtype)
+    n = {0: a.shape[0]}
+    return da.blockwise(word, (0, 1), a, (2, 3), b, (4, 1), concatenate=True, new_axes=n, dtype=dtype)
+
+
 def _matrix_word(name: str) -> Callable[..., Any]:
     word = getattr(host.BACKEND.xp.linalg, name)
 
     def on_whole_arrays(*arrays: Any, **settings: Any) -> Any:
+        if name in _TALL and _TALL[name].items() <= settings.items() and _is_tall(arrays[0]):
+            return _tall(name, word, *arrays, **settings)
+        if name in ("solve", "solve_or_nan") and arrays[0].ndim == arrays[1].ndim == 2 and size(arrays[1].shape):
+            return _by_columns(word, *arrays)
         # its result for identity matrices of the same lengths has the shapes and dtypes of the matrices to come
         matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
         trial = word(*map(_identity, matrices), *others, **settings)
@@ -154,6 +314,21 @@ def _matrix_word(name: str) -> Callable[..., Any]:
 
     on_whole_arrays.__name__ = name
     return on_whole_arrays
+
+
+def _transform(name: str) -> Callable[..., Any]:
+    """Return a Fourier transform of Dask, which wants its axes in one chunk."""
+    word = getattr(compat.fft, name)
+
+    def transform(x: da.Array, /, **settings: Any) -> da.Array:
+        axes = settings.get("axes", settings.get("axis", -1))
+        if axes is None:
+            axes = range(-len(settings.get("s") or x.shape), 0)
+        axes = (axes,) if isinstance(axes, int) else axes
+        return word(x.rechunk(dict.fromkeys([axis % x.ndim for axis in axes], -1)), **settings)
+
+    transform.__name__ = name
+    return transform
 
 
 def _computed(name: str) -> Callable[..., Any]:
@@ -221,7 +396,7 @@ def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
-_OWN = (getitem, setitem, take, scatter_add, tril, triu, reshape, repeat, searchsorted)
+_OWN = (getitem, setitem, take, scatter_add, broadcast_to, tril, triu, reshape, repeat, searchsorted)
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 
 BACKEND = of_namespace(
@@ -233,11 +408,13 @@ BACKEND = of_namespace(
         **{name: _extreme(name) for name in ("max", "min")},
         "special": SpecialWords(_special_functions, _in_double),
         "float16": np.float16,
+        "fft": {n: _transform(n) for n in dir(compat.fft) if n.endswith(("fft", "fftn"))},
         "linalg": {n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)},
     },
     array_types=(da.Array,),
     devices=lambda: ("cpu",),
     device_of=lambda x: "cpu",
+    accepts_numpy=True,
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
     computed=lambda arrays: dask.persist(*arrays),

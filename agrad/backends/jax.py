@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from agrad import philox
-from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError, TracedValueError
+from agrad.kernels.numpy import random as host_random
 from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import fill_index
 

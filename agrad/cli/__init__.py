@@ -24,6 +24,7 @@ from agrad.errors import (
     MissingExtraError,
     brief,
 )
+from agrad.parallel import world
 from agrad.starting import command_begins
 
 __all__ = ["main"]
@@ -78,6 +79,9 @@ def _drop_output() -> None:
 
 
 def _failed(command: str, message: str, code: int) -> int:
-    """Print the error of a command, and return the exit code."""
-    complain(f"agrad {command}: error: {brief(message)}")
+    """Print the error of a command, and return the exit code. Other ranks end too."""
+    text = f"agrad {command}: error: {brief(message)}"
+    if world().size > 1:
+        world().abort(f"{text} ({world().describe()}; all ranks end)", code)
+    complain(text)
     return code

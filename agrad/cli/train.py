@@ -15,6 +15,7 @@ from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
+from agrad.parallel import world
 from agrad.train import Callback, EarlyStopping, Trainer
 from agrad.train.examples import split
 from agrad.train.history import Record
@@ -185,7 +186,7 @@ class Run:
         if not self.quiet:
             self._tell_end()
         say(f"test {summary(scores)}, in {end['seconds']:.1f} s ({end['samples_per_second']:,.0f} samples/s)")
-        if self.report_path is not None:
+        if self.report_path is not None and not self.trainer.world.rank:
             report.write(self.report_path, self)
         if self.save_path is not None and not self.quiet:
             say(f"saved to {self.save_path}")
@@ -203,7 +204,10 @@ class Run:
 
     def save(self) -> None:
         """Save the run, if a file is named."""
-        if self.save_path is not None:
+        if self.save_path is None:
+            return
+        self.trainer.world.note(checkpoint=self.save_path)
+        if not self.trainer.world.rank:
             models.save(
                 self.save_path,
                 self.model,
@@ -283,5 +287,6 @@ class Saver(Callback):
 
 def run_train(args: argparse.Namespace) -> int:
     """Run ``agrad train`` with parsed options; return the exit code."""
+    world()
     with chosen(args.backend, args.device) as place:
         return Run(args, place).go()

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends import backend_of_type
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.batching import Batch
 from agrad.engine.calls import capture_key, lift_all, newest_level
 from agrad.engine.layouts import copied
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import is_recording, mode, next_id, no_grad, tracing
-from agrad.engine.tensor import Batched, Tensor, settle, wrap
+from agrad.engine.tape import change_mode, is_recording, mode, next_id, no_grad
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels, wrap
 from agrad.engine.views import with_nodes_of
 from agrad.errors import TracedValueError
 from agrad.jit.compile import PASSES, compile_program
@@ -33,8 +33,8 @@ from agrad.transforms.custom import stop_gradient
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
 
-Again = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""A function of a program, of results and of further operands to the results; see ``Defined``."""
+Recompute = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""A function of a program, of results and of further operands to the results; see ``RecomputedCall``."""
 
 
 class StatefulBody(Exception):
@@ -84,7 +84,7 @@ class BodyTrace(Trace):
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
-            inner = settle(value)
+            inner = strip_constant_levels(value)
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
                 inner = self.moved.get(capture_key(inner), inner)
@@ -140,7 +140,7 @@ class BodyTrace(Trace):
         """
         if isinstance(value, Tensor):
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
-            value = settle(value)
+            value = strip_constant_levels(value)
         value = self.captured(value)
         if isinstance(value, TracedNumber):
             return value.variable if value.trace is self else self.capture(value)
@@ -208,12 +208,12 @@ class BodyTrace(Trace):
         function: Flat,
         likes: Sequence[Any],
         leaves: Sequence[Any],
-        again: Again,
+        recompute: Recompute,
     ) -> list[Any]:
         """Record results that are known as one instruction.
 
-        Its derivatives are those of what ``again`` returns. function: traced to a program, of inputs like ``likes``.
-        leaves: further operands, which ``again`` gets.
+        Its derivatives are those of what ``recompute`` returns. function: traced to a program, of inputs like
+        ``likes``. leaves: further operands, which ``recompute`` gets.
         """
         if not (self.stops and is_recording(self.id)):
             return list(results)
@@ -221,7 +221,7 @@ class BodyTrace(Trace):
         body = traced_body(function, examples, name, level_id=id_above(self))
         found = [self.variable_of(x) for x in (*results, *body.captures, *leaves)]
         made = [self.array(self.value_of(v)) for v in found[: len(results)]]
-        operation = Defined(name, len(results), body.program, len(body.captures), again)
+        operation = RecomputedCall(name, len(results), body.program, len(body.captures), recompute)
         self.instructions.append(Instruction(operation, tuple(found), {}, tuple([t.node for t in made])))
         return list(made)
 
@@ -261,7 +261,7 @@ class BodyTrace(Trace):
         arrays = [k for k, v in enumerate(body.program.outputs) if isinstance(v, Variable)]
         outs = list(body.program.outputs)
         made = [self.array(body.examples[outs[k]]) for k in arrays]
-        operation = RuledCall(rules, body.program, places, arrays)
+        operation = CustomRuleCall(rules, body.program, places, arrays)
         self.instructions.append(Instruction(operation, tuple(operands), {}, tuple([t.node for t in made])))
         for k, tensor in zip(arrays, made, strict=True):
             outs[k] = tensor
@@ -294,11 +294,11 @@ def example(value: Any) -> Any:
         return value.value
     if not isinstance(value, Tensor):
         return value
-    if not isinstance(value, Batched):
+    if not isinstance(value, BatchedTensor):
         return example(value.data)
     inner = example(value.data)
     if not inner.shape[0]:
-        xp = NAMESPACES[type(inner)]
+        xp = backend_of(inner).xp
         return xp.zeros(inner.shape[1:], dtype=inner.dtype)
     return inner[(0, ...)]
 
@@ -336,7 +336,7 @@ class UnrecordedWrite(Operation):
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         with no_grad():
-            return with_nodes_of(args[0], settle(args[1]))
+            return with_nodes_of(args[0], strip_constant_levels(args[1]))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -346,57 +346,59 @@ class UnrecordedWrite(Operation):
 WRITE = UnrecordedWrite()
 
 
-class Defined(Operation):
-    """Results that are known, and a function that computes them with derivatives.
-
-    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``again`` takes
-    the program as a function of its other inputs, the results, and these further operands.
-    """
+class ProgramCall(Operation):
+    """Base class of the operations that hold programs, with ``count`` results."""
 
     variadic = "operand"
     is_own = False
     may_alias = True
     takes_traced_numbers = True
 
-    def __init__(self, name: str, count: int, program: Program, fixed: int, again: Again) -> None:
-        self.name, self.count, self.program, self.fixed, self.again = name, count, program, fixed, again
+    def __init__(self, name: str, count: int) -> None:
+        self.name = name
         self.outputs = tuple(f"output_{k}" for k in range(count))
+
+
+class RecomputedCall(ProgramCall):
+    """Results that are known, and a function that computes them with derivatives.
+
+    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``recompute``
+    takes the program as a function of its other inputs, the results, and these further operands.
+    """
+
+    def __init__(self, name: str, count: int, program: Program, fixed: int, recompute: Recompute) -> None:
+        super().__init__(name, count)
+        self.count, self.program, self.fixed, self.recompute = count, program, fixed, recompute
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        args = tuple([settle(x) if isinstance(x, Tensor) else x for x in args])
+        args = tuple([strip_constant_levels(x) if isinstance(x, Tensor) else x for x in args])
         level = newest_level(args)
         known, rest = args[: self.count], lift_all(args[self.count :])
         if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):
             return known
         fixed, leaves = rest[: self.fixed], rest[self.fixed :]
-        return tuple(self.again(lambda given: interpret(self.program, [*fixed, *given]), known, leaves))
+        return tuple(self.recompute(lambda given: interpret(self.program, [*fixed, *given]), known, leaves))
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
         return lambda *args: args[: self.count]
 
 
-class RuledCall(Operation):
-    """The operation of a call of a function with rules of its own.
+class CustomRuleCall(ProgramCall):
+    """A call of a function with custom rules.
 
     program: the function's. places: the operands that the program takes. kept: its outputs that are results.
     """
 
-    variadic = "operand"
-    is_own = False
-    may_alias = True
-    takes_traced_numbers = True
-
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
+        super().__init__(rules.name, len(kept))
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
-        self.name = rules.name
-        self.outputs = tuple(f"output_{k}" for k in range(len(kept)))
+        self.has_effect = program.has_effect
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        rules: Any = self.rules
-        outs = call(rules.anew() if hasattr(rules, "anew") else rules, args)
+        outs = call(self.rules.renewed(), args)
         return tuple([outs[k] for k in self.kept])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
@@ -433,7 +435,7 @@ def _running(trace: BodyTrace) -> Iterator[None]:
     CAPTURED.append(trace)
     try:
         # examples may be outside of a function's domain
-        with tracing(trace), np.errstate(all="ignore"):
+        with change_mode(trace=trace), np.errstate(all="ignore"):
             yield
     finally:
         trace.closed = True
@@ -469,9 +471,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
 def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Return the function of a program for arrays of one type.
 
-    It takes the list of inputs and returns that of outputs.
-
-    On JAX it is one to be traced by JAX.
+    It takes the list of inputs and returns that of outputs. On JAX it is one to be traced by JAX.
     """
     backend = None if kind is None else backend_of_type(kind)
     if backend is None or backend.name != "jax":
@@ -497,4 +497,4 @@ def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[In
 
 def repeated(raw: Any, count: int) -> Any:
     """Return an array repeated along a new first axis, as a row-major copy."""
-    return copied(NAMESPACES[type(raw)].broadcast_to(raw, (count, *raw.shape)))
+    return copied(backend_of(raw).xp.broadcast_to(raw, (count, *raw.shape)))

@@ -6,12 +6,12 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
-from agrad.control.results import apart
-from agrad.control.steps import ControlFlow, ControlRules, or_zeros, program_of
+from agrad.control.steps import ControlFlow, or_zeros, program_of, shared_constants
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.layouts import apart_by_rows
+from agrad.engine.namespaces import namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Variable, interpret
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
@@ -21,19 +21,12 @@ from agrad.transforms.custom import stop_gradient
 class Switch(ControlFlow):
     """One of several programs, which take all operands but the first: its number."""
 
-    def rules(self) -> "SwitchRules":
-        return SwitchRules(self)
-
-    def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Operation.sketch``."""
-        return tuple(self.results)
-
     def looped(self, kind: type | None) -> Callable[..., Any]:
-        branches = [(compiled(program, kind), program.constants.values()) for program in self.programs]
+        branches = [(compiled(program, kind), shared_constants(program)) for program in self.programs]
 
         def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
-            run, constants = branches[_place(int(which), len(branches))]
-            return tuple(apart(run(operands), [*operands, *constants]))
+            run, shared = branches[_place(int(which), len(branches))]
+            return tuple([apart_by_rows(x, shared) for x in run(operands)])
 
         return switch
 
@@ -55,68 +48,41 @@ class Switch(ControlFlow):
 
         return switch
 
-
-def _place(which: int, count: int) -> int:
-    """Return the number of the branch for an index: the nearest one."""
-    return min(max(which, 0), count - 1)
-
-
-def _may_raise(instruction: Instruction) -> bool:
-    operation = instruction.operation
-    if not operation.is_own:
-        return True
-    # an index without arrays was checked in the trace
-    checked = operation.variadic == "indices" and len(instruction.operands) == len(operation.arrays)
-    return operation.raises and not checked
-
-
-class SwitchRules(ControlRules):
-    """One call of a choice between programs."""
-
-    operation: Switch
-
     def _active(self, traced: Sequence[int]) -> tuple[int, ...]:
         return tuple([i - 1 for i in traced if i > 0])
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        own, active = self.operation, self._active(traced)
-        key = ("jvp", active)
-        if key not in own.derived:
-            own.derived[key] = self._with_tangents(active)
-        wide, having = own.derived[key]
+        active = self._active(traced)
+        wide, having = self.once(("jvp", active), self._with_tangents, active)
         ts = [t for i, t in zip(traced, tangents, strict=True) if i > 0]
-        found = call(SwitchRules(wide), lift_all([*leaves, *ts]))
-        count = len(own.results)
+        found = call(wide, lift_all([*leaves, *ts]))
+        count = len(self.results)
         pushed_out = dict(zip(having, found[count:], strict=True))
         return found[:count], [pushed_out.get(k) for k in range(count)]
 
-    def _with_tangents(self, active: tuple[int, ...]) -> tuple[Switch, list[int]]:
-        own = self.operation
-        branches = [pushed(program, own.examples, active, own.name) for program in own.programs]
-        having = [k for k in range(len(own.results)) if any(b.pushed[k] is not None for b in branches)]
+    def _with_tangents(self, active: tuple[int, ...]) -> tuple["Switch", list[int]]:
+        branches = [pushed(program, self.examples, active, self.name) for program in self.programs]
+        having = [k for k in range(len(self.results)) if any(b.pushed[k] is not None for b in branches)]
         programs = []
         for b in branches:
             constants, examples = dict(b.body.program.constants), dict(b.body.examples)
-            ts = [or_zeros(b.pushed[k], own.results[k], constants, examples) for k in having]
+            ts = [or_zeros(b.pushed[k], self.results[k], constants, examples) for k in having]
             programs.append(program_of(b.body, [*b.inputs, *b.tangents], [*b.outputs, *ts], constants))
         inputs = [branches[0].body.examples[v] for v in (*branches[0].inputs, *branches[0].tangents)]
-        results = [*own.results, *[zeros(own.results[k]) for k in having]]
-        return Switch(own.name, programs, inputs, results), having
+        results = [*self.results, *[zeros(self.results[k]) for k in having]]
+        return Switch(self.name, programs, inputs, results), having
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        own, active = self.operation, self._active(traced)
-        key = ("vjp", active)
-        if key not in own.derived:
-            own.derived[key] = _pullback(own, active)
-        forward, backward, given = own.derived[key]
-        found = call(SwitchRules(forward), leaves)
-        count = len(own.results)
+        active = self._active(traced)
+        forward, backward, given = self.once(("vjp", active), _pullback, self, active)
+        found = call(forward, leaves)
+        count = len(self.results)
         floating = self.floating()
 
         def back(gs: list[Any]) -> list[Any]:
             by_output = dict(zip(floating, gs, strict=True))
             operands = [*leaves, *found[count:], *[by_output[k] for k in given]]
-            pulled_back = call(SwitchRules(backward), lift_all(operands))
+            pulled_back = call(backward, lift_all(operands))
             by_operand = dict(zip([i + 1 for i in active], pulled_back, strict=True))
             return [by_operand.get(i) for i in range(len(leaves))]
 
@@ -124,28 +90,26 @@ class SwitchRules(ControlRules):
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
         """Compute all members, by one branch or, if they choose differently, by all."""
-        own, members = self.operation, level.members
         if flags[0]:
             return self._all_branches(level, flags, leaves)
-        key = ("map", members, tuple(flags))
-        if key not in own.derived:
-            run = [mapped(p, own.examples, flags[1:], members, own.name) for p in own.programs]
-            wanted = [k for k in range(len(own.results)) if any(found.flags[k] for found in run)]
-            run = [mapped(p, own.examples, flags[1:], members, own.name, wanted) for p in own.programs]
-            body = run[0].body
-            results = [body.examples[v] for v in body.program.outputs]
-            made = Switch(own.name, [found.body.program for found in run], body.inputs(), results)
-            own.derived[key] = made, wanted
-        made, wanted = own.derived[key]
-        outs = call(SwitchRules(made), leaves)
-        return [level.wrap(settle(out)) if k in wanted else out for k, out in enumerate(outs)]
+        key = ("map", level.members, tuple(flags))
+        made, wanted = self.once(key, self._for_all, flags, level.members)
+        outs = call(made, leaves)
+        return [level.wrap(strip_constant_levels(out)) if k in wanted else out for k, out in enumerate(outs)]
+
+    def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Switch", list[int]]:
+        run = [mapped(p, self.examples, flags[1:], members, self.name) for p in self.programs]
+        wanted = [k for k in range(len(self.results)) if any(found.flags[k] for found in run)]
+        run = [mapped(p, self.examples, flags[1:], members, self.name, wanted) for p in self.programs]
+        body = run[0].body
+        results = [body.examples[v] for v in body.program.outputs]
+        return Switch(self.name, [found.body.program for found in run], body.inputs(), results), wanted
 
     def _all_branches(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        own = self.operation
         which, *operands = [level.wrap(x) if m else x for x, m in zip(leaves, flags, strict=True)]
         outs: list[Any] = []
-        for k, program in enumerate(own.programs):
-            last = k == len(own.programs) - 1
+        for k, program in enumerate(self.programs):
+            last = k == len(self.programs) - 1
             chosen = which <= 0 if k == 0 else which >= k if last else which == k
             if any(map(_may_raise, program.instructions)):
                 found = self._of_members(k, level, chosen, flags, leaves)
@@ -162,15 +126,8 @@ class SwitchRules(ControlRules):
         The others have the operands of one that takes it, and the branch does not run if none does: what it may raise
         for their own values is none of their concern.
         """
-        own, members, wanted = self.operation, level.members, range(len(self.operation.results))
-        key = ("members", k, members, tuple(flags))
-        if key not in own.derived:
-            body = mapped(own.programs[k], own.examples, flags[1:], members, own.name, wanted).body
-            results = [body.examples[v] for v in body.program.outputs]
-            constants, examples = dict(body.program.constants), dict(body.examples)
-            nothing = [or_zeros(None, like, constants, examples) for like in results]
-            programs = [program_of(body, body.program.inputs, nothing, constants, []), body.program]
-            own.derived[key] = Switch(own.name, programs, body.inputs(), results)
+        members = level.members
+        made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
         chosen, which, *operands = lift_all([chosen.data, *leaves])
         xp = namespace_of([chosen])
         one = xp.argmax(xp.astype(chosen, which.dtype), axis=0, keepdims=True)
@@ -180,7 +137,31 @@ class SwitchRules(ControlRules):
                 mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
                 x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
             given.append(x)
-        return [level.wrap(settle(out)) for out in call(SwitchRules(own.derived[key]), lift_all(given))]
+        return [level.wrap(strip_constant_levels(out)) for out in call(made, lift_all(given))]
+
+    def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
+        """Return a branch for all batch elements, or zeros in the place of its results."""
+        wanted = range(len(self.results))
+        body = mapped(self.programs[k], self.examples, flags[1:], members, self.name, wanted).body
+        results = [body.examples[v] for v in body.program.outputs]
+        constants, examples = dict(body.program.constants), dict(body.examples)
+        nothing = [or_zeros(None, like, constants, examples) for like in results]
+        programs = [program_of(body, body.program.inputs, nothing, constants, []), body.program]
+        return Switch(self.name, programs, body.inputs(), results)
+
+
+def _place(which: int, count: int) -> int:
+    """Return the number of the branch for an index: the nearest one."""
+    return min(max(which, 0), count - 1)
+
+
+def _may_raise(instruction: Instruction) -> bool:
+    operation = instruction.operation
+    if not operation.is_own:
+        return True
+    # an index without arrays was checked in the trace
+    checked = operation.variadic == "indices" and len(instruction.operands) == len(operation.arrays)
+    return operation.raises and not checked
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:

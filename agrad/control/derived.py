@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from agrad.control.bodies import Body, BodyTrace, _body, _running, example, repeated, traced_body
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
-from agrad.engine.levels import NAMESPACES, Forward, Reverse, namespace_of
+from agrad.engine.levels import Forward, Reverse
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import leaf_node
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.jit.program import Instruction, Program, Variable, interpret
 from agrad.transforms.calling import differentiable
 
@@ -46,7 +47,7 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
         for i, t in zip(active, ts, strict=True):
             given[i] = wrap(given[i], level, t)
         for out in interpret(program, given):
-            value, tangent = _apart(out, level)
+            value, tangent = _split_level(out, level)
             outputs.append(trace.variable_of(value))
             found.append(None if tangent is None else trace.variable_of(tangent))
     body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
@@ -58,9 +59,9 @@ def ones_like(raw: Any) -> Any:
     return NAMESPACES[type(raw)].ones_like(raw)
 
 
-def _apart(out: Any, level: Any) -> tuple[Any, Any]:
+def _split_level(out: Any, level: Any) -> tuple[Any, Any]:
     """Return a result without a level, and the level's record of it or None."""
-    out = settle(out) if isinstance(out, Tensor) else out
+    out = strip_constant_levels(out) if isinstance(out, Tensor) else out
     return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
 
 
@@ -106,7 +107,7 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
     with _running(trace):
         for i, root in roots.items():
             given[i] = wrap(given[i], level, root)
-        pairs = [_apart(out, level) for out in interpret(program, given)]
+        pairs = [_split_level(out, level) for out in interpret(program, given)]
         mark = len(trace.instructions)
         for k, (value, node) in enumerate(pairs):
             outputs.append(trace.variable_of(value))
@@ -158,10 +159,10 @@ def mapped(
             outs = finish(wrapped, outs)
         found = []
         for k, out in enumerate(outs):
-            out = settle(out) if isinstance(out, Tensor) else out
+            out = strip_constant_levels(out) if isinstance(out, Tensor) else out
             is_mapped = isinstance(out, Tensor) and out.level is level
             if is_mapped:
-                out = settle(out.data)
+                out = strip_constant_levels(out.data)
             elif k in wanted:
                 out = namespace_of((out,)).broadcast_to(out, (members, *out.shape))
             seen.append(is_mapped or k in wanted)

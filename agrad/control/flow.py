@@ -16,14 +16,14 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
-from agrad.control.results import own
+from agrad.control.results import copy_if_aliased
 from agrad.control.staged import staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
@@ -142,7 +142,7 @@ def scan(
         return out
 
     if not count:
-        return own(init, init), _no_steps(step, init, leaves)
+        return copy_if_aliased(init, init), _no_steps(step, init, leaves)
 
     if mode().trace is not None:
         try:
@@ -152,7 +152,7 @@ def scan(
     order = range(count - 1, -1, -1) if reverse else range(count)
     carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
     stacked = _stacked(ys[::-1] if reverse else ys)
-    return own((carry, stacked), (init, leaves))
+    return copy_if_aliased((carry, stacked), (init, leaves))
 
 
 def _steps(step: Function, carry: Any, leaves: Sequence[Any], order: range, size: int) -> tuple[Any, list[Any]]:
@@ -249,13 +249,13 @@ def _check_scalar(value: Any, what: str) -> None:
 
 def _is_hidden(value: Any) -> bool:
     """Return True for a value of a trace, or one that ``vmap`` maps over."""
-    value = settle(value) if isinstance(value, Tensor) else value
+    value = strip_constant_levels(value) if isinstance(value, Tensor) else value
     if not isinstance(value, Tensor):
         return False
     if mode().trace is not None:
         return True
     while isinstance(value, Tensor):
-        if isinstance(value, Batched):
+        if isinstance(value, BatchedTensor):
             return True
         value = value.data
     return False
@@ -319,7 +319,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     value = init_val
     for i in range(first, end):
         value, _ = step(value, [i])
-    return own(value, init_val)
+    return copy_if_aliased(value, init_val)
 
 
 def _integer(value: Any, what: str) -> int:
@@ -403,7 +403,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     check_functions("cond", true_fn=true_fn, false_fn=false_fn)
     if _is_hidden(pred):
         return staged_branches("cond", _chosen(pred, "cond: pred", True), (false_fn, true_fn), operands)
-    return own((true_fn if _truth(pred, "cond: pred") else false_fn)(*operands), operands)
+    return copy_if_aliased((true_fn if _truth(pred, "cond: pred") else false_fn)(*operands), operands)
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
@@ -447,7 +447,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     if _is_hidden(index):
         return staged_branches("switch", _chosen(index, "switch: index", False), branches, operands)
     place = _integer(index, "switch: index")
-    return own(branches[min(max(place, 0), len(branches) - 1)](*operands), operands)
+    return copy_if_aliased(branches[min(max(place, 0), len(branches) - 1)](*operands), operands)
 
 
 def _chosen(value: Any, what: str, truth: bool) -> Any:
@@ -516,5 +516,5 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         if _is_hidden(goes_on):
             return staged_while(cond_fun, step, value)
         if not _truth(goes_on, "while_loop: what cond_fun gives"):
-            return own(value, init_val)
+            return copy_if_aliased(value, init_val)
         value = step(value)

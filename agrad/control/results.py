@@ -1,6 +1,6 @@
-"""The results of control flow: arrays of their own, in row-major order.
+"""Results of control flow: row-major arrays that share no memory with operands.
 
-A write to a result changes no operand, and a reshape of it is a view, whichever branch or step made it.
+A write to a result changes no operand, and a reshape of it is a view, whichever branch or step computed it.
 """
 
 from collections.abc import Sequence
@@ -8,23 +8,23 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import flatten_all, unflatten
 
 
-def own(results: Any, operands: Any) -> Any:
+def copy_if_aliased(results: Any, operands: Any) -> Any:
     """Return results, copied if they are not row-major or share memory.
 
-    They must share none with operands, nor with one another, and be no object twice. Arrays that a function has from
-    elsewhere are not known.
+    They share no memory with operands or with one another, and no object occurs twice. Arrays that a function closes
+    over are not known.
     """
     leaves, spec = flatten_all(results)
     known = [x for x in flatten_all(operands)[0] if is_array(x)]
     for i, x in enumerate(leaves):
         if is_array(x):
-            leaves[i] = _own(x, known)
+            leaves[i] = _copied(x, known)
             known.append(leaves[i])
     return unflatten(spec, leaves)
 
@@ -33,9 +33,9 @@ def _raw(x: Any) -> Any:
     return x.raw if isinstance(x, Tensor) else x
 
 
-def _own(x: Any, known: Sequence[Any]) -> Any:
+def _copied(x: Any, known: Sequence[Any]) -> Any:
     raw = _raw(x)
-    if not SHARING[type(raw)]:  # a write to a Tensor changes that object alone
+    if not SHARING[type(raw)]:  # a write to a Tensor changes that object only
         return namespace_of((x,)).astype(x, x.dtype, copy=True) if any(x is other for other in known) else x
     row_major = backend_of(raw).row_major
     if row_major(raw) and not shares_any(raw, map(_raw, known)):
@@ -44,14 +44,14 @@ def _own(x: Any, known: Sequence[Any]) -> Any:
     return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))
 
 
-def apart(values: Sequence[Any], known: Sequence[Any], own: Sequence[int] = ()) -> list[Any]:
-    """Return raw arrays, row-major and apart in memory, from known ones too.
+def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequence[int]) -> list[Any]:
+    """Return plain arrays, copied if they are not row-major or share memory.
 
-    own: the numbers of the values that share no memory, with one another or with known ones.
+    fresh: the indices of the values that share no memory with known ones or with one another.
     """
     others, found = list(known), []
     for k, x in enumerate(values):
-        found.append(apart_by_rows(x, () if k in own else others))
-        if k not in own:
+        found.append(apart_by_rows(x, () if k in fresh else others))
+        if k not in fresh:
             others.append(found[-1])
     return found

@@ -1,29 +1,18 @@
 """``scan`` as an operation with sub-programs."""
 
+import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.control.bodies import invariant_part, repeated
-from agrad.control.derived import pulled, pushed
-from agrad.control.results import apart
-from agrad.control.steps import (
-    ControlFlow,
-    ControlRules,
-    Counts,
-    Step,
-    active_inputs,
-    mapped_carry,
-    on_numpy,
-    or_zeros,
-    program_of,
-    typed,
-    with_axis,
-)
+from agrad.control.derived import pulled
+from agrad.control.results import copy_raw_if_aliased
+from agrad.control.steps import Counts, Loop, Step, mapped_carry, on_numpy, or_zeros, program_of, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, namespace_of
-from agrad.engine.tensor import settle
+from agrad.engine.namespaces import NAMESPACES, namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
@@ -31,13 +20,13 @@ from agrad.transforms.calling import Back, Values, call
 
 def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
     counts, program, length = operation.counts, operation.program, operation.length
-    reverse, results = operation.reverse, operation.results[counts.carried :]
+    reverse, results = operation.reversed, operation.results[counts.carried :]
     order = range(length - 1, -1, -1) if reverse else range(length)
     step, carried = operation.step(kind), counts.carried
     make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
-        fixed, carry, slices = counts.apart(operands)
+        fixed, carry, slices = counts.split(operands)
         fixed, carry = list(step.first(fixed)), step.start(carry)
         run, rows = step.run, make_rows(results, reverse)
         run_into = getattr(run, "run_into", None) if in_graph else None
@@ -48,7 +37,7 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
             carry = list(out[:carried])
             rows.add(i, out[carried:], places)
         stacked = rows.stacked()
-        return (*apart(carry, [*operands, *program.constants.values(), *stacked], step.own), *stacked)
+        return (*copy_raw_if_aliased(carry, [*operands, *program.constants.values(), *stacked], step.donated), *stacked)
 
     return scan
 
@@ -88,7 +77,7 @@ class _Listed:
         return [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*self.rows, strict=True)]
 
 
-class Scan(ControlFlow):
+class Scan(Loop):
     """``length`` steps of a program, whose inputs are fixed, carried, and slices.
 
     Its outputs are the next carried values and a row of each stacked result.
@@ -106,23 +95,16 @@ class Scan(ControlFlow):
         length: int,
         reverse: bool,
         body_examples: Mapping[Variable, Any],
-        again: bool = False,
+        recompute: bool = False,
     ) -> None:
-        self.counts, self.length, self.reverse = counts, length, reverse
-        self.again = again
+        self.counts, self.length, self.reversed = counts, length, reverse
+        self.recompute = recompute
         """True to compute the steps again in the backward pass, instead of keeping what it needs."""
         examples = [body_examples[v] for v in program.inputs]
         outs = [body_examples[v] for v in program.outputs]
-        carried = counts.apart(examples)[1] if not length else outs[: counts.carried]
+        carried = counts.split(examples)[1] if not length else outs[: counts.carried]
         rows = [repeated(x, length) for x in outs[counts.carried :]]
         super().__init__(name, [program], examples, [*carried, *rows])
-
-    def rules(self) -> "ScanRules":
-        return ScanRules(self)
-
-    def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Operation.sketch``."""
-        return tuple(self.results)
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         return _steps_by_python(self, kind)
@@ -133,9 +115,7 @@ class Scan(ControlFlow):
 
     def step(self, kind: type | None) -> Step:
         """Return a step as a function, compiled once for each type of array."""
-        if ("step", kind) not in self.derived:
-            self.derived["step", kind] = Step(self.program, self.counts, kind)
-        found: Step = self.derived["step", kind]
+        found: Step = self.once(("step", kind), Step, self.program, self.counts, kind)
         return found
 
     def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
@@ -144,7 +124,7 @@ class Scan(ControlFlow):
         step, dtypes = Step(self.program, counts, kind), [x.dtype for x in self.results[: counts.carried]]
 
         def scan(*operands: Any) -> tuple[Any, ...]:
-            fixed, carry, slices = counts.apart(operands)
+            fixed, carry, slices = counts.split(operands)
             fixed = list(step.first(fixed))
 
             def one(carry: Any, x: Any) -> Any:
@@ -152,7 +132,7 @@ class Scan(ControlFlow):
                 return typed(jax, out[: counts.carried], dtypes), tuple(map(jax.numpy.asarray, out[counts.carried :]))
 
             last, ys = jax.lax.scan(
-                one, typed(jax, carry, dtypes), tuple(slices), length=self.length, reverse=self.reverse
+                one, typed(jax, carry, dtypes), tuple(slices), length=self.length, reverse=self.reversed
             )
             return (*last, *ys)
 
@@ -160,43 +140,55 @@ class Scan(ControlFlow):
 
     # ------------------------------------------------------------------ derivatives
 
-    def active(self, operands: Sequence[int]) -> tuple[int, ...]:
-        """Return the inputs of a step that have a derivative, if these operands have one."""
-        return active_inputs(self.program, self.examples, self.results, self.counts, operands)
+    def widened(self, program: Program, counts: Counts, examples: Mapping[Variable, Any]) -> "Scan":
+        """See ``Loop.widened``."""
+        return Scan(self.name, program, counts, self.length, self.reversed, examples)
 
-    def with_tangents(self, active: tuple[int, ...]) -> tuple["Scan", list[int]]:
-        """Return the scan with tangents, and the numbers of the results that have one.
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        if self.recompute:
+            keeping = copy.copy(self)
+            keeping.recompute = False
+            return call(self, leaves), lambda gs: keeping.reverse(lift_all(leaves), traced)[1](gs)
+        active = self.active(traced)
+        made = self.once(("vjp", active), _Pullback, self, active)
+        found = call(made.forward, leaves)
+        count = len(self.results)
+        outs, residuals = found[:count], found[count:]
+        floating = self.floating()
 
-        Operands and results of each sort come first as they are, then as tangents.
-        """
-        if ("jvp", active) not in self.derived:
-            counts, n = self.counts, self.counts.carried
-            found = pushed(self.program, self.examples, active, self.name)
-            parts = counts.apart(found.inputs)
-            along = dict(zip(active, found.tangents, strict=True))
-            ts = counts.apart([along.get(i) for i in range(len(found.inputs))])
-            ts = tuple([v for v in part if v is not None] for part in ts)  # type: ignore[assignment]
-            inputs = [v for part, t in zip(parts, ts, strict=True) for v in (*part, *t)]
-            carried = [k for k in range(n) if counts.fixed + k in active]
-            rows = [k for k in range(n, len(found.outputs)) if found.pushed[k] is not None]
-            constants, examples = dict(found.body.program.constants), dict(found.body.examples)
-            outputs = found.outputs[:n]
-            for k in carried:
-                outputs.append(or_zeros(found.pushed[k], examples[found.outputs[k]], constants, examples))
-            outputs += [*found.outputs[n:], *[found.pushed[k] for k in rows]]
-            program = program_of(found.body, inputs, outputs, constants)
-            wide = Counts(*[len(part) + len(t) for part, t in zip(parts, ts, strict=True)])
-            scan = Scan(self.name, program, wide, self.length, self.reverse, examples)
-            self.derived["jvp", active] = scan, [*carried, *rows]
-        found_scan: tuple[Scan, list[int]] = self.derived["jvp", active]
-        return found_scan
+        def back(gs: list[Any]) -> list[Any]:
+            by_output = dict(zip(floating, gs, strict=True))
+            operands = [leaves[i] for i in made.kept]
+            operands += [by_output[k] for k in made.carry_outputs]
+            operands += [zeros(leaves[i]) for i in made.fixed]
+            operands += [*residuals, *[leaves[i] for i in made.slices], *[by_output[k] for k in made.row_outputs]]
+            pulled_back = call(made.backward, lift_all(operands))
+            places = [*made.carried, *made.fixed, *made.sliced]
+            by_operand = dict(zip(places, pulled_back, strict=True))
+            return [by_operand[i] if i in traced else None for i in range(len(leaves))]
 
-    def with_pullback(self, active: tuple[int, ...]) -> "_Pullback":
-        """Return the scan that keeps what its backward pass needs, and that pass."""
-        if ("vjp", active) not in self.derived:
-            self.derived["vjp", active] = _Pullback(self, active)
-        found: _Pullback = self.derived["vjp", active]
-        return found
+        return outs, back
+
+    def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
+        """Compute all members of a map by one loop."""
+        counts = self.counts
+        edge = counts.fixed + counts.carried
+        made, wide, having = self.once(("map", level.members, tuple(flags)), self._for_all, flags, level.members)
+        operands = with_axis(leaves, flags, wide, level.members)
+        for i in range(edge, len(operands)):
+            if wide[i]:
+                operands[i] = namespace_of((operands[i],)).moveaxis(operands[i], 0, 1)
+        outs = call(made, operands)
+        for k in range(counts.carried, len(outs)):
+            if having[k]:
+                outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
+        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
+
+    def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Scan", list[bool], list[bool]]:
+        found, wide = mapped_carry(self.program, self.examples, flags, self.counts, members, self.name)
+        program, examples = found.body.program, found.body.examples
+        made = Scan(self.name, program, self.counts, self.length, self.reversed, examples, self.recompute)
+        return made, wide, found.flags
 
 
 class _Pullback:
@@ -236,7 +228,7 @@ class _Pullback:
 
         forward = program_of(found.body, found.inputs, [*found.outputs, *made], constants, found.forward)
         wide = Counts(*counts)
-        self.forward = Scan(scan.name, forward, wide, scan.length, scan.reverse, examples)
+        self.forward = Scan(scan.name, forward, wide, scan.length, scan.reversed, examples)
 
         self.carry_outputs = [i - counts.fixed for i in carried]
         self.row_outputs = [k for k in found.given if k >= n]
@@ -258,7 +250,7 @@ class _Pullback:
         outputs = [*[cotangent(i) for i in carried], *found.sums, *[cotangent(i) for i in sliced]]
         backward = program_of(found.body, inputs, outputs, constants, found.backward)
         back = Counts(len(kept), len(gs) + len(found.added), len(made) + len(slices) + len(g_rows))
-        self.backward = Scan(f"backward of {scan.name}", backward, back, scan.length, not scan.reverse, examples)
+        self.backward = Scan(f"backward of {scan.name}", backward, back, scan.length, not scan.reversed, examples)
 
 
 def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> list[Instruction]:
@@ -279,72 +271,3 @@ def _views_of(instructions: Sequence[Instruction], residuals: Sequence[Variable]
         for i in instructions
         if i.operation.is_view and len(i.reads()) == 1 and known.issuperset((*i.reads(), *i.results))
     ]
-
-
-class ScanRules(ControlRules):
-    """One call of a scan."""
-
-    operation: Scan
-
-    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        scan = self.operation
-        if scan.again:
-            plain = Scan.__new__(Scan)
-            plain.__dict__.update(scan.__dict__, again=False)
-            outs = call(self, leaves)
-            return outs, lambda gs: ScanRules(plain).reverse(lift_all(leaves), traced)[1](gs)
-        made = scan.with_pullback(scan.active(traced))
-        found = call(ScanRules(made.forward), leaves)
-        count = len(scan.results)
-        outs, residuals = found[:count], found[count:]
-        floating = self.floating()
-
-        def back(gs: list[Any]) -> list[Any]:
-            by_output = dict(zip(floating, gs, strict=True))
-            operands = [leaves[i] for i in made.kept]
-            operands += [by_output[k] for k in made.carry_outputs]
-            operands += [zeros(leaves[i]) for i in made.fixed]
-            operands += [*residuals, *[leaves[i] for i in made.slices], *[by_output[k] for k in made.row_outputs]]
-            pulled_back = call(ScanRules(made.backward), lift_all(operands))
-            places = [*made.carried, *made.fixed, *made.sliced]
-            by_operand = dict(zip(places, pulled_back, strict=True))
-            return [by_operand[i] if i in traced else None for i in range(len(leaves))]
-
-        return outs, back
-
-    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        scan = self.operation
-        active = scan.active(traced)
-        wide, having = scan.with_tangents(active)
-        given = dict(zip(traced, tangents, strict=True))
-        ts = [given.get(i, zeros(leaf)) if i in active else None for i, leaf in enumerate(leaves)]
-        parts, along = scan.counts.apart(leaves), scan.counts.apart(ts)
-        operands = [v for part, t in zip(parts, along, strict=True) for v in (*part, *[x for x in t if x is not None])]
-        found = call(ScanRules(wide), lift_all(operands))
-        n, count = scan.counts.carried, len(scan.results)
-        carried = [k for k in having if k < n]
-        rest = found[n + len(carried) :]
-        outs = [*found[:n], *rest[: count - n]]
-        pushed_out = dict(zip(having, [*found[n : n + len(carried)], *rest[count - n :]], strict=True))
-        return outs, [pushed_out.get(k) for k in range(count)]
-
-    def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members of a map by one loop."""
-        scan, counts = self.operation, self.operation.counts
-        edge = counts.fixed + counts.carried
-        key = ("map", level.members, tuple(flags))
-        if key not in scan.derived:
-            found, wide = mapped_carry(scan.programs[0], scan.examples, flags, counts, level.members, scan.name)
-            program, examples = found.body.program, found.body.examples
-            made = Scan(scan.name, program, counts, scan.length, scan.reverse, examples, scan.again)
-            scan.derived[key] = made, wide, found.flags
-        made, wide, having = scan.derived[key]
-        operands = with_axis(leaves, flags, wide, level.members)
-        for i in range(edge, len(operands)):
-            if wide[i]:
-                operands[i] = namespace_of((operands[i],)).moveaxis(operands[i], 0, 1)
-        outs = call(ScanRules(made), operands)
-        for k in range(counts.carried, len(outs)):
-            if having[k]:
-                outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
-        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]

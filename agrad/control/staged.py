@@ -5,15 +5,16 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.control.bodies import Body, Flat, StatefulBody, example, repeated, traced_body
-from agrad.control.branches import Switch, SwitchRules
-from agrad.control.results import own
-from agrad.control.scans import Scan, ScanRules
+from agrad.control.branches import Switch
+from agrad.control.results import copy_if_aliased
+from agrad.control.scans import Scan
 from agrad.control.steps import Counts
-from agrad.control.whiles import While, WhileRules
+from agrad.control.whiles import While
 from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, capture_key, lift_all
 from agrad.engine.joining import is_numpys, moved_beside
-from agrad.engine.levels import GLOBAL_TAPE, namespace_of
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError, TracedValueError
@@ -131,7 +132,7 @@ class _Moved:
 
 def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> list[Any]:
     """Return results as arrays of their own, Tensors if an operand is one or if ``tensors``."""
-    outs = own(list(outs), operands)
+    outs = copy_if_aliased(list(outs), operands)
     if not (tensors or any(isinstance(x, Tensor) and x.level is GLOBAL_TAPE for x in operands)):
         return list(outs)
     return [wrap(out, GLOBAL_TAPE) if isinstance(out, Tensor) and out.level.id < 0 else out for out in outs]
@@ -172,7 +173,7 @@ def staged_scan(
     counts = Counts(len(body.captures), len(carry.places), len(leaves))
     made = Scan("scan", body.program, counts, count, reverse, body.examples, bool(piece))
     operands = lift_all([*body.captures, *carry.arrays(), *leaves])
-    outs = _in_pieces(made, body, operands, piece) if 0 < piece < count else call(ScanRules(made), operands)
+    outs = _in_pieces(made, body, operands, piece) if 0 < piece < count else call(made, operands)
     outs = _as_given(outs, body.tensors, [*carry.arrays(), *leaves])
     n = counts.carried
     return carry.filled(outs[:n]), unflatten(spec, outs[n:])
@@ -183,34 +184,34 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
     counts, program = scan.counts, scan.program
     whole, left = divmod(scan.length, size)
     split = whole * size
-    fixed, carry, slices = counts.apart(operands)
+    fixed, carry, slices = counts.split(operands)
 
     def steps(length: int) -> Scan:
-        return Scan(scan.name, program, counts, length, scan.reverse, body.examples, True)
+        return Scan(scan.name, program, counts, length, scan.reversed, body.examples, True)
 
     def pieces(carry: Sequence[Any]) -> list[Any]:
         piece = steps(size)
-        examples = counts.apart(scan.examples)
+        examples = counts.split(scan.examples)
         rows = [repeated(x, size) for x in examples[2]]
         outer = traced_body(
-            lambda given: call(ScanRules(piece), given), [*examples[0], *examples[1], *rows], scan.name, captures=False
+            lambda given: call(piece, given), [*examples[0], *examples[1], *rows], scan.name, captures=False
         )
-        over = Scan(scan.name, outer.program, counts, whole, scan.reverse, outer.examples)
+        over = Scan(scan.name, outer.program, counts, whole, scan.reversed, outer.examples)
         xs = [_reshaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
-        outs = call(ScanRules(over), lift_all([*fixed, *carry, *xs]))
+        outs = call(over, lift_all([*fixed, *carry, *xs]))
         n = counts.carried
         return [*outs[:n], *[_reshaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
 
     def rest(carry: Sequence[Any]) -> list[Any]:
-        return call(ScanRules(steps(left)), lift_all([*fixed, *carry, *[x[(slice(split, None), ...)] for x in slices]]))
+        return call(steps(left), lift_all([*fixed, *carry, *[x[(slice(split, None), ...)] for x in slices]]))
 
     n = counts.carried
     if not left:
         return pieces(carry)
-    first, second = (rest, pieces) if scan.reverse else (pieces, rest)
+    first, second = (rest, pieces) if scan.reversed else (pieces, rest)
     a = first(carry)
     b = second(a[:n])
-    low, high = (b, a) if scan.reverse else (a, b)
+    low, high = (b, a) if scan.reversed else (a, b)
     rows = [lift_all([x, y]) for x, y in zip(low[n:], high[n:], strict=True)]
     return [*b[:n], *[namespace_of(pair).concat(pair, axis=0) for pair in rows]]
 
@@ -284,7 +285,7 @@ def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = 
     examples = [*map(example, captures), *carry.examples()]
     results = [after.examples[v] for v in second.outputs]
     made = While("while_loop", first, second, counts, examples, results)
-    outs = call(WhileRules(made), lift_all([*captures, *carry.arrays()]))
+    outs = call(made, lift_all([*captures, *carry.arrays()]))
     return carry.filled(_as_given(outs, after.tensors or asked.tensors, carry.arrays()))
 
 
@@ -370,5 +371,5 @@ def staged_branches(what: str, which: Any, functions: Sequence[Function], operan
     made = Switch(what, programs, [*map(example, captures), *found.examples], [x for x in results if is_array(x)])
     given = [which, *captures, *[found.leaves[i] for i in found.places]]
     operands = [which, *[found.leaves[i] for i in found.places]]
-    outs = iter(_as_given(call(SwitchRules(made), lift_all(given)), any(b.tensors for b in found.bodies), operands))
+    outs = iter(_as_given(call(made, lift_all(given)), any(b.tensors for b in found.bodies), operands))
     return unflatten(found.out_spec, [next(outs) if is_array(x) else x for x in results])

@@ -1,45 +1,49 @@
 """Operations with sub-programs: their base class, and the steps of loops."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.control.bodies import Body, compiled, invariant_part
-from agrad.control.derived import MappedBody, active_outputs, mapped
+from agrad.control.bodies import Body, ProgramCall, compiled, invariant_part
+from agrad.control.derived import MappedBody, active_outputs, mapped, pushed
+from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
-from agrad.engine.levels import dispatch, namespace_of
-from agrad.engine.operation import Operation
-from agrad.engine.tensor import settle
+from agrad.engine.levels import dispatch
+from agrad.engine.namespaces import namespace_of
+from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.calling import Rules, Values, call, differentiable
 
 
-class ControlFlow(Operation):
-    """Base class of the operations with sub-programs.
+class ControlFlow(ProgramCall, Rules):
+    """Base class of operations with sub-programs, from which their rules follow.
 
     name: for errors and texts of programs. programs: take the operands, or slices of them. examples: a raw array, or a
     number, for each input of the programs. results: raw arrays like the results.
     """
 
-    variadic = "operand"
     sketches = True
-    is_own = False
-    may_alias = True
-    takes_traced_numbers = True
+    is_operation = True
 
     def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
-        self.name = name
+        super().__init__(name, len(results))
         self.programs = list(programs)
+        self.has_effect = any(program.has_effect for program in programs)
         self.examples = list(examples)
         self.results = [apart_by_rows(x) for x in results]
-        self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))
         self.derived: dict[Any, Any] = {}
-        """Derivatives, by the operands that have one."""
+        """Derivatives and compiled steps, by what they are made for."""
         self._functions: dict[Any, Callable[..., Any]] = {}
+
+    def once(self, key: Any, make: Callable[..., Any], *args: Any) -> Any:
+        """Return ``make(*args)``, computed once for each key."""
+        if key not in self.derived:
+            self.derived[key] = make(*args)
+        return self.derived[key]
 
     @property
     def program(self) -> Program:
@@ -48,11 +52,19 @@ class ControlFlow(Operation):
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        return tuple(call(self.rules(), args))
+        return tuple(call(self, args))
 
-    def rules(self) -> "ControlRules":
-        """Return the rules of a call."""
-        raise NotImplementedError
+    def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.sketch``."""
+        return tuple(self.results)
+
+    def primal(self, leaves: Values) -> list[Any]:
+        """See ``Rules.primal``."""
+        return list(dispatch(self, tuple([strip_constant_levels(x) for x in leaves]), {}))
+
+    def floating(self) -> list[int]:
+        """Return the indices of the floating results."""
+        return [k for k, raw in enumerate(self.results) if differentiable(raw)]
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """See ``Operation.evaluate``."""
@@ -64,7 +76,9 @@ class ControlFlow(Operation):
         backend = None if kind is None else backend_of_type(kind)
         name = None if backend is None else backend.name
         if name not in self._functions:
-            self._functions[name] = self.traced_by_jax(kind) if name == "jax" else self.looped(kind)
+            self._functions[name] = (
+                self.traced_by_jax(kind) if name == "jax" and not self.has_effect else self.looped(kind)
+            )
         return self._functions[name]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
@@ -76,29 +90,6 @@ class ControlFlow(Operation):
         raise NotImplementedError
 
 
-class ControlRules:
-    """One call of an operation with sub-programs; see ``calling.Rules``."""
-
-    loop = False
-
-    def __init__(self, operation: Any) -> None:
-        self.operation = operation
-        self.name = str(operation.name)
-
-    def primal(self, leaves: Values) -> list[Any]:
-        return list(dispatch(self.operation, tuple([settle(x) for x in leaves]), {}))
-
-    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        raise NotImplementedError
-
-    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        raise NotImplementedError
-
-    def floating(self) -> list[int]:
-        """Return the numbers of the floating results."""
-        return [k for k, raw in enumerate(self.operation.results) if differentiable(raw)]
-
-
 class Counts(NamedTuple):
     """The numbers of the fixed, the carried and the sliced operands of a loop."""
 
@@ -106,7 +97,7 @@ class Counts(NamedTuple):
     carried: int
     sliced: int
 
-    def apart(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the operands of each sort."""
         a, b = self.fixed, self.fixed + self.carried
         return list(values[:a]), list(values[a:b]), list(values[b:])
@@ -119,22 +110,32 @@ class Step:
     """
 
     def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
-        fixed, carried, sliced = counts.apart(program.inputs)
+        fixed, carried, sliced = counts.split(program.inputs)
         before, rest = invariant_part(program, fixed)
         read = {v for i in rest for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
         made = [v for i in before for v in i.results if v in read]
         self.first = compiled(Program(fixed, program.constants, before, [*fixed, *made], program.notes), kind)
         body = Program([*fixed, *made, *carried, *sliced], program.constants, [], program.outputs, dict(program.notes))
         body = body.with_instructions(rest)
-        self.own = _made_anew(body, carried) if on_numpy(kind) else []
-        body.notes["donated"] = {carried[k] for k in self.own}
+        self.donated = _made_anew(body, carried) if on_numpy(kind) else []
+        body.notes["donated"] = {carried[k] for k in self.donated}
         self.run = compiled(body, kind)
 
     def start(self, carry: list[Any]) -> list[Any]:
         """Return the first carried values."""
-        for k in self.own:
+        for k in self.donated:
             carry[k] = carry[k].copy()
         return carry
+
+
+def shared_constants(program: Program) -> list[Any]:
+    """Return the constants that a result may share memory with.
+
+    A program that contains the operation sees only the operands that a result may share memory with.
+    """
+    aliases = Aliases(program)
+    bases = aliases.of(*program.outputs)
+    return [raw for v, raw in program.constants.items() if v in bases]
 
 
 def on_numpy(kind: type | None) -> bool:
@@ -152,20 +153,6 @@ def _made_anew(program: Program, carried: Sequence[Variable]) -> list[int]:
 
 MAKING = ("elementwise", "reduction", "row_sum", "product")
 """The kinds of operations whose results share no memory with anything."""
-
-
-def active_inputs(
-    program: Program, examples: Sequence[Any], results: Sequence[Any], counts: Counts, operands: Sequence[int]
-) -> tuple[int, ...]:
-    """Return the inputs of a step that have a derivative if these operands do."""
-    known = dict(zip((*program.inputs, *program.outputs), (*examples, *results), strict=True))
-    found = set(operands)
-    while True:
-        outs = active_outputs(program, [program.inputs[i] for i in found], known)
-        more = {counts.fixed + k for k in range(counts.carried) if outs[k]}
-        if more <= found:
-            return tuple(sorted(found))
-        found |= more
 
 
 def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, ...]:
@@ -191,6 +178,69 @@ def program_of(
     program = body.program
     full = Program(list(inputs), constants, [], list(outputs), program.notes)
     return full.with_instructions(program.instructions if instructions is None else instructions)
+
+
+class Loop(ControlFlow):
+    """Base class of loops, whose last program is a step.
+
+    The inputs of the step are fixed, carried, and slices; its outputs the next carried values and rows.
+    """
+
+    counts: Counts
+
+    def active(self, operands: Sequence[int]) -> tuple[int, ...]:
+        """Return the inputs of a step that have a derivative if these operands have one."""
+        program, counts, found = self.program, self.counts, set(operands)
+        known = dict(zip((*program.inputs, *program.outputs), (*self.examples, *self.results), strict=True))
+        while True:
+            outs = active_outputs(program, [program.inputs[i] for i in found], known)
+            more = {counts.fixed + k for k in range(counts.carried) if outs[k]}
+            if more <= found:
+                return tuple(sorted(found))
+            found |= more
+
+    def widened(self, program: Program, counts: Counts, examples: Mapping[Variable, Any]) -> Self:
+        """Return the loop with a step that has more inputs and outputs of each sort."""
+        raise NotImplementedError
+
+    def with_tangents(self, active: tuple[int, ...]) -> tuple[Self, list[int]]:
+        """Return the loop with tangents, and the indices of the results that have one.
+
+        Operands and results of each sort come first as they are, then as tangents.
+        """
+        counts, n = self.counts, self.counts.carried
+        found = pushed(self.program, self.examples, active, self.name)
+        along = dict(zip(active, found.tangents, strict=True))
+        parts = counts.split(found.inputs)
+        ts = [
+            [v for v in part if v is not None]
+            for part in counts.split([along.get(i) for i in range(len(found.inputs))])
+        ]
+        carried = [k for k in range(n) if counts.fixed + k in active]
+        rows = [k for k in range(n, len(found.outputs)) if found.pushed[k] is not None]
+        constants, examples = dict(found.body.program.constants), dict(found.body.examples)
+        outputs = found.outputs[:n]
+        for k in carried:
+            outputs.append(or_zeros(found.pushed[k], examples[found.outputs[k]], constants, examples))
+        outputs += [*found.outputs[n:], *[found.pushed[k] for k in rows]]
+        inputs = [v for part, t in zip(parts, ts, strict=True) for v in (*part, *t)]
+        wide = Counts(*[len(part) + len(t) for part, t in zip(parts, ts, strict=True)])
+        return self.widened(program_of(found.body, inputs, outputs, constants), wide, examples), [*carried, *rows]
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        """See ``Rules.forward``."""
+        active = self.active(traced)
+        wide, having = self.once(("jvp", active), self.with_tangents, active)
+        given = dict(zip(traced, tangents, strict=True))
+        ts = [given.get(i, zeros(leaf)) if i in active else None for i, leaf in enumerate(leaves)]
+        parts, along = self.counts.split(leaves), self.counts.split(ts)
+        operands = [v for part, t in zip(parts, along, strict=True) for v in (*part, *[x for x in t if x is not None])]
+        found = call(wide, lift_all(operands))
+        n, count = self.counts.carried, len(self.results)
+        edge = n + sum(k < n for k in having)
+        outs, rest = [*found[:n], *found[edge:][: count - n]], found[edge:][count - n :]
+        pushed_out = dict(zip(having, [*found[n:edge], *rest], strict=True))
+        return outs, [pushed_out.get(k) for k in range(count)]
 
 
 def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], members: int) -> list[Any]:

@@ -7,21 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import DEVICE_GUARDS
+from agrad.backends.base import DEVICE_SCOPES
 from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.anomalies import check_cotangents
 from agrad.engine.layouts import copied
-from agrad.engine.levels import (
-    GLOBAL_TAPE,
-    NAMESPACES,
-    GetOutput,
-    OutputCotangents,
-    is_finite,
-    namespace_of,
-    select,
-)
+from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
 from agrad.engine.masks import BY_VALUE, Apply, Masked, Masks
+from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.observing import observed_run
-from agrad.engine.tape import LEAF, Meta, Node, Plan, inside_rule, mode
+from agrad.engine.tape import LEAF, Meta, Node, Plan, change_mode, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.shapes import broadcast_axes
@@ -40,7 +34,7 @@ def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
     since: a serial number; nodes numbered up to it are ends, whose own parents are not sought.
     """
     seen = set(roots)
-    stack = [node for node in seen if node.id > since]
+    stack = [node for node in seen if node.id > since] if since else list(seen)
     while stack:
         links = stack.pop().links
         for parent in links if type(links) is tuple else (links,):
@@ -61,9 +55,9 @@ def backward_pass(
     visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
     the pass ends at the nodes numbered up to it, and returns their cotangents too.
     """
-    if not DEVICE_GUARDS:
+    if not DEVICE_SCOPES:
         return _backward_pass(cotangents, retain, level, visit, since)
-    with DEVICE_GUARDS[0].preserved():
+    with DEVICE_SCOPES[0].preserved():
         return _backward_pass(cotangents, retain, level, visit, since)
 
 
@@ -71,11 +65,10 @@ def _backward_pass(
     cotangents: dict[Node, Any], retain: bool, level: Any, visit: Visit | None, since: int
 ) -> dict[Node, Any]:
     masks: Masks | None = None
-    sliced = False
-    lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
+    sliced, leaves = False, dict[Node, Any]()
+    lifted = level is not None or holds_tensor(cotangents.values())
     sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers)
     pull = _pullback_for(level, lifted, masks)
-    leaves: dict[Node, Any] = {}
     take, nodes = cotangents.pop, topological_order(cotangents, since)
     for node in [node for node in nodes if node.id > since] if since else nodes:
         g = take(node, None)
@@ -122,17 +115,20 @@ def _backward_pass(
                     cotangents[parent] = take(parent) + part
         if not retain:
             node.saved = None
-    if visit is None:
-        _run_hooks_of(leaves)
+    for node in leaves if visit is None else ():
+        if hasattr(node, "hooks"):
+            leaves[node] = run_hooks(node, leaves[node])
     for node, g in cotangents.items():
         leaves[node] = g.total() if type(g) is SliceCotangents else g
     return leaves
 
 
-def _run_hooks_of(leaves: dict[Node, Any]) -> None:
-    for node in leaves:
-        if hasattr(node, "hooks"):
-            leaves[node] = run_hooks(node, leaves[node])
+def holds_tensor(values: Iterable[Any]) -> bool:
+    """Return True if a Tensor is among the values."""
+    for value in values:  # noqa: SIM110 (a generator would be another call in each pass)
+        if isinstance(value, Tensor):
+            return True
+    return False
 
 
 def freed(node: Node) -> GraphFreedError:
@@ -185,7 +181,7 @@ class SliceCotangents:
     def total(self) -> Any:
         """The cotangent of the whole array."""
         parts, indices = self.parts, self.indices
-        if any(isinstance(part, Tensor) for part in parts):
+        if holds_tensor(parts):
             # few at once: each number of arguments has code of its own
             while len(parts) > _AT_ONCE:
                 first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
@@ -229,9 +225,9 @@ def accumulate(node: Node, cotangent: Any) -> None:
     tensor = None if owner is None else owner()
     if tensor is None:
         return
-    if DEVICE_GUARDS:
-        with DEVICE_GUARDS[0].preserved():
-            DEVICE_GUARDS[0].switch_to(cotangent)
+    if DEVICE_SCOPES:
+        with DEVICE_SCOPES[0].preserved():
+            DEVICE_SCOPES[0].switch_to(cotangent)
             _accumulate(tensor, cotangent)
     else:
         _accumulate(tensor, cotangent)
@@ -253,13 +249,13 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     cotangents may be Tensors, what was kept raw is lifted beside them. Only a pass that meets such a node pays for it.
     """
     if level is not None or lifted or masks is not None:
-        apply = _detour if level is None else _recorded_pullback(level)
-        pull = (lambda node, g: apply(node, g, None)) if masks is None else masks.guarded(apply)
-    elif mode().anomaly or mode().observers or DEVICE_GUARDS:
+        apply = guarded_pullback if level is None else _recorded_pullback(level)
+        pull: Any = apply if masks is None else masks.guarded(apply)
+    elif mode().anomaly or mode().observers or DEVICE_SCOPES:
         pull = _plain_pullback
     else:
         return None
-    if DEVICE_GUARDS:
+    if DEVICE_SCOPES:
         pull = _device_guarded(pull)
     return _watched(pull) if mode().anomaly or mode().observers else pull
 
@@ -273,20 +269,22 @@ def _device_guarded(pull: Pull) -> Pull:
 
     Leave the device of its results current for their sums.
     """
-    device_guard = DEVICE_GUARDS[0]
+    device_scope = DEVICE_SCOPES[0]
 
     def on_device(node: Node, g: Any) -> tuple[Any, ...]:
-        device_guard.switch_to(*(g.by_output.values() if isinstance(g, OutputCotangents) else (g,)))
+        device_scope.switch_to(*(g.by_output.values() if isinstance(g, OutputCotangents) else (g,)))
         parts = pull(node, g)
-        device_guard.switch_to(*parts)
+        device_scope.switch_to(*parts)
         return parts
 
     return on_device
 
 
-def _detour(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+def guarded_pullback(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
     plan = node.plan
-    lifts = not plan.lifted and _holds_tensor(g)
+    lifts = not plan.lifted and (
+        isinstance(g, Tensor) or (type(g) is OutputCotangents and holds_tensor(g.by_output.values()))
+    )
     if (masked is None and not lifts) or not plan.names:
         return plan.pullback(node, g)
     return _run(plan.primitive.variant(plan, lifted=lifts, guarded=masked is not None), node, g, masked)
@@ -299,23 +297,16 @@ def _run(plan: Plan, node: Node, g: Any, masked: Masked | None) -> tuple[Any, ..
         return plan.pullback(node, masked)
 
 
-def _holds_tensor(g: Any) -> bool:
-    if isinstance(g, OutputCotangents):
-        return any(isinstance(part, Tensor) for part in g.by_output.values())
-    return isinstance(g, Tensor)
-
-
 def _watched(pull: Pull) -> Pull:
     def watched(node: Node, g: Any) -> tuple[Any, ...]:
         now = mode()
         observers = () if isinstance(node.plan.primitive, GetOutput) else now.observers
-        with inside_rule():
+        with change_mode(inside_rule=True):
             parts: tuple[Any, ...] = observed_run(
                 observers, lambda observer, proceed: observer.pullback(node, g, proceed), lambda: pull(node, g)
             )
         if now.anomaly and not now.inside_rule:
-            for name, part in zip(node.plan.arguments, parts, strict=False):
-                _check_finite(node, g, name, part)
+            check_cotangents(node, g.by_output.values() if isinstance(g, OutputCotangents) else (g,), parts)
         return parts
 
     return watched
@@ -427,7 +418,7 @@ def fit_tangent(t: Any, out: Any, name: str) -> Any:
 def _recorded_pullback(level: Any) -> Apply:
     """Return the function that runs pullbacks on Tensors of ``level``, recorded."""
 
-    def pull(node: Node, g: Any, masked: Masked | None) -> tuple[Any, ...]:
+    def pull(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
         plan = node.plan
         primitive = plan.primitive
         if not plan.names:
@@ -448,18 +439,3 @@ def _recorded_pullback(level: Any) -> Apply:
         return _run(primitive.variant(plan, lifted=True, guarded=masked is not None), linked, g, masked)
 
     return pull
-
-
-def _check_finite(node: Node, g: Any, name: str, cotangent: Any) -> None:
-    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity."""
-    if cotangent is not None and not isinstance(cotangent, OutputCotangents) and not is_finite(cotangent):
-        where = getattr(node, "where", None)
-        line = f"; the operation was recorded at {where}" if where else ""
-        if not all(map(is_finite, g.by_output.values() if isinstance(g, OutputCotangents) else (g,))):
-            raise AnomalyError(
-                f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
-                f"infinity already: the one given, or a sum of finite ones{line}"
-            )
-        raise AnomalyError(
-            f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
-        )

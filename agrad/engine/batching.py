@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
-from agrad.engine.levels import NAMESPACES, NUMBERS, Level, lift, namespace_of
+from agrad.engine.levels import Level, lift
+from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
 from agrad.engine.observing import OBSERVED
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
 
@@ -49,7 +50,7 @@ class Batch(Level):
 
     name = "batch"
     derivative = False
-    kind = Batched
+    kind = BatchedTensor
 
     def __init__(self, members: int) -> None:
         super().__init__()
@@ -85,7 +86,7 @@ class Batch(Level):
 
         The data is a raw array or a Tensor of an older level.
         """
-        tensor = Batched()
+        tensor = BatchedTensor()
         tensor.data = data
         tensor.level = self
         tensor.node = MAPPED
@@ -96,10 +97,18 @@ class Batch(Level):
         if trace is not None:
             trace.check_known(args)
         for name, value in settings.items():
-            if isinstance(value, Batched):
+            if isinstance(value, BatchedTensor):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+        rule = primitive.batching
         try:
-            return self._mapped(primitive, args, settings)
+            if primitive.core_axes and (few := primitive.too_few_axes(args)):
+                raise few
+            if rule is axis and not primitive.is_own and _counts_back(settings):
+                refusal = self._refusal(primitive, args, settings)  # before the batch axis is taken for its own
+                if refusal is not None:
+                    raise refusal
+            found = through_all(primitive, args, settings, rule is axis) if rule is leading or rule is axis else None
+            return self._by_rule(primitive, args, settings) if found is None else found
         except (MissingRuleError, TracedValueError):
             raise
         except Exception as error:
@@ -117,38 +126,27 @@ class Batch(Level):
         """Return the error of the operation on the first member alone, or None."""
         if not self.members:
             return None
-        first = [arg.data[(0, ...)] if type(arg) is Batched and arg.level is self else arg for arg in args]
+        first = [arg.data[(0, ...)] if type(arg) is BatchedTensor and arg.level is self else arg for arg in args]
         try:
             primitive.bind(*first, **settings)
         except Exception as error:
             return error
         return None
 
-    def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    def _by_rule(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """Evaluate an operation by its batching rule, at this level alone."""
         rule = primitive.batching
-        if primitive.core_axes and (few := primitive.too_few_axes(args)):
-            raise few
-        if rule is axis and not primitive.is_own and _counts_back(settings):
-            refusal = self._refusal(primitive, args, settings)  # before the axis of the members is taken for its own
-            if refusal is not None:
-                raise refusal
-        if rule is leading or rule is axis:
-            done = self._straight(primitive, args, settings, rule is axis)
-            if done is None:
-                done = through_all(primitive, args, settings, rule is axis)
-            if done is not None:
-                return done
         inner = []
         mapped = []
         for arg in args:
-            is_mapped = type(arg) is Batched and arg.level is self
+            is_mapped = type(arg) is BatchedTensor and arg.level is self
             mapped.append(is_mapped)
             if is_mapped:
                 arg = arg.data  # needs no new wrapper, because only this level holds the data
                 while isinstance(arg, Tensor) and arg.node is None:
                     arg = arg.data
             elif isinstance(arg, Tensor):
-                arg = settle(arg)
+                arg = strip_constant_levels(arg)
             elif hasattr(arg, "shape") and backend_of_type(type(arg)) is None:
                 raise primitive.not_an_array(type(arg))
             inner.append(arg)
@@ -158,48 +156,7 @@ class Batch(Level):
                 f"batch='loop' for a call a member, or write one with @{primitive.identifier}.batch"
             )
         out = rule(primitive, inner, tuple(mapped), self.members, settings)
-        if isinstance(out, tuple):
-            return tuple([self.member(primitive, part) for part in out])
-        return self.member(primitive, out)
-
-    def _straight(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool) -> Any:
-        """Compute the usual case of ``through_all``, and return None in any other.
-
-        The arguments are raw arrays of one rank, all mapped by this level alone.
-        """
-        if OBSERVED:
-            return None
-        values = []
-        rank = 0
-        for arg in args:
-            if type(arg) is Batched:
-                if arg.level is not self:
-                    return None
-                arg = arg.data
-                if isinstance(arg, Tensor):
-                    return None
-                if rank != len(arg.shape):
-                    if rank:
-                        return None
-                    rank = len(arg.shape)
-            elif by_axis or type(arg) not in NUMBERS:
-                return None
-            values.append(arg)
-        if by_axis:
-            settings = _moved(settings, 1)
-        out = primitive.evaluate(tuple(values), settings)
-        if isinstance(out, tuple):
-            return tuple([self.member(primitive, part) for part in out])
-        return self.member(primitive, out)
-
-    def member(self, primitive: Any, out: Any) -> Any:
-        """Return the primitive's result for all members as a Tensor of this level."""
-        shape: Any = getattr(out, "shape", ())
-        if not len(shape) or shape[0] != self.members:
-            raise self.misshapen(primitive, tuple(shape))
-        if isinstance(out, Tensor):
-            out._link = None  # no user can write to the data of a Tensor
-        return self.wrap(out)
+        return in_levels([self], primitive, out)
 
     def misshapen(self, primitive: Any, shape: tuple[int, ...]) -> RuleError:
         """Return the error of a batching rule whose result lacks the mapped axis."""
@@ -258,12 +215,12 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
-    ranks: list[int] = []
+    rank, alike = -1, True
     levels: list[Any] = []  # newest first, like those of each array
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
-            if type(arg) is Batched:
+            if type(arg) is BatchedTensor:
                 if own and own[-1].id < arg.level.id:
                     return None
                 own.append(arg.level)
@@ -274,35 +231,45 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
             arg = arg.read()  # the trace takes the arrays beside it for constants
         values.append(arg)
         owned.append(own)
-        ranks.append(len(arg.shape) - len(own) if hasattr(arg, "shape") else 0)
-        if own and own != levels:
+        if not own:
+            alike = alike and type(arg) in NUMBERS
+            continue
+        if own != levels:
+            alike = alike and not levels
             if not levels:
                 levels = own
             elif not all(map(levels.__contains__, own)):
                 levels = sorted({*levels, *own}, key=_newest_first)
+        alike = alike and rank in (-1, len(arg.shape))
+        rank = len(arg.shape)
     if by_axis:
         if owned.count(levels) < len(owned):
             return None
         settings = _moved(settings, len(levels))
-    elif len(values) > 1:
+    elif not alike:
+        ranks = [len(x.shape) - len(own) if hasattr(x, "shape") else 0 for x, own in zip(values, owned, strict=True)]
         rank = max(ranks)
         for i, own in enumerate(owned):
             if own and (ranks[i] != rank or own != levels):
                 values[i] = _aligned(values[i], own, levels, rank - ranks[i])
     out = primitive.bind(*values, **settings) if OBSERVED else primitive.evaluate(tuple(values), settings)
+    return in_levels(levels, primitive, out)
+
+
+def in_levels(levels: Sequence[Any], primitive: Any, out: Any) -> Any:
+    """Return a primitive's result for all ``levels``, newest first.
+
+    It is a Tensor of the newest level.
+    """
     if isinstance(out, tuple):
-        return tuple([_wrapped(levels, primitive, part) for part in out])
-    return _wrapped(levels, primitive, out)
-
-
-def _wrapped(levels: list[Any], primitive: Any, out: Any) -> Any:
-    """Return a primitive's result for all ``levels`` as a Tensor of the newest."""
-    shape = tuple(getattr(out, "shape", ()))
-    for level in reversed(levels):
-        if not shape or shape[0] != level.members:
-            raise level.misshapen(primitive, shape)
+        return tuple([in_levels(levels, primitive, part) for part in out])
+    if isinstance(out, Tensor):
+        out._link = None  # no user can write to the data of a Tensor
+    shape: Any = getattr(out, "shape", ())
+    for k, level in enumerate(reversed(levels)):
+        if len(shape) <= k or shape[k] != level.members:
+            raise level.misshapen(primitive, tuple(shape[k:]))
         out = level.wrap(out)
-        shape = shape[1:]
     return out
 
 

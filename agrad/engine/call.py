@@ -11,9 +11,11 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.engine.joining import NUMPYS
 from agrad.engine.layouts import SHARING, SPLIT
-from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
+from agrad.engine.levels import dispatch, new_node, observed, record_slow, select
+from agrad.engine.namespaces import NUMBERS
 from agrad.engine.observing import OBSERVED
-from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
+from agrad.engine.plans import EXACT, NUMBER, ONE_ARGUMENT
+from agrad.engine.tape import ARGUMENT, RESULT, Node, next_id, recording_floor
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import link
 from agrad.foreign import keyword_hint
@@ -78,8 +80,8 @@ def refused(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], err
 
 def _unary(primitive: Any) -> Call:
     """One array and no settings."""
-    raw, differentiable, exact = primitive.raw, primitive.differentiable(0), primitive.keeps_type
-    write_back_rules, plans = primitive.write_back_rules, primitive.unary_plans
+    raw, plans, differentiable = primitive.raw, primitive.plans, primitive.differentiable(0)
+    write_back_rules = primitive.write_back_rules
 
     def call(x: Any, /) -> Any:
         if OBSERVED:
@@ -103,10 +105,10 @@ def _unary(primitive: Any) -> Call:
                 out._ended = primitive
             return out
         if level.id < recording_floor():
-            return unusual(primitive, (x,), {}, y)
+            return record_slow(primitive, (x,), {}, y)
         node = out.node = Node()
         node.id = next_id()
-        node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
+        node.plan = plan = plans[ONE_ARGUMENT]
         node.links = parent
         kept = plan.kept
         node.saved = (data,) if kept is ARGUMENT else (y,) if kept is RESULT else plan.keep((data, y))
@@ -117,8 +119,8 @@ def _unary(primitive: Any) -> Call:
 
 def _unary_with_settings(primitive: Any) -> Call:
     """One array, or one and any number of others, and settings."""
-    raw, differentiable, exact = primitive.raw, primitive.differentiable(0), primitive.keeps_type
-    write_back_rules, plans = primitive.write_back_rules, primitive.unary_plans
+    raw, plans, differentiable = primitive.raw, primitive.plans, primitive.differentiable(0)
+    write_back_rules = primitive.write_back_rules
     several, count = _several(primitive), len(primitive.settings)
 
     def call(x: Any, /, *others: Any, **settings: Any) -> Any:
@@ -147,64 +149,35 @@ def _unary_with_settings(primitive: Any) -> Call:
                 out._ended = primitive
             return out
         if level.id < recording_floor():
-            return unusual(primitive, (x,), settings, y)
-        node = out.node = Node()
-        node.id = next_id()
-        node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
-        node.links = parent
-        node.saved = plan.keep((data, y, settings))
+            return record_slow(primitive, (x,), settings, y)
+        out.node = new_node(plans[ONE_ARGUMENT], (data, y, settings), parent)
         return out
 
     return call
 
 
-class Pairs(dict[type, Call]):
-    """The evaluation of two raw operands, by array type, through Python's operator."""
+def pair_evaluation(primitive: Any, kind: type) -> Call:
+    """Return the evaluation of two raw operands, by Python's operator if any."""
+    raw, operator = primitive.raw[kind], primitive.operator
+    backend = backend_of_type(kind)
+    if operator is None or backend is None:
+        return raw
 
-    def __init__(self, primitive: Any) -> None:
-        super().__init__()
-        self.primitive = primitive
+    def evaluate(a: Any, b: Any) -> Any:
+        if type(a) is type(b) and a.dtype is not b.dtype:
+            return raw(a, b)
+        try:
+            return operator(a, b)
+        except RuntimeError:  # PyTorch's operator of a number and Booleans
+            return raw(a, b)
 
-    def __missing__(self, kind: type) -> Call:
-        raw, operator = self.primitive.raw[kind], self.primitive.operator
-        backend = backend_of_type(kind)
-        if operator is None or backend is None:
-            return self.setdefault(kind, raw)
-
-        def evaluate(a: Any, b: Any) -> Any:
-            if type(a) is type(b) and a.dtype is not b.dtype:
-                return raw(a, b)
-            try:
-                return operator(a, b)
-            except RuntimeError:  # PyTorch's operator of a number and Booleans
-                return raw(a, b)
-
-        # to PyTorch's operators, not to its functions, the dtype of an array without dimensions is weak
-        return self.setdefault(kind, backend.placed(evaluate if backend.weak_dtypes else operator))
-
-
-PLAIN, EXACT, NUMBER = 0, 3, 6
-"""Whether cotangents of two arguments need fitting, need none, or one argument is a number."""
-
-
-class PairPlans(dict[int, Plan]):
-    """The plans of two arguments, by the arguments on the tape and the kind of fit."""
-
-    def __init__(self, primitive: Any) -> None:
-        super().__init__()
-        self.primitive = primitive
-
-    def __missing__(self, key: int) -> Plan:
-        fits, which = divmod(key, 3)
-        positions, other = (((0,), 1), ((1,), 0), ((0, 1), -1))[which]
-        numbers = (other,) if fits == 2 else ()
-        exact = fits == 1 or (fits == 2 and self.primitive.keeps_type)
-        return self.setdefault(key, self.primitive.plan(positions, 2, exact=exact, numbers=numbers))
+    # to PyTorch's operators, not to its functions, the dtype of an array without dimensions is weak
+    return backend.placed(evaluate if backend.weak_dtypes else operator)
 
 
 def _binary(primitive: Any) -> Call:
     """Two arrays, or an array and a number, and no settings."""
-    raw, plan_of = primitive.pairs, primitive.pair_plans
+    raw, plans = primitive.pairs, primitive.plans
     first, second = primitive.differentiable(0), primitive.differentiable(1)
     may_be_exact, takes_numbers = primitive.elementwise and primitive.keeps_type, primitive.takes_numbers
 
@@ -250,14 +223,14 @@ def _binary(primitive: Any) -> Call:
         else:
             which, links = 2, (n1, n2)
         if level.id < recording_floor():
-            return unusual(primitive, (x1, x2), {}, y)
+            return record_slow(primitive, (x1, x2), {}, y)
         if kind is not other:
             which += NUMBER
         elif may_be_exact and a.dtype is b.dtype and a.shape == b.shape:
             which += EXACT
         node = out.node = Node()
         node.id = next_id()
-        node.plan = plan = plan_of[which]
+        node.plan = plan = plans[which]
         node.links = links
         node.saved = plan.keep((a, b, y)) if plan.names else ()
         return out
@@ -265,14 +238,10 @@ def _binary(primitive: Any) -> Call:
     return call
 
 
-def _are_tensors(args: tuple[Any, ...]) -> bool:
-    return {Tensor}.issuperset(map(type, args))
-
-
 def _several(primitive: Any) -> Call:
     """Any number of arguments and of outputs."""
     raw, outputs, count = primitive.raw, primitive.outputs, len(primitive.arrays)
-    variadic, settings_count, plans = primitive.variadic, len(primitive.settings), primitive.plans_by_traced
+    variadic, settings_count, plans = primitive.variadic, len(primitive.settings), primitive.plans
 
     def call(*args: Any, **settings: Any) -> Any:
         given = len(args)
@@ -295,7 +264,9 @@ def _several(primitive: Any) -> Call:
                     traced.append(i)
                 x = inner[i] = x.data
             if type(x) is not kind:
-                if kind is not None and not (kind in NUMPYS and type(x) in NUMPYS and _are_tensors(args)):
+                if kind is not None and not (
+                    kind in NUMPYS and type(x) in NUMPYS and {Tensor}.issuperset(map(type, args))
+                ):
                     return dispatch(primitive, args, settings)
                 kind = type(x)
         if level is None or kind is None:
@@ -306,18 +277,11 @@ def _several(primitive: Any) -> Call:
             raise refused(primitive, args, settings, error) from error
         node = None
         if traced:
-            key = (given, *traced)
-            if key not in plans:
-                plans[key] = primitive.recorded(tuple(traced), given, False)
-            plan = plans[key]
+            plan = plans[given, *traced]
             if plan is not None:
                 if level.id < recording_floor():
-                    return unusual(primitive, args, settings, y)
-                node = Node()
-                node.id = next_id()
-                node.plan = plan
-                node.links = tuple([args[i].node for i in plan.positions])
-                node.saved = plan.keep((*inner, y, settings) if outputs is None else (*inner, *y, settings))
+                    return record_slow(primitive, args, settings, y)
+                node = new_node(plan, (*inner, y, settings) if outputs is None else (*inner, *y, settings), args)
         if outputs is None:
             out = Tensor()
             out.data, out.level, out.node = y, level, node

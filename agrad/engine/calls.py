@@ -10,13 +10,14 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import is_complex
+from agrad.engine.anomalies import users_line
 from agrad.engine.backward import fit
-from agrad.engine.levels import GLOBAL_TAPE, lift, select, users_line
+from agrad.engine.levels import GLOBAL_TAPE, lift, select
 from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id, replay
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import MissingRuleError
 from agrad.registry import CALLS
 
@@ -34,16 +35,7 @@ class Call(Operation):
         self.name = name
         self.linear = linear
         self.outputs = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
-        plan = Plan()
-        plan.primitive = self
-        plan.count = parents
-        plan.positions = tuple(range(parents))
-        plan.arguments = self.argument_names(parents)
-        plan.names = ()
-        plan.exact = plan.lifted = plan.needs_slow_path = plan.retains = False
-        plan.keep = lambda values: ()
-        plan.pullback = self._pull
-        self.plan = plan
+        self.plan = Plan.bare(self, parents, self._pull, self.argument_names(parents))
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """Return numbered names, because the operands have no names of their own."""
@@ -91,9 +83,9 @@ def recorded_part(value: Any) -> Any:
 
     It is an array, or a Tensor of a level that does.
     """
-    value = settle(value)
+    value = strip_constant_levels(value)
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
-        value = settle(value.data)
+        value = strip_constant_levels(value.data)
     return value
 
 
@@ -138,7 +130,7 @@ def stopped(value: Any) -> Any:
         if inner.level.keeps_rules:
             return inner.level.stopped(inner)
         if not inner.level.derivative:
-            made = wrap(settle(stopped(inner.data)), inner.level, inner.node)
+            made = wrap(strip_constant_levels(stopped(inner.data)), inner.level, inner.node)
             return tensor_of(made) if is_tensor(value) else made
         inner = inner.data
     return wrap(inner, GLOBAL_TAPE)

@@ -18,9 +18,9 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.levels import NUMBERS
+from agrad.engine.namespaces import NUMBERS
 from agrad.engine.tensor import Tensor
-from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
+from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, RefusedFunctionError, ShapeError
 from agrad.foreign import keyword_hint
 from agrad.registry import CALLS, namespace
 from agrad.shapes import broadcast_shapes, unlike_product
@@ -207,6 +207,13 @@ def _package(frame: FrameType) -> str | None:
 
 # ------------------------------------------------------------------ raw arrays beside Tensors
 
+NOT_IN_BLOCKS = (
+    "dask.array.map_blocks and map_overlap accept no Tensors, whose derivatives would be lost.",
+    "Call agrad.parallel.chunked(f) for a sum over chunks of rows, write a stencil with slices (x[1:] - x[:-1]), or "
+    "pass x.detach().raw.",
+)
+"""An error, and its fix."""
+
 _BESIDE = "beside a Tensor it is to be one too: agrad.asarray(array)"
 _NOTES = {
     "setting an array element with a sequence": _WRITABLE,
@@ -231,6 +238,8 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
         if hint and hint not in str(error):
             error.add_note(hint.strip(". "))
         names, foreign = _raw_arrays(error)
+        if "must be arrays, not" in str(error) and "Tensor" in str(error) and "map_overlap" in str(error):
+            raise RefusedFunctionError(" ".join(NOT_IN_BLOCKS)) from error
         remedies = [remedy for text, remedy in _NOTES.items() if text in str(error)] + [_BESIDE] * foreign
         for remedy in remedies[:1]:
             if not any(remedy in note for note in getattr(error, "__notes__", ())):

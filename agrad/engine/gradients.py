@@ -1,5 +1,6 @@
 """The imperative interface: ``Tensor.backward``, hooks and retained gradients."""
 
+import math
 import warnings
 import weakref
 from collections.abc import Iterable
@@ -10,10 +11,11 @@ from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import accumulate, backward_pass, topological_order
 from agrad.engine.calls import array_of_number
 from agrad.engine.joining import beside, is_numpys, moves
-from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
+from agrad.engine.layouts import copy_if_aliased
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import LEAF, Node, next_id
 from agrad.engine.tensor import Tensor, wrap
-from agrad.engine.views import owned
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError, described
 from agrad.registry import CALLS
 
@@ -28,7 +30,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
     raw = y.raw if isinstance(y, Tensor) else y
     shape = tuple(y.shape)  # for a mapped value, the shape of one member
     if gradient is None:
-        if any(n != 1 for n in shape):
+        if math.prod(shape) != 1:
             raise ShapeError(
                 f"{what} of an array of shape {shape} needs a cotangent of that shape; "
                 "give one, or reduce to one element first, with agrad.sum say"
@@ -93,7 +95,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
     else:
         g = g.data if isinstance(g, Tensor) else g
         leaves = backward_pass({node: g}, retain=retain_graph)
-    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
+    for leaf, cotangent in zip(leaves, copy_if_aliased(leaves.values(), given), strict=True):
         accumulate(leaf, cotangent)
 
 

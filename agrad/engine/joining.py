@@ -1,6 +1,7 @@
 """Arrays of several libraries in one operation.
 
-NumPy arrays move to the selected backend, with their derivatives. Any other mixture is an error.
+NumPy arrays move to the selected backend, and to a backend whose library computes with them, with their derivatives.
+Any other mixture is an error.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type, load, selected
 from agrad.dtypes import is_floating
 from agrad.engine.tape import no_grad
 from agrad.engine.tensor import Tensor
@@ -20,9 +21,9 @@ NUMPYS = frozenset({np.ndarray, *(kind for kind in np.sctypeDict.values() if iss
 
 
 def joined(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments with their arrays on one backend.
+    """Return arguments with their arrays on one backend, to which NumPy arrays move.
 
-    NumPy arrays move to the selected backend. Raise ``MixedBackendsError`` for any other mixture. NumPy scalars outside
+    Raise ``MixedBackendsError`` for any other mixture. NumPy scalars outside
     of Tensors count as numbers.
     """
     arrays = [arg for arg in args if not isinstance(arg, np.generic)]
@@ -31,7 +32,8 @@ def joined(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
     if not moves(*arrays):
         raise mixed(name, *arrays)
-    return tuple([beside(arg, found[selected().backend.name]) if is_numpys(arg) else arg for arg in args])
+    (there,) = [raw for backend, raw in found.items() if backend != "numpy"]
+    return tuple([beside(arg, there) if is_numpys(arg) else arg for arg in args])
 
 
 def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
@@ -41,12 +43,15 @@ def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
 
 
 def moves(*arrays: Any) -> bool:
-    """Return True if the arrays are of NumPy and of the selected backend.
+    """Return True if operations move the NumPy arrays among some to the others.
 
-    Operations then move the NumPy arrays to the selected backend.
+    Their one backend is the selected backend, or one with ``accepts_numpy``.
     """
-    here = selected().backend.name
-    return here != "numpy" and _by_backend(arrays).keys() == {"numpy", here}
+    found = _by_backend(arrays).keys()
+    if len(found) != 2 or "numpy" not in found:
+        return False
+    (other,) = found - {"numpy"}
+    return other == selected().backend.name or load(other).accepts_numpy
 
 
 def beside(array: Any, like: Any) -> Any:

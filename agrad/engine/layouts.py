@@ -2,37 +2,30 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
+from agrad.backends.base import Backend
+from agrad.engine.namespaces import Memo
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.registry import CALLS
 
 
-class _Sharing(dict[type, bool]):
-    """Flags by array type: True if arrays of the type may share memory.
-
-    NumPy's scalars count as arrays only if ``scalars``.
-    """
-
-    def __init__(self, *, scalars: bool) -> None:
-        super().__init__()
-        self.scalars = scalars
-
-    def __missing__(self, kind: type) -> bool:
-        backend = backend_of_type(kind)
-        shares = backend is not None and backend.shares_memory is not None
-        self[kind] = shares = shares and (self.scalars or not issubclass(kind, np.generic))
-        return shares
+def _sharing(scalars: bool, kind: type) -> Backend | None:
+    backend = backend_of_type(kind)
+    if backend is None or backend.shares_memory is None or (issubclass(kind, np.generic) and not scalars):
+        return None
+    return backend
 
 
-SHARING = _Sharing(scalars=False)
-SPLIT = _Sharing(scalars=True)
-"""The same flags for results that are parts of each element."""
+SHARING = Memo(partial(_sharing, False))
+"""The backend by array type, None for arrays that share no memory, as NumPy's scalars."""
+SPLIT = Memo(partial(_sharing, True))
+"""The same for results that are parts of each element: NumPy's scalars count as arrays."""
 
 
 def with_values(data: Any, raw: Any) -> Any:
@@ -42,9 +35,9 @@ def with_values(data: Any, raw: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """Return a row-major copy of a raw array, or itself if none shares memory."""
-    if not SHARING[type(value)]:
+    backend = SHARING[type(value)]
+    if backend is None:
         return value
-    backend = backend_of(value)
 
     def copy(value: Any) -> Any:
         out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
@@ -52,6 +45,40 @@ def copied(value: Any) -> Any:
         return out
 
     return backend.placed(copy)(value)
+
+
+def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_major: bool = False) -> list[Any]:
+    """Return the values, with a copy for each that does not own its memory.
+
+    A value owns its memory if it can be written to, repeats no element, and shares no memory with a value before it nor
+    with one of ``others``. row_major: it must lie in row-major order too. Raw arrays are copied, and Tensors around
+    them outside of all transforms. All other values, and those of libraries without views, are returned as they are.
+    """
+    values = list(values)
+    if values and not others and not row_major:  # gradients of leaves, most of them new arrays
+        backend = SHARING[type(values[0])]
+        if backend is not None and len(set(map(type, values))) == 1 and backend.apart(values):
+            return values
+    held: dict[Any, list[Any]] = {}
+    for other in others:
+        raw = other.raw if isinstance(other, Tensor) else other
+        backend = SHARING[type(raw)]
+        if backend is not None:
+            held.setdefault(backend.memory(raw), []).append(raw)
+    for i, value in enumerate(values):
+        plain = type(value) is Tensor and value.level.id == 0
+        raw = value.data if plain else value
+        backend = SHARING[type(raw)]
+        if backend is None:
+            continue
+        block = backend.memory(raw)
+        shared = block is None or (block in held and shares_any(raw, held[block]))
+        if shared or (row_major and not backend.row_major(raw)):
+            raw = copied(raw)
+            values[i] = wrap(raw, value.level, value.node) if plain else raw
+            block = backend.memory(raw)
+        held.setdefault(block, []).append(raw)
+    return values
 
 
 def lies_in_a_row(vector: Tensor) -> bool:
@@ -76,14 +103,10 @@ def _unit(backend: Any, dtype: Any) -> int:
     return found
 
 
-def apart_by_rows(raw: Any, others: Iterable[Any] = ()) -> Any:
-    """Return a raw array that is row-major and shares no memory with others.
-
-    It is a copy if it has to be. Arrays of libraries that share no memory are returned as they are.
-    """
-    if not SHARING[type(raw)] or (backend_of(raw).row_major(raw) and not shares_any(raw, others)):
-        return raw
-    return copied(raw)
+def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
+    """Return a row-major array apart from others; see ``copy_if_aliased``."""
+    (found,) = copy_if_aliased([raw], others, row_major=True)
+    return found
 
 
 def shares_any(raw: Any, others: Iterable[Any]) -> bool:
@@ -93,12 +116,12 @@ def shares_any(raw: Any, others: Iterable[Any]) -> bool:
     return any(raw is other or (type(other) is type(raw) and shares(raw, other)) for other in others)
 
 
-def members_apart(mapped: Any, *, packed: bool = False) -> Any:
+def copy_if_interleaved(mapped: Any, *, packed: bool = False) -> Any:
     """Return members, along the first axis of an array or Tensor, apart in memory.
 
     Results have the layout of operands: if the mapped axis lies among a member's own in memory, a reshape of a member
     might be a copy although it is a view for a member alone. Members that do not lie apart are copied; see
-    ``members_like``.
+    ``copy_with_strides``.
     """
     raw = mapped.raw if isinstance(mapped, Tensor) else mapped
     backend = backend_of(raw)
@@ -108,10 +131,10 @@ def members_apart(mapped: Any, *, packed: bool = False) -> Any:
     outer = min((abs(step) for step, n in zip(steps[:lead], raw.shape, strict=False) if n > 1), default=math.inf)
     if all(abs(step) <= outer or n == 1 for step, n in zip(steps[lead:], raw.shape[lead:], strict=True)):
         return mapped
-    return with_values(mapped, members_like(raw, steps[lead:], packed=packed))
+    return with_values(mapped, copy_with_strides(raw, steps[lead:], packed=packed))
 
 
-def members_like(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
+def copy_with_strides(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
     """Return a copy of members, each laid out like an array with given strides.
 
     raw: the members along the first axes. steps: the strides of such an array. packed: the order of the axes is that

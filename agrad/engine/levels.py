@@ -6,59 +6,28 @@ raw arrays) and records it in its own way. Levels are numbered in the order of c
 nothing remains on one when user code raises, and nested transforms cannot mix up each other's derivatives.
 """
 
-import cmath
 import functools
-import traceback
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of_type
-from agrad.backends.base import DEVICE_GUARDS
+from agrad.backends.base import DEVICE_SCOPES
+from agrad.engine.anomalies import check_results, check_tangents, users_line
 from agrad.engine.joining import NUMPYS, joined, without_scalars
+from agrad.engine.namespaces import NUMBERS
 from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import Meta, Node, Plan, inside_rule, is_over, mode, next_id
-from agrad.engine.tensor import Batched, Lifted, Tensor, present, settle, wrap
+from agrad.engine.tape import Meta, Node, Plan, PlanKey, change_mode, is_over, mode, next_id
+from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, present, strip_constant_levels, wrap
 from agrad.engine.views import linked
-from agrad.errors import AnomalyError
-from agrad.registry import namespace
 
-NUMBERS = frozenset({bool, int, float})
-"""Python's weak scalars, without complex: one may turn a real array complex."""
-
-
-class _Spaces(dict[type, Any]):
-    """The namespaces for rules, by argument type: a backend's, or agrad's for Tensors."""
-
-    def __missing__(self, kind: type) -> Any:
-        if issubclass(kind, Tensor):
-            space: Any = namespace
-        else:
-            backend = backend_of_type(kind)
-            if backend is None:
-                raise KeyError(kind)
-            space = backend.xp
-        self[kind] = space
-        return space
-
-
-NAMESPACES = _Spaces()
-
-
-def namespace_of(values: Sequence[Any]) -> Any:
-    """Return agrad's namespace if any value is a Tensor, else that of their backend."""
-    space = None
-    for value in values:
-        if isinstance(value, Tensor):
-            return namespace
-        if space is None and hasattr(value, "shape"):
-            space = NAMESPACES[type(value)]
-    return space
-
+Args = Sequence[Any]
+Settings = dict[str, Any]
+Positions = tuple[int, ...]
 
 CAPTURED: list[Any] = []
 """Traces that read again, at each call, the arrays used besides the arguments."""
@@ -108,7 +77,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
             args = tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
         return primitive.evaluate(args, settings)
     out = newest.process(primitive, args, settings)
-    return out if inside or primitive.put is None else linked(primitive, args, settings, out)
+    return out if inside or primitive.write_back is None else linked(primitive, args, settings, out)
 
 
 class Level:
@@ -128,13 +97,16 @@ class Level:
     derivative = True
     """True if it records derivatives, which ``no_grad`` turns off."""
 
+    holds_tangents = False
+    """True if the records of its Tensors are tangents."""
+
     is_trace = False
     """True if its Tensors stand for raw arrays. A rule with a kernel is one operation then: see ``rulecalls``."""
 
     keeps_rules = False
     """True if a call of a function with rules is one."""
 
-    kind: type[Tensor] = Lifted
+    kind: type[Tensor] = RecordedTensor
     """The class of its Tensors that the short call path does not take."""
 
     name = "level"
@@ -153,7 +125,7 @@ class Level:
 
     def inside(self, value: Any) -> Any:
         """Return the argument without this level."""
-        return settle(value.data if isinstance(value, Tensor) and value.level is self else value)
+        return strip_constant_levels(value.data if isinstance(value, Tensor) and value.level is self else value)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         now = mode()
@@ -171,7 +143,7 @@ class Level:
                     while isinstance(arg, Tensor) and arg.node is None:
                         arg = arg.data
                 else:
-                    arg = settle(arg)
+                    arg = strip_constant_levels(arg)
                 if isinstance(arg, Tensor):
                     lifted = True
                     long_way = long_way or type(arg) is not Tensor
@@ -180,7 +152,7 @@ class Level:
             out = dispatch(primitive, tuple(inner), settings, inside=True)
         elif lifted or OBSERVED or now.trace is not None:
             out = primitive.bind(*inner, **settings)
-            if primitive.put is not None and isinstance(out, Tensor):
+            if primitive.write_back is not None and isinstance(out, Tensor):
                 out._link = None  # no user can write to the data of a Tensor
         else:
             out = primitive.evaluate(tuple(inner), settings)
@@ -194,14 +166,7 @@ class Level:
         return wrap(out, self)
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
         """Return the result ``out``, recorded at this level.
 
@@ -227,7 +192,7 @@ def _are_alike(values: Sequence[Any]) -> bool:
             continue
         axes = 0
         while isinstance(value, Tensor):
-            axes += type(value) is Batched
+            axes += type(value) is BatchedTensor
             value = value.data
         if not hasattr(value, "shape"):
             return False
@@ -251,26 +216,17 @@ class Reverse(Level):
     name = "reverse"
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
-        exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
+        same_shape_and_dtype = primitive.keeps_type and (
+            len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner))
+        )
         numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
-        plan = primitive.recorded(traced, len(inner), lifted, exact, numbers)
+        plan = primitive.plans[PlanKey(traced, len(inner), same_shape_and_dtype, numbers, lifted)]
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)
-        node = Node()
-        node.id = next_id()
-        node.plan = plan
-        node.links = tuple([args[i].node for i in plan.positions])
-        node.saved = plan.keep((*inner, *outs, settings))
+        node = new_node(plan, (*inner, *outs, settings), args)
         now = mode()
         if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):
             node.where = users_line()
@@ -284,17 +240,11 @@ class Forward(Level):
 
     __slots__ = ()
 
+    holds_tangents = True
     name = "forward"
 
     def record(
-        self,
-        primitive: Any,
-        args: tuple[Any, ...],
-        inner: list[Any],
-        out: Any,
-        settings: dict[str, Any],
-        traced: tuple[int, ...],
-        lifted: bool,
+        self, primitive: Any, args: Args, inner: Args, out: Any, settings: Settings, traced: Positions, lifted: bool
     ) -> Any:
         out_tangents = pushed(primitive, traced, [args[i].node for i in traced], inner, out, settings, lifted)
         if out_tangents is None:
@@ -336,6 +286,26 @@ class OutputCotangents:
         return self
 
 
+_node_of = attrgetter("node")
+
+
+def new_node(plan: Plan, values: tuple[Any, ...], links: Any) -> Node:
+    """Return the node of a call.
+
+    ``values``: the arguments without the level, the outputs and the settings. ``links``: the node of the one argument
+    on the tape, or the arguments, of which the plan picks those on the tape.
+    """
+    node = Node()
+    node.id = next_id()
+    node.plan = plan
+    if type(links) is not Node:
+        links = tuple(map(_node_of, plan.operands(links)))
+        links = links[0] if len(links) == 1 else links
+    node.links = links
+    node.saved = plan.keep(values)
+    return node
+
+
 def select(node: Node, output: int) -> Node:
     """Return the node of one output of an operation that has several."""
     selector = Node()
@@ -359,15 +329,7 @@ class GetOutput(Operation):
 @functools.cache
 def get_output_plan(output: int) -> Plan:
     """Return the plan of the nodes that pick one output."""
-    plan = Plan()
-    plan.primitive = GetOutput(output)
-    plan.arguments = plan.primitive.arrays
-    plan.positions = (0,)
-    plan.lifted = plan.needs_slow_path = plan.retains = False
-    plan.names = ()
-    plan.keep = lambda values: ()
-    plan.pullback = lambda node, g: (OutputCotangents({output: g}),)
-    return plan
+    return Plan.bare(GetOutput(output), 1, lambda node, g: (OutputCotangents({output: g}),), ("x",))
 
 
 def meta(value: Any) -> Meta:
@@ -375,7 +337,7 @@ def meta(value: Any) -> Meta:
     return Meta(tuple(value.shape), value.dtype)
 
 
-def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
+def record_slow(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """Finish a call below the ``recording_floor`` by the slow path.
 
     Recording is off there, or anomalies are detected.
@@ -390,7 +352,7 @@ def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out
         out = tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
     else:
         out = level.process(primitive, args, settings)
-    return out if primitive.put is None else linked(primitive, args, settings, out)
+    return out if primitive.write_back is None else linked(primitive, args, settings, out)
 
 
 def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -408,7 +370,7 @@ def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
     else:
         out = dispatch(primitive, args, settings)
     if now.anomaly and not now.inside_rule:
-        check_finite(primitive, args, out)
+        check_results(primitive, args, out)
     return out
 
 
@@ -416,7 +378,7 @@ def pushed(
     primitive: Any,
     traced: tuple[int, ...],
     tangents: list[Any],
-    inner: list[Any],
+    inner: Args,
     out: Any,
     settings: dict[str, Any],
     lifted: bool | None = None,
@@ -430,71 +392,23 @@ def pushed(
         for value in tangents if lifted is False else (*tangents, *inner):
             if isinstance(value, Tensor):
                 lifted = True
-    push = primitive.pushforward(traced, len(inner), bool(lifted))
+    push = primitive.pushes[traced, len(inner), bool(lifted)]
     if push is None:
         return None
     now = mode()
     if now.anomaly or now.observers:
-        return _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
-    if DEVICE_GUARDS:
-        with DEVICE_GUARDS[0].preserved():
-            DEVICE_GUARDS[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
-            return tuple(push(tangents, inner, out, settings))
-    found: tuple[Any, ...] = push(tangents, inner, out, settings)
-    return found
-
-
-def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:
-    """Return the output tangents that ``push`` computes, under observers and checks."""
-    now = mode()
-    with inside_rule():
-        found: tuple[Any, ...] = observed_run(
-            now.observers, lambda observer, proceed: observer.pushforward(primitive, proceed), push
-        )
-    if now.anomaly and not now.inside_rule and not all(t is None or is_finite(t) for t in found):
-        names = primitive.argument_names(max(traced) + 1)
-        given = [names[i] for i, t in zip(traced, tangents, strict=True) if not is_finite(t)]
-        if given:
-            raise AnomalyError(
-                f"{primitive.name} was handed a tangent of {' and '.join(given)} that holds a NaN or an infinity "
-                f"already, at {users_line()}"
+        with change_mode(inside_rule=True):
+            found: tuple[Any, ...] = observed_run(
+                now.observers,
+                lambda observer, proceed: observer.pushforward(primitive, proceed),
+                partial(push, tangents, inner, out, settings),
             )
-        raise AnomalyError(f"the forward rule of {primitive.name} made a NaN or an infinity at {users_line()}")
+        if now.anomaly and not now.inside_rule:
+            check_tangents(primitive, traced, tangents, found)
+        return found
+    if DEVICE_SCOPES:
+        with DEVICE_SCOPES[0].preserved():
+            DEVICE_SCOPES[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
+            return tuple(push(tangents, inner, out, settings))
+    found = push(tangents, inner, out, settings)
     return found
-
-
-def users_line() -> str:
-    """Return the innermost line of code on the stack that is not agrad's own."""
-    package = __name__.partition(".")[0]
-    for frame, line in traceback.walk_stack(None):
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] != package and not frame.f_code.co_filename.startswith("<agrad"):
-            summary = traceback.extract_stack(frame, limit=1)[0]
-            return f"{summary.filename}:{line}: {summary.line}"
-    return "unknown line"
-
-
-def is_finite(value: Any) -> bool:
-    """Return True if all values are finite, and the tangents of forward levels too."""
-    while isinstance(value, Tensor):
-        if isinstance(value.level, Forward) and not (value.node is None or is_finite(value.node)):
-            return False
-        value = value.data
-    if not hasattr(value, "dtype"):
-        return not isinstance(value, (float, complex)) or cmath.isfinite(value)
-    xp = NAMESPACES[type(value)]
-    return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
-
-
-def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
-    """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
-    for part in out if isinstance(out, tuple) else (out,):
-        if not is_finite(part):
-            names = primitive.argument_names(len(args))
-            given = [name for name, arg in zip(names, args, strict=True) if not is_finite(arg)]
-            if given:
-                raise AnomalyError(
-                    f"{primitive.name} was handed a NaN or an infinity in {' and '.join(given)}, which no operation "
-                    f"inside detect_anomaly made, at {users_line()}"
-                )
-            raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")

@@ -9,7 +9,11 @@ mix elements, those count as used whose cotangent is not 0.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from agrad.engine.levels import NAMESPACES, GetOutput
+import numpy as np
+
+from agrad.engine.joining import NUMPYS
+from agrad.engine.levels import GetOutput
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import Node
 from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
@@ -28,7 +32,9 @@ class Used:
 
     def __init__(self, step: Callable[..., Any] | None, sources: Sequence["Used"] = (), exact: bool = True) -> None:
         self.step, self.sources, self.array = step, sources, None
-        self.exact: bool = exact and all(source.exact for source in sources)
+        self.exact = exact
+        for source in sources:
+            self.exact = self.exact and source.exact
 
     def value(self) -> Any:
         """Return the booleans. There is no recursion, as chains may be as long as a tape."""
@@ -65,9 +71,14 @@ class Masked(NamedTuple):
     used: Used
 
 
-def guard(used: Used, part: Any) -> Any:
-    """Return a rule's result, 0 where an element is not used."""
-    return CALLS["guard"](used.value(), part, used.exact)
+def zero_masked(used: Used, part: Any) -> Any:
+    """Return the result of a rule, 0 where an element is not used.
+
+    A cotangent of 0 times a finite derivative is 0 already: NumPy arrays that are finite are returned as they are.
+    """
+    if type(part) in NUMPYS and np.isfinite(part).all():
+        return part
+    return CALLS["zero_masked"](used.value(), part, used.exact)
 
 
 class Masks:
@@ -96,7 +107,8 @@ class Masks:
         pulled = None
         if primitive.moves and (primitive.masks or mine not in (ALL, BY_VALUE)):
             pulled = _pulled(node, g, mine, apply)
-        for k, (parent, part) in enumerate(zip(node.parents, parts, strict=True)):
+        links = node.links
+        for k, (parent, part) in enumerate(zip(links if type(links) is tuple else (links,), parts, strict=True)):
             if part is not None:
                 self.add(parent, _of_parent(primitive, mine, pulled, k, g, part))
         return parts
@@ -131,7 +143,7 @@ def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
     The rules are handed ones for used elements, zeros for others, and add them up.
     """
     again = Node()
-    again.plan, again.saved, again.links = node.plan, node.saved, node.parents
+    again.plan, again.saved, again.links = node.plan, node.saved, node.links
 
     def step(*used: Any) -> Any:
         xp = NAMESPACES[type(g)]

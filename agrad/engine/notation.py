@@ -53,7 +53,7 @@ class PrimitiveFunction(Protocol):
     def batch(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """File the batching rule; see ``agrad.engine.batching``."""
 
-    def put(self, function: Any) -> Any:
+    def write_back(self, function: Any) -> Any:
         """File the write_back rule: the argument after ``value`` is written to the result.
 
         For a result that may be a view. Without this rule, changes of the result in place are not seen in the argument,
@@ -227,7 +227,7 @@ def _dress(made: Primitive, doc: str | None, module: str) -> PrimitiveFunction:
         made.file_batching(rule)
         return rule
 
-    def put(function: Callable[..., Any]) -> Callable[..., Any]:
+    def write_back(function: Callable[..., Any]) -> Callable[..., Any]:
         made.file_write_back(function)
         return function
 
@@ -236,7 +236,7 @@ def _dress(made: Primitive, doc: str | None, module: str) -> PrimitiveFunction:
     call.vjp = filer("vjp")
     call.jvp = filer("jvp")
     call.batch = batch
-    call.put = put
+    call.write_back = call.put = write_back  # ``put`` is its earlier name
     return cast(PrimitiveFunction, call)
 
 

@@ -18,8 +18,9 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "core_axes", "decompose", "finite_slopes", "is_update", "is_view", "kind", "may_alias", "moves",
-        "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity", "takes_traced_numbers",
+        "commutative", "core_axes", "decompose", "finite_slopes", "has_effect", "is_update", "is_view", "kind",
+        "may_alias", "moves", "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity",
+        "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -47,6 +48,8 @@ class Operation:
     """The names of the array arguments, without the variadic one."""
     variadic: str | None = None
     settings: tuple[str, ...] = ()
+    linear: Any = ()
+    """The arguments in which the operation is linear; of a whole function, true if it is."""
     constant: tuple[str, ...] = ()
     """The arguments without a derivative."""
     outputs: tuple[str, ...] | None = None
@@ -78,7 +81,7 @@ class Operation:
 
     A trace does not compute them.
     """
-    put: Function | None = None
+    write_back: Function | None = None
     """The write-back rule: it gives the first argument after a write to the result."""
 
     kind = "other"
@@ -119,6 +122,11 @@ class Operation:
     """True if the derivative is finite at every argument, NaN and infinities too: 0 times it is 0."""
     raises = False
     """True if some array library raises an error for some values of the operands."""
+    has_effect = False
+    """True if a call does more than return its result: other processes wait for it, for example.
+
+    Programs neither drop, merge, fold nor reorder such calls, and a trace does not make them.
+    """
     by_layout = False
     """True if the argument's layout decides if the result is a view or a copy."""
     sum_slices: Function | None = None
@@ -154,7 +162,7 @@ class Operation:
             setattr(self, name, value)
         self.may_alias = self.may_alias or self.is_view
         self.moves = self.moves or self.is_view or self.kind in ("broadcast", "reshape", "transpose", "indexing")
-        self.sketches = self.sketches or self.is_update
+        self.sketches = self.sketches or self.is_update or self.has_effect
         if self.moves and self.is_own and self.kind not in ("elementwise", "reduction"):
             self.sparsity = self.sparsity or "picks"
 
@@ -234,16 +242,11 @@ class Operation:
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """Return the plan for other values or another pass.
 
-        lifted: Tensors are among the values. guarded: the pullback takes ``Masked``. retains: the pass keeps the
-        cotangent.
+        lifted: Tensors are among the values. guarded: the pullback is given a ``Masked`` cotangent. retains: the pass
+        keeps the cotangent.
         """
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted
         twin.retains = retains or plan.retains
         twin.needs_slow_path = lifted or retains or plan.needs_slow_path
-        twin.pullback = self.pullback_of(twin, guarded)
         return twin
-
-    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """Return the pullback of the nodes of a plan."""
-        return plan.pullback

@@ -27,6 +27,9 @@ def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dic
     """Return the function that picks the settings of the given names."""
     if len(names) == len(known):
         return lambda settings: settings
+    if len(names) == 1:
+        (only,) = names
+        return lambda settings: {only: settings[only]}
     return lambda settings: {name: settings[name] for name in names}
 
 

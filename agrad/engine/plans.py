@@ -5,12 +5,42 @@ from typing import Any
 
 from agrad.engine.places import Values, first_places, picker
 from agrad.engine.pullback import build_pullback
-from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan
+from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan, PlanKey
+
+ONE_ARGUMENT = 9
+PLAIN, EXACT, NUMBER = 0, 3, 6
+"""Short keys of plans: of one argument, and of two, whose cotangents need fitting, need none, or one of which is a
+number. Added to the latter: which arguments are on the tape, the first (0), the second (1), both (2)."""
 
 
-def saved_names(
-    primitive: Any, positions: tuple[int, ...], arguments: tuple[str, ...], exact: bool, numbers: tuple[int, ...] = ()
-) -> tuple[str, ...]:
+def plan_of(primitive: Any, key: Any) -> Plan | None:
+    """Return the plan for a ``PlanKey`` or a short key.
+
+    None if no argument on the tape has a derivative. Short keys are those of the usual calls: a number, see ``PLAIN``,
+    or a tuple of the number of arguments and the positions of those on the tape.
+    """
+    if type(key) is not PlanKey:
+        found: Plan | None = primitive.plans[_full(primitive, key)]
+        return found
+    positions = tuple([i for i in key.traced if primitive.differentiable(i)])
+    if positions != key.traced:
+        return primitive.plans[key._replace(traced=positions)] if positions else None
+    return build_plan(primitive, key)
+
+
+def _full(primitive: Any, key: Any) -> PlanKey:
+    if type(key) is tuple:
+        return PlanKey(key[1:], key[0])
+    if key == ONE_ARGUMENT:
+        return PlanKey((0,), 1, primitive.keeps_type)
+    fits, which = divmod(key, 3)
+    traced, other = (((0,), 1), ((1,), 0), ((0, 1), -1))[which]
+    if fits == 2:
+        return PlanKey(traced, 2, primitive.keeps_type, (other,))
+    return PlanKey(traced, 2, fits == 1)
+
+
+def saved_names(primitive: Any, key: PlanKey, arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the values that a node keeps: those its rules name.
 
     No other array is kept.
@@ -18,12 +48,12 @@ def saved_names(
     argument that is not kept, its shape and dtype are.
     """
     names: dict[str, None] = {}
-    for rule in primitive.rules_for(positions):
+    for rule in primitive.rules_for(key.traced):
         for name in rule.kept:
             names |= dict.fromkeys(_entries(primitive, name, arguments))
-    if not exact:
-        names |= dict.fromkeys(f"{arguments[i]}_meta" for i in positions if arguments[i] not in names)
-    names |= dict.fromkeys(arguments[i] for i in numbers)
+    if not key.same_shape_and_dtype:
+        names |= dict.fromkeys(f"{arguments[i]}_meta" for i in key.traced if arguments[i] not in names)
+    names |= dict.fromkeys(arguments[i] for i in key.numbers)
     return (*sorted(names, key=_is_meta, reverse=True), *([SETTINGS] if primitive.settings else []))
 
 
@@ -51,39 +81,38 @@ def keeper(names: tuple[str, ...], entries: tuple[str, ...]) -> Callable[[Values
     pick = picker(places[len(metas) :])
     if not metas:
         return pick
+    # tuple.__new__, without a call of Meta, takes half the time
     if len(metas) == 1:
-        (first,) = metas
-        return lambda values: (_meta(values[first]), *pick(values))
+        (i,) = metas
+        return lambda values: (_new(Meta, (values[i].shape, values[i].dtype)), *pick(values))
     if len(metas) == 2:
-        one, two = metas
-        return lambda values: (_meta(values[one]), _meta(values[two]), *pick(values))
-    return lambda values: (*[_meta(values[place]) for place in metas], *pick(values))
+        i, k = metas
+        return lambda values: (
+            _new(Meta, (values[i].shape, values[i].dtype)),
+            _new(Meta, (values[k].shape, values[k].dtype)),
+            *pick(values),
+        )
+    return lambda values: (*[_new(Meta, (values[i].shape, values[i].dtype)) for i in metas], *pick(values))
 
 
-def _meta(value: Any) -> Meta:
-    # half the time of Meta(shape, dtype)
-    return tuple.__new__(Meta, (value.shape, value.dtype))
+_new = tuple.__new__
 
 
-def build_plan(
-    primitive: Any, positions: tuple[int, ...], count: int, exact: bool, numbers: tuple[int, ...] = ()
-) -> Plan:
-    """Return the plan of nodes with arguments at ``positions`` on the tape.
-
-    count: the number of arguments. numbers: the positions of Python numbers.
-    """
-    arguments = primitive.argument_names(count)
+def build_plan(primitive: Any, key: PlanKey) -> Plan:
+    """Return the plan of the nodes of the calls that ``key`` describes."""
+    arguments = primitive.argument_names(key.arity)
     plan = Plan()
     plan.primitive = primitive
-    plan.positions = positions
-    plan.count = count
-    plan.exact = exact
-    plan.lifted = plan.retains = False
-    plan.arguments = tuple(arguments[i] for i in positions)
-    plan.names = saved_names(primitive, positions, arguments, exact, numbers)
-    plan.needs_slow_path = primitive.masks or (primitive.sum_slices is not None and count == 1)
+    plan.key = key
+    plan.positions, plan.operands = key.traced, picker(key.traced)
+    plan.count, plan.same_shape_and_dtype = key.arity, key.same_shape_and_dtype
+    plan.lifted, plan.retains = key.lifted, key.retains
+    plan.arguments = tuple(arguments[i] for i in key.traced)
+    plan.names = saved_names(primitive, key, arguments)
+    parts_of_array = primitive.sum_slices is not None and key.arity == 1
+    plan.needs_slow_path = primitive.masks or parts_of_array or key.lifted or key.retains
     outputs = () if primitive.spreads else primitive.outputs or ("y",)
     plan.keep = keeper(plan.names, (*arguments, *outputs))
     plan.kept = ARGUMENT if plan.names == arguments[:1] else RESULT if plan.names == ("y",) else ""
-    plan.pullback = build_pullback(primitive, plan)
+    plan.pullback = build_pullback(primitive, plan, guarded=key.guarded)
     return plan

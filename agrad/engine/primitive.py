@@ -15,15 +15,15 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
-from agrad.engine.call import PairPlans, Pairs, build_call
+from agrad.engine.call import build_call, pair_evaluation
 from agrad.engine.explain import explained
-from agrad.engine.levels import NUMBERS
+from agrad.engine.namespaces import NUMBERS, Memo
 from agrad.engine.operation import Operation, function_in
-from agrad.engine.plans import build_plan
+from agrad.engine.plans import plan_of
 from agrad.engine.pullback import build_pullback
-from agrad.engine.pushforward import Push, build_pushforward
+from agrad.engine.pushforward import build_pushforward
 from agrad.engine.rulecalls import RulePrimitive
-from agrad.engine.tape import Plan
+from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
 from agrad.registry import KERNELS, Kernel
@@ -62,20 +62,6 @@ class Rule:
         self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
 
 
-class _Raw(dict[type, Function]):
-    """A primitive's evaluation on raw arrays by type, resolved at the first array."""
-
-    def __init__(self, primitive: "Primitive", part: str) -> None:
-        super().__init__()
-        self.primitive, self.part = primitive, part
-
-    def __missing__(self, kind: type) -> Function:
-        backend = backend_of_type(kind)
-        if backend is None:
-            raise self.primitive.not_an_array(kind)
-        return self.setdefault(kind, self.primitive.adopt(backend, self.part))
-
-
 class Primitive(Operation):
     """An operation with its derivative rules; ``bind`` calls it."""
 
@@ -84,6 +70,10 @@ class Primitive(Operation):
     operator: Function | None = None
     """The operator of Python that is the operation, for two arguments."""
     joins = True
+    keeps_type = False
+    """True if the result of an elementwise operation has the dtype of the arguments."""
+    jointly = False
+    """True if it is linear in all arguments with a derivative at once."""
     rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
     splits = False
@@ -98,17 +88,9 @@ class Primitive(Operation):
         variadic: str | None = None,
         defaults: Mapping[str, Any] | None = None,
         settings: tuple[str, ...] = (),
-        linear: tuple[str, ...] = (),
-        constant: tuple[str, ...] = (),
-        broadcasts: bool = False,
-        elementwise: bool = False,
-        keeps_type: bool = False,
-        outputs: tuple[str, ...] | None = None,
-        spreads: bool = False,
-        masks: bool = False,
-        jointly: bool = False,
         overwrites: tuple[str, ...] = (),
         batch: str | None = None,
+        **traits: Any,
     ) -> None:
         if batch is not None and batch not in SHARED:
             raise PrimitiveDefinitionError(
@@ -119,23 +101,13 @@ class Primitive(Operation):
         self.name = name
         self.forward = forward
         self.by_name = forward is None
-        self.arrays = arrays
-        self.variadic = variadic
+        self.arrays, self.variadic = arrays, variadic
         self.all_arrays = (*arrays, *((variadic,) if variadic else ()))
-        self.settings = settings
-        self.defaults = dict(defaults or {})
-        self.linear = linear
-        self.constant = constant
-        self.broadcasts = broadcasts
-        self.elementwise = elementwise
-        self.keeps_type = keeps_type
-        self.takes_numbers = elementwise
-        self.outputs = outputs
-        self.spreads = spreads
-        self.masks = masks
-        self.jointly = jointly
+        self.settings, self.defaults = settings, dict(defaults or {})
+        vars(self).update(traits)
+        self.takes_numbers = self.elementwise
         self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
-        self.kind = "elementwise" if elementwise else "other"
+        self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
@@ -144,7 +116,7 @@ class Primitive(Operation):
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
-            *(() if spreads else outputs or ("y",)),
+            *(() if self.spreads else self.outputs or ("y",)),
         )
         self._check_names()
         self._make_tables()
@@ -173,17 +145,13 @@ class Primitive(Operation):
 
     def _make_tables(self) -> None:
         """Make the tables of plans, pushforwards and evaluations."""
-        self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._rule_primitives: dict[Rule, RulePrimitive] = {}
-        self._recorded: dict[tuple[Any, ...], Plan | None] = {}
-        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
-        self.pairs, self.pair_plans = Pairs(self), PairPlans(self)
-        self.unary_plans: list[Plan] = []
-        """The plan of one argument, once it is made."""
-        self.plans_by_traced: dict[tuple[int, ...], Plan | None] = {}
-        """The plans of any number of arguments: by their number, then the positions of those on the tape."""
+        self.plans = Memo(functools.partial(plan_of, self))
+        self.pushes = Memo(lambda key: build_pushforward(self, *key))
+        """Pushforwards by the positions of arguments with tangents, the number of arguments, and if Tensors are among
+        the values."""
+        self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
+        self.raw = Memo(self._evaluation)
+        self.pairs = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
         """The rule of a write to the result, once it is filed."""
 
@@ -232,60 +200,14 @@ class Primitive(Operation):
 
         return Rule(missing, self, (argument,), kind)
 
-    def pushforward(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-        """Return the pushforward; see ``pushforward.build_pushforward``."""
-        key = (traced, count, lifted)
-        try:
-            return self._pushes[key]
-        except KeyError:
-            found = self._pushes[key] = build_pushforward(self, traced, count, lifted)
-            return found
-
-    def recorded(
-        self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False, numbers: tuple[int, ...] = ()
-    ) -> Plan | None:
-        """Return the plan of nodes with arguments at ``traced`` on the tape, or None.
-
-        count: the number of arguments. lifted: there are Tensors among the values. exact: cotangents need no fitting.
-        numbers: the positions of Python numbers, which are kept.
-        """
-        key = (traced, count, lifted, exact, numbers)
-        try:
-            return self._recorded[key]
-        except KeyError:
-            positions = tuple([i for i in traced if self.differentiable(i)])
-            plan = self.plan(positions, count, exact=exact, numbers=numbers) if positions else None
-            if lifted and plan is not None:
-                plan = self.variant(plan, lifted=True)
-            self._recorded[key] = plan
-            return plan
-
     def forward_rule(self, argument: str) -> Rule:
         """Return the jvp rule of an argument."""
         return self.jvps.get(argument) or self._missing_rule("jvp", argument)
 
-    def plan(
-        self, positions: tuple[int, ...], count: int, *, exact: bool = False, numbers: tuple[int, ...] = ()
-    ) -> Plan:
-        """Return the plan of nodes with arguments at ``positions`` on the tape.
-
-        The settings are those of ``recorded``.
-        """
-        key = (positions, count, exact, numbers)
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = self.plans[key] = build_plan(self, positions, count, exact, numbers)
-            if count == 1 and exact is self.keeps_type:
-                self.unary_plans.append(plan)
-        return plan
-
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
         """See ``Operation.variant``; each is made once."""
-        key = (plan, lifted or plan.lifted, guarded, retains or plan.retains)
-        twin = self._variants.get(key)
-        if twin is None:
-            twin = self._variants[key] = super().variant(plan, lifted=lifted, guarded=guarded, retains=retains)
-        return twin
+        found: Plan = self.plans[PlanKey(*plan.key[:4], lifted or plan.lifted, guarded, retains or plan.retains)]
+        return found
 
     def function_of(self, kind: type | None) -> Function:
         """See ``Operation.function_of``."""
@@ -296,25 +218,19 @@ class Primitive(Operation):
         body = self.definition or self.forward
         return None if body is None else body(xp, *args, **settings)
 
-    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """See ``Operation.pullback_of``."""
-        return build_pullback(self, plan, guarded=guarded)
-
     def rule_primitive(self, rule: Rule) -> RulePrimitive:
         """Return a rule as an operation, which runs the backends' kernels of the rule."""
-        if rule not in self._rule_primitives:
-            self._rule_primitives[rule] = RulePrimitive(self, rule)
-        return self._rule_primitives[rule]
+        found: RulePrimitive = self._rule_primitives[rule]
+        return found
 
     def kernel_filed(self) -> None:
         """Build the existing pullbacks anew: a backend has filed a kernel."""
-        self._pushes.clear()
+        self.pushes.clear()
         for found in self._rule_primitives.values():
             found.raw.clear()
         for plan in self.plans.values():
-            plan.pullback = build_pullback(self, plan)
-        for (_, _, guarded, _), twin in self._variants.items():
-            twin.pullback = build_pullback(self, twin, guarded=guarded)
+            if plan is not None:
+                plan.pullback = build_pullback(self, plan, guarded=plan.key.guarded)
 
     # ---------------------------------------------------------------- raw arrays
 
@@ -334,14 +250,13 @@ class Primitive(Operation):
                     f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
                 )
             table[target] = rule
-        for made in (self.plans, self._variants, self._recorded, self._pushes, self.pair_plans, self.unary_plans):
-            made.clear()
-        self.plans_by_traced.clear()
+        self.plans.clear()
+        self.pushes.clear()
 
     def file_write_back(self, function: Function) -> None:
         """File the write_back rule: the first array after a write to the result."""
-        self.put = write_back_rule(self, function)
-        self.write_back_rules[:] = [self.put]
+        self.write_back = write_back_rule(self, function)
+        self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
 
     def file_batching(self, function: Function) -> None:
@@ -353,17 +268,20 @@ class Primitive(Operation):
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
-    def adopt(self, backend: Backend, part: str) -> Function:
-        """Return the evaluation on arrays of a backend, by its kernel if it has one."""
-        if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
+    def _evaluation(self, kind: type) -> Function:
+        """Return the evaluation on arrays of a type, by a kernel if there is one."""
+        backend = backend_of_type(kind)
+        if backend is None:
+            raise self.not_an_array(kind)
+        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
-        return backend.placed(self._adopted(backend, part))
+        return backend.placed(self.resolve_kernel(backend))
 
-    def _adopted(self, backend: Backend, part: str) -> Function:
-        generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
-        if part == "forward" and self.elementwise and self.put is None:
+    def resolve_kernel(self, backend: Backend) -> Function:
+        generic = self.generic(backend)
+        if self.elementwise and self.write_back is None:
             generic = with_scalars(generic, backend)
-        kernel = KERNELS.get((backend.name, self.name, part))
+        kernel = KERNELS.get((backend.name, self.name, "forward"))
         if kernel is None:
             return generic
         self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
@@ -403,35 +321,30 @@ class Primitive(Operation):
         kind = type(args[0])
         for arg in args:
             if type(arg) is not kind and type(arg) not in NUMBERS:
+                kind = self._kind_of(args)
                 break
-        else:
-            if kind in self.on_levels:  # the usual case, without the checks below
-                try:
-                    return self.on_levels[kind](*args, **settings)
-                except AgradError:
-                    raise
-                except Exception as error:
-                    raise self.explain(args, error) from error
-        backend = None
-        for arg in args:
-            kind = type(arg)
-            if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):
-                continue
-            found = backend_of_type(kind)
-            if found is None:
-                raise self.not_an_array(kind)
-            backend = backend or found
-        if backend is None:
-            if not any(isinstance(a, np.generic) for a in args):
-                raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
-            backend = backend_of_type(np.ndarray)
-            assert backend is not None
+        if kind not in self.raw:
+            kind = self._kind_of(args)
         try:
-            return self.on_levels[backend.array_types[0]](*args, **settings)
+            return self.raw[kind](*args, **settings)
         except AgradError:
             raise
         except Exception as error:
             raise self.explain(args, error) from error
+
+    def _kind_of(self, args: tuple[Any, ...]) -> type:
+        """Return the array type for arguments, with NumPy scalars and numbers."""
+        backends: list[Any] = []
+        for arg in args:
+            kind = type(arg)
+            if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):
+                continue
+            backends.append(backend_of_type(kind))
+            if backends[-1] is None:
+                raise self.not_an_array(kind)
+        if not backends and not any(isinstance(a, np.generic) for a in args):
+            raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
+        return backends[0].array_types[0] if backends else np.ndarray
 
     def not_an_array(self, kind: type) -> OperandError:
         return OperandError(

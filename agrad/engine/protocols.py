@@ -38,13 +38,27 @@ They serve code that calls these methods on any array.
 """
 
 
+_REDUCTIONS = ("max", "mean", "min", "prod", "sum")
+"""The methods that are agrad's function of their name for real floating numbers."""
+
+
 def _like_numpys(name: str) -> Callable[..., Any]:
     def method(self: "NumPyOperand", *args: Any, **settings: Any) -> Any:
         return CALLS["array_method"](name, self, args, settings)
 
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where NumPy's function of that name is."
-    return method
+    def reduction(self: "NumPyOperand", *args: Any, **settings: Any) -> Any:
+        axis_alone = not settings or (len(settings) == 1 and type(settings.get("axis")) is int)
+        if not args and axis_alone and self.dtype.kind == "real floating":
+            try:
+                return CALLS[name](self, **settings)
+            except IndexError:  # NumPy's error for an axis out of range follows
+                pass
+        return method(self, *args, **settings)
+
+    found = reduction if name in _REDUCTIONS else method
+    found.__name__, found.__qualname__ = name, f"Tensor.{name}"
+    found.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where NumPy's function of that name is."
+    return found
 
 
 class NumPyOperand:

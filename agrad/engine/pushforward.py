@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.engine.backward import fit_tangent
-from agrad.engine.levels import NAMESPACES, lift
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.places import Values, picker, places_of, settings_picker
 from agrad.engine.tape import Meta
 from agrad.registry import namespace

@@ -12,11 +12,12 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.dtypes import DType
 from agrad.engine.batching import through_all
-from agrad.engine.levels import NAMESPACES, dispatch
+from agrad.engine.levels import dispatch
+from agrad.engine.namespaces import NAMESPACES, Memo
 from agrad.engine.operation import Operation, function_in
 from agrad.engine.places import Values, picker
 from agrad.engine.tape import Meta
-from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.registry import KERNELS, Kernel, namespace
 from agrad.shapes import broadcast_shapes
 
@@ -33,33 +34,9 @@ def _is_mapped(value: Any) -> bool:
     """
     while isinstance(value, Tensor):
         if value.node is not None:
-            return type(value) is Batched
+            return type(value) is BatchedTensor
         value = value.data
     return False
-
-
-class _Evaluations(dict[type, Any]):
-    """The evaluations of a rule on raw arrays, by array type.
-
-    Each runs the backend's kernel if its guard accepts the values, else the rule.
-    """
-
-    def __init__(self, call: "RulePrimitive") -> None:
-        super().__init__()
-        self.call = call
-
-    def __missing__(self, kind: type) -> Any:
-        rule, kernel, backend = self.call.rule, self.call.kernel(kind), backend_of_type(kind)
-        assert backend is not None
-        function, place, xp = rule.function, rule.names.index("xp") if "xp" in rule.names else None, backend.xp
-
-        def generic(*values: Any, **settings: Any) -> Any:
-            return function(*values[:place], xp, *values[place:], **settings)
-
-        found = function if place is None else generic
-        if kernel is not None:
-            found = _kernel_or_rule(kernel, picker([self.call.names.index(name) for name in kernel.names]), found)
-        return self.setdefault(kind, backend.placed(found))
 
 
 def _kernel_or_rule(kernel: Kernel, pick: Callable[[Values], Values], generic: Any) -> Any:
@@ -92,7 +69,7 @@ class RulePrimitive(Operation):
         if primitive.kind == "elementwise":
             self.kind = "elementwise"
         self.declare(primitive.rule_traits.get(rule.part, {}))
-        self.raw = _Evaluations(self)
+        self.raw = Memo(self._evaluation)
         single = primitive.elementwise and len(rule.targets) == 1
         self.through_maps = single and not any(n.endswith("_meta") for n in self.names)
 
@@ -103,7 +80,7 @@ class RulePrimitive(Operation):
         if self.through_maps and any(map(_is_mapped, values)):
             done = through_all(self, values, settings)
             return self.generic(values, settings) if done is None else done
-        inside: list[Any] = [settle(value) for value in values]
+        inside: list[Any] = [strip_constant_levels(value) for value in values]
         traced = None
         for value in inside:
             if isinstance(value, Tensor):
@@ -122,6 +99,20 @@ class RulePrimitive(Operation):
             for value in inside
         ]
         return dispatch(self, tuple(inside), settings)
+
+    def _evaluation(self, kind: type) -> Any:
+        """Return the rule on raw arrays of a type, by a kernel if it accepts them."""
+        rule, kernel, backend = self.rule, self.kernel(kind), backend_of_type(kind)
+        assert backend is not None
+        function, place, xp = rule.function, rule.names.index("xp") if "xp" in rule.names else None, backend.xp
+
+        def generic(*values: Any, **settings: Any) -> Any:
+            return function(*values[:place], xp, *values[place:], **settings)
+
+        found = function if place is None else generic
+        if kernel is not None:
+            found = _kernel_or_rule(kernel, picker([self.names.index(name) for name in kernel.names]), found)
+        return backend.placed(found)
 
     def kernel(self, kind: type) -> Kernel | None:
         """Return the kernel of the rule for an array type, or None."""

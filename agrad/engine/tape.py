@@ -4,8 +4,8 @@ import functools
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ContextDecorator, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
@@ -27,6 +27,25 @@ SETTINGS = "**settings"
 """The name of the dictionary of settings, the last value that a node keeps."""
 
 
+class PlanKey(NamedTuple):
+    """The calls whose nodes have one plan."""
+
+    traced: tuple[int, ...]
+    """The positions of the arguments that are on the tape."""
+    arity: int
+    """The number of arguments, including the variadic ones."""
+    same_shape_and_dtype: bool = False
+    """True if cotangents need no fitting: the result has the shape and dtype of the arguments."""
+    numbers: tuple[int, ...] = ()
+    """The positions of Python numbers, which are kept."""
+    lifted: bool = False
+    """True if there are Tensors among the values."""
+    guarded: bool = False
+    """True if the pullback is given a ``Masked`` cotangent."""
+    retains: bool = False
+    """True if a backward pass adds the cotangent to the node's ``grad``."""
+
+
 class Plan:
     """The part that similar nodes of one primitive share.
 
@@ -39,26 +58,25 @@ class Plan:
     __slots__ = (
         "arguments",
         "count",
-        "exact",
         "keep",
         "kept",
+        "key",
         "lifted",
         "names",
         "needs_slow_path",
+        "operands",
         "positions",
         "primitive",
         "pullback",
         "retains",
+        "same_shape_and_dtype",
     )
 
     primitive: Any
+    key: PlanKey
+    """The key of the plan among the ``plans`` of its primitive, which has the fields below that are flags or counts."""
     count: int
-    """The number of arguments, including the variadic ones."""
-    exact: bool
-    """True if cotangents need no fitting.
-
-    The result then has the shape and dtype of the arguments.
-    """
+    same_shape_and_dtype: bool
     needs_slow_path: bool
     """True if a backward pass must take the slow path at these nodes.
 
@@ -66,11 +84,12 @@ class Plan:
     ``backward``).
     """
     retains: bool
-    """True if a backward pass adds the cotangent to the node's ``grad``."""
     lifted: bool
     """True if the values kept are Tensors: rules then run in agrad's own namespace."""
     arguments: tuple[str, ...]
     positions: tuple[int, ...]
+    operands: Callable[[Any], tuple[Any, ...]]
+    """The function from the arguments of a call to those at ``positions``."""
     names: tuple[str, ...]
     keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     """The function that selects the values a node keeps.
@@ -84,16 +103,32 @@ class Plan:
     """
     pullback: Callable[..., tuple[Any, ...]]
 
+    @classmethod
+    def bare(
+        cls, primitive: Any, count: int, pullback: Callable[..., tuple[Any, ...]], names: tuple[str, ...] = ()
+    ) -> "Plan":
+        """Return a plan whose nodes keep no values by name.
+
+        All ``count`` arguments are on the tape.
+        """
+        plan = cls()
+        plan.primitive = primitive
+        plan.count = count
+        plan.positions = tuple(range(count))
+        plan.arguments = names or tuple(f"operand_{i}" for i in range(count))
+        plan.names = ()
+        plan.same_shape_and_dtype = plan.lifted = plan.needs_slow_path = plan.retains = False
+        plan.keep = lambda values: ()
+        plan.pullback = pullback
+        return plan
+
     def places(self) -> dict[str, int]:
         """Return the places of the values with the shapes and dtypes of arguments."""
         places = {name: i for i, name in enumerate(self.names)}
         return {a: places[name] for a in self.arguments for name in (a, f"{a}_meta") if name in places}
 
 
-LEAF = Plan()
-LEAF.primitive = None
-LEAF.needs_slow_path = LEAF.lifted = LEAF.retains = False
-LEAF.arguments = LEAF.positions = LEAF.names = ()
+LEAF = Plan.bare(None, 0, lambda node, g: ())
 
 
 class Node:
@@ -163,8 +198,8 @@ _recording_floor: ContextVar[float] = ContextVar("agrad_recording_floor", defaul
 recording_floor: Callable[[], float] = _recording_floor.get
 """The level number below which operations take the slow path.
 
-It is the only part of the mode that the fast call path reads. The slow path (``levels.unusual``) reads the rest from
-``mode``: recording may be off, or anomalies detected.
+It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads the rest
+from ``mode``: recording may be off, or anomalies detected.
 """
 
 mode: Callable[[], Mode] = _mode.get
@@ -174,26 +209,22 @@ def _floor_of(now: Mode) -> float:
     return float("inf") if now.anomaly or now.trace is not None else now.oldest
 
 
-@contextmanager
-def tracing(trace: Any) -> Iterator[None]:
-    """Send all operations to the slow path, where the trace checks unknown Tensors."""
-    new = _mode.get()._replace(trace=trace)
-    token, seen = _mode.set(new), _recording_floor.set(_floor_of(new))
-    try:
-        yield
-    finally:
-        _recording_floor.reset(seen)
-        _mode.reset(token)
+class change_mode:
+    """A context manager that changes fields of the mode inside it."""
 
+    __slots__ = ("fields", "tokens")
 
-@contextmanager
-def under_maps(maps: tuple[Any, ...]) -> Iterator[None]:
-    """Let random draws inside be those of members of these maps."""
-    token = _mode.set(_mode.get()._replace(maps=maps))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def __enter__(self) -> None:
+        new = _mode.get()._replace(**self.fields)
+        self.tokens = _mode.set(new), _recording_floor.set(_floor_of(new))
+
+    def __exit__(self, *exc_info: object) -> None:
+        earlier, floor = self.tokens
+        _recording_floor.reset(floor)
+        _mode.reset(earlier)
 
 
 class _ModeChange(ContextDecorator):
@@ -280,17 +311,12 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
             generator.close()
 
 
-@contextmanager
-def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> Iterator[None]:
+def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> change_mode:
     """Count the levels as open that were so at the time ``recorded``.
 
     ``replays``: those under way at that time.
     """
-    token = _mode.set(_mode.get()._replace(replays=(*replays, (recorded, next_id()))))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
+    return change_mode(replays=(*replays, (recorded, next_id())))
 
 
 def is_over(level: Any) -> bool:
@@ -344,28 +370,12 @@ class enable_grad(_ModeChange):
         return now._replace(oldest=0)
 
 
-class recording_from(_ModeChange):
-    """A mode that records the level of that number, besides those recorded already.
+def recording_from(level_id: int) -> change_mode:
+    """Record the level of that number too, besides those recorded already.
 
     It serves code that recomputes values which that level recorded.
     """
-
-    def __init__(self, level_id: int) -> None:
-        super().__init__()
-        self.level_id = level_id
-
-    def _change(self, now: Mode) -> Mode:
-        return now._replace(oldest=min(now.oldest, self.level_id))
-
-
-class outside_rules(_ModeChange):
-    """A mode that checks each operation for anomalies inside a rule too.
-
-    It serves rules that run a whole pass of their own, and has an effect only under ``detect_anomaly``.
-    """
-
-    def _change(self, now: Mode) -> Mode:
-        return now._replace(inside_rule=False)
+    return change_mode(oldest=min(_mode.get().oldest, level_id))
 
 
 class detect_anomaly(_ModeChange):
@@ -394,16 +404,6 @@ class detect_anomaly(_ModeChange):
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(anomaly=True)
-
-
-@contextmanager
-def inside_rule() -> Iterator[None]:
-    """Mark that a rule runs of which only the result is checked for anomalies."""
-    token = _mode.set(_mode.get()._replace(inside_rule=True))
-    try:
-        yield
-    finally:
-        _mode.reset(token)
 
 
 def is_recording(level_id: int) -> bool:

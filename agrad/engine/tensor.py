@@ -186,9 +186,9 @@ class Tensor(NumPyOperand):
 
     def _recorded(self) -> "Tensor | None":
         """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
-        found = settle(self)
-        while isinstance(found, Batched):
-            found = settle(found.data)
+        found = strip_constant_levels(self)
+        while isinstance(found, BatchedTensor):
+            found = strip_constant_levels(found.data)
         return found if isinstance(found, Tensor) and found.level.derivative else None
 
     @property
@@ -481,7 +481,7 @@ class Tensor(NumPyOperand):
         self.data = raw
 
 
-class Lifted(Tensor):
+class RecordedTensor(Tensor):
     """A Tensor that the short call path does not take.
 
     Its level is not a tape, or its data is another Tensor. Only its class distinguishes it, because the short path
@@ -491,7 +491,7 @@ class Lifted(Tensor):
     __slots__ = ()
 
 
-class Batched(Lifted):
+class BatchedTensor(RecordedTensor):
     """A Tensor of a batch level.
 
     Its data has one axis more than its ``shape``: the mapped axis, which comes first.
@@ -502,7 +502,7 @@ class Batched(Lifted):
     @property
     def shape(self) -> tuple[int, ...]:
         data, axes = self, 0
-        while type(data) is Batched:
+        while type(data) is BatchedTensor:
             data, axes = data.data, axes + 1
         return tuple(data.shape)[axes:]
 
@@ -527,7 +527,7 @@ class Batched(Lifted):
         return False
 
 
-Lifted.__name__ = Lifted.__qualname__ = Batched.__name__ = Batched.__qualname__ = "Tensor"
+RecordedTensor.__name__ = RecordedTensor.__qualname__ = BatchedTensor.__name__ = BatchedTensor.__qualname__ = "Tensor"
 
 
 def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
@@ -542,7 +542,7 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
     return tensor
 
 
-def settle(value: Any) -> Any:
+def strip_constant_levels(value: Any) -> Any:
     """Strip the levels at which ``value`` is constant.
 
     Returns the raw array, or the Tensor that is recorded. A Tensor is returned in a new wrapper, because the user may

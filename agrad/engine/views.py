@@ -1,23 +1,24 @@
 """Views: Tensors that share another's memory, and writes to Tensors that share it.
 
 The implementation is functional: no array is ever written into. The arrays decide the effect of a write: if the library
-made a view, a write in its own code would change both arrays, and so both Tensors change. The ``put`` rules of the
-operations that made the view put the new values into the base, and every other view is computed again from the new
+made a view, a write in its own code would change both arrays, and so both Tensors change. The write-back rules of
+the operations that made the view put the new values into the base, and every other view is computed again from the new
 base. Derivatives follow by the ordinary rules.
 """
 
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.joining import is_numpys
-from agrad.engine.layouts import SHARING, SPLIT, copied, members_like, with_values
+from agrad.engine.layouts import SHARING, SPLIT, copy_with_strides, with_values
+from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
-from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
@@ -52,15 +53,15 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
     unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
     if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:
         raise PrimitiveDefinitionError(
-            f"the put rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is filed "
-            f"for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
+            f"the write-back rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is "
+            f"filed for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
         )
 
-    def put(base: Any, value: Any, given: dict[str, Any]) -> Any:
+    def write_back(base: Any, value: Any, given: dict[str, Any]) -> Any:
         handed = {"xp": namespace, primitive.arrays[0]: base, "value": value}
         return function(*[handed[n] for n in names], **{n: given[n] for n in settings})
 
-    return put
+    return write_back
 
 
 def link(view: Tensor, base: Tensor, steps: Steps) -> None:
@@ -69,39 +70,32 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
-class _CopiedElements(dict[tuple[type, bool], bool]):
-    """Flags by array type and ``...`` in the index: True if an element is a copy.
-
-    NumPy's elements are copies unless the index has a ``...``.
-    """
-
-    def __missing__(self, key: tuple[type, bool]) -> bool:
-        kind, with_ellipsis = key
-        backend = backend_of_type(kind)
-        assert backend is not None
-        assert backend.shares_memory is not None
-        x = backend.xp.asarray([0.0])
-        element = backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,))
-        self[key] = copied = not backend.shares_memory(element, x)
-        return copied
+def _copies_elements(key: tuple[type, bool]) -> bool:
+    kind, with_ellipsis = key
+    backend = backend_of_type(kind)
+    assert backend is not None
+    assert backend.shares_memory is not None
+    x = backend.xp.asarray([0.0])
+    return not backend.shares_memory(backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,)), x)
 
 
-COPIED_ELEMENTS = _CopiedElements()
+COPIED_ELEMENTS = Memo(_copies_elements)
+"""Flags by array type and ``...`` in the index: True if an element is a copy.
+
+NumPy's elements are copies unless the index has a ``...``.
+"""
 
 
-class _Scalars(dict[type, bool]):
-    """Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
-
-    def __missing__(self, kind: type) -> bool:
-        backend = backend_of_type(kind)
-        assert backend is not None
-        assert backend.shares_memory is not None
-        total = backend.xp.sum(backend.xp.asarray([0.0]))
-        self[kind] = scalar = not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
-        return scalar
+def _returns_scalars(kind: type) -> bool:
+    backend = backend_of_type(kind)
+    assert backend is not None
+    assert backend.shares_memory is not None
+    total = backend.xp.sum(backend.xp.asarray([0.0]))
+    return not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
 
 
-SCALARS = _Scalars()
+SCALARS = Memo(_returns_scalars)
+"""Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
 
 
 def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
@@ -144,7 +138,7 @@ def _is_scalar_member(tensor: Tensor) -> bool:
         made = tensor._link
         return made is not None and all(p.splits for p, _ in made.steps) and _is_scalar_member(made.base)
     inner: Any = tensor
-    while isinstance(inner, Tensor) and type(inner) is not Batched:
+    while isinstance(inner, Tensor) and type(inner) is not BatchedTensor:
         inner = inner.data
     return isinstance(inner, Tensor)
 
@@ -163,8 +157,8 @@ def shares_memory(view: Tensor, made: Link) -> bool:
     one, other = view.raw, made.base.raw
     if isinstance(one, np.generic) and isinstance(other, np.generic):  # a part of a scalar
         return True
-    backend = backend_of(other)
-    return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
+    backend = SPLIT[type(other)]
+    return backend is not None and SPLIT[type(one)] is backend and bool(backend.shares_memory(one, other))
 
 
 def _replay(base: Tensor, steps: Steps) -> Any:
@@ -174,13 +168,13 @@ def _replay(base: Tensor, steps: Steps) -> Any:
     return value
 
 
-def _put(base: Tensor, steps: Steps, value: Any) -> Any:
-    """Return ``base`` with ``value`` put into the view of it that ``steps`` make."""
+def _written_back(base: Tensor, steps: Steps, value: Any) -> Any:
+    """Return ``base`` with ``value`` written to the view of it that ``steps`` make."""
     stages: list[Any] = [base]
     for primitive, settings in steps[:-1]:
         stages.append(primitive.bind(stages[-1], **settings))
     for stage, (primitive, settings) in zip(reversed(stages), reversed(steps), strict=True):
-        value = primitive.put(stage, value, settings)
+        value = primitive.write_back(stage, value, settings)
     return value
 
 
@@ -276,10 +270,10 @@ def become(tensor: Tensor, result: Tensor) -> None:
         tensor.__class__ = result.__class__
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
-    value, before = with_nodes_of(tensor, settle(result)), tensor.node
+    value, before = with_nodes_of(tensor, strip_constant_levels(result)), tensor.node
     inner: Any = value
     while isinstance(inner, Tensor):
-        if type(inner) is Batched:
+        if type(inner) is BatchedTensor:
             inner.level.note_write(tensor)
         inner = inner.data
     if isinstance(value, Tensor) and value.level.id >= 0:
@@ -290,24 +284,24 @@ def become(tensor: Tensor, result: Tensor) -> None:
             del before.owner
             CALLS["retain_grad"](tensor)
     else:
-        tensor.__class__ = Tensor if result.level.tape and not isinstance(value, Tensor) else Lifted
+        tensor.__class__ = Tensor if result.level.tape and not isinstance(value, Tensor) else RecordedTensor
         tensor.data, tensor.level, tensor.node = value, result.level, None
 
 
 def with_nodes_of(old: Any, new: Any) -> Any:
     """Return ``new`` with the nodes of ``old`` on tapes that do not record at present."""
-    if not isinstance(settle(old), Tensor):
+    if not isinstance(strip_constant_levels(old), Tensor):
         return new
     if isinstance(new, Tensor) and new.level.id > old.level.id:
         if new.level.derivative:
-            return wrap(with_nodes_of(old, settle(new.data)), new.level, new.node)
+            return wrap(with_nodes_of(old, strip_constant_levels(new.data)), new.level, new.node)
         old = _mapped_by(new.level, old)
     alike = isinstance(new, Tensor) and new.level is old.level
-    if type(old) is Batched and not alike:
+    if type(old) is BatchedTensor and not alike:
         new, alike = _mapped_by(old.level, new), True
     if old.level.keeps_rules:
         return old.level.with_nodes_of(old, new) if alike else new
-    data = with_nodes_of(old.data, settle(new.data) if alike else new)
+    data = with_nodes_of(old.data, strip_constant_levels(new.data) if alike else new)
     if old.node is not None and old.level.derivative and not is_recording(old.level.id):
         if is_numpys(old) and not is_numpys(data):  # its derivatives are NumPy arrays
             raise OperandError('a write under agrad.no_grad(): v must be a NumPy array like x. Move it: v.to("numpy").')
@@ -325,12 +319,12 @@ def _replace(tensor: Tensor, result: Any) -> None:
     """Replace a Tensor by ``result`` in place, and keep the order of axes in memory."""
     old = tensor.raw
     become(tensor, result)
-    new, backend = tensor.raw, backend_of(old)
-    if SHARING[type(old)] and backend_of(new) is backend:  # a NumPy array may have moved
+    new, backend = tensor.raw, SHARING[type(old)]
+    if backend is not None and SPLIT[type(new)] is backend:  # a NumPy array may have moved
         if tuple(new.shape) == tuple(old.shape):
             laid = backend.laid_out_like(new, old)
         else:  # vmap has begun to map over it
-            laid = members_like(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
+            laid = copy_with_strides(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
         if laid is not new:
             tensor.data = with_values(tensor.data, laid)
 
@@ -403,7 +397,7 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         _check(tensor, bases, what)
     root, value = tensor, result
     for root, steps in bases:
-        value = _put(root, steps, value)
+        value = _written_back(root, steps, value)
     views = _below(root)
     _replace(root, value)
     for view, base, steps, silent in views:
@@ -414,40 +408,6 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         become(view, taken)
         if view is not tensor:  # its own value before the write leads to the new one, and keeps the hooks
             _share_hooks(before, view.node)
-
-
-def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
-    """Return the values, copied if they are read-only or share memory.
-
-    They must not share it with an earlier value or one ``given``. Only raw arrays are copied, and Tensors around them
-    outside of all transforms.
-    """
-    values = list(values)
-    kinds = set(map(type, values))
-    if len(kinds) == 1 and not given:  # the usual case: gradients of leaves
-        only = backend_of_type(kinds.pop())
-        if only is not None and only.apart(values):
-            return values
-    held: dict[Any, list[Any]] = {}
-    for value in given:
-        raw = value.raw if isinstance(value, Tensor) else value
-        if SHARING[type(raw)]:
-            held.setdefault(backend_of(raw).memory(raw), []).append(raw)
-    out = []
-    for value in values:
-        outside = type(value) is Tensor and value.level.id == 0
-        raw = value.data if outside else value
-        if SHARING[type(raw)]:
-            backend = backend_of(raw)
-            block = backend.memory(raw)
-            assert backend.shares_memory is not None
-            if block is None or any(backend.shares_memory(raw, other) for other in held.get(block, ())):
-                raw = copied(raw)
-                value = wrap(raw, value.level, value.node) if outside else raw
-                block = backend.memory(raw)
-            held.setdefault(block, []).append(raw)
-        out.append(value)
-    return out
 
 
 CALLS["check_writable"] = check_writable

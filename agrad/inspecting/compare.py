@@ -8,7 +8,8 @@ import numpy as np
 
 from agrad.backends import backend_of_type, load, use_backend
 from agrad.dtypes import dtype_name, is_floating
-from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents, users_line
+from agrad.engine.anomalies import users_line
+from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.engine.tensor import Tensor, wrap

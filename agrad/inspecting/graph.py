@@ -11,7 +11,7 @@ from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.gradients import cotangent_for, starting_cotangents
 from agrad.engine.levels import GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, Meta, Node, no_grad
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.errors import MissingExtraError, OperandError
 from agrad.inspecting.drawing import Box, layered
 from agrad.inspecting.html import folded, preformatted
@@ -267,9 +267,9 @@ def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], 
 
 def _on_tape(tensor: Tensor) -> Any:
     """Return the newest Tensor on a tape under a Tensor, else the raw array."""
-    value = settle(tensor)
+    value = strip_constant_levels(tensor)
     while isinstance(value, Tensor) and not value.level.tape:
-        value = settle(value.data)
+        value = strip_constant_levels(value.data)
     return value
 
 

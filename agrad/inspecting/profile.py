@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.levels import OutputCotangents, users_line
+from agrad.engine.anomalies import users_line
+from agrad.engine.levels import OutputCotangents
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.errors import ConfigurationError

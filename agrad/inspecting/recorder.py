@@ -12,7 +12,7 @@ from agrad.engine.calls import array_of_number
 from agrad.engine.levels import Level, dispatch
 from agrad.engine.observing import Observer
 from agrad.engine.tape import Mode, _ModeChange
-from agrad.engine.tensor import Lifted, Tensor
+from agrad.engine.tensor import RecordedTensor, Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.inspecting.graph import Graph, Input, Row, graph_of_tensors, make_row, shown_rows
 from agrad.inspecting.profile import waits
@@ -41,7 +41,7 @@ class Recorder(Level):
 
     def wrap(self, raw: Any, row: int) -> Tensor:
         """Return the Tensor of a row."""
-        tensor = Lifted()
+        tensor = RecordedTensor()
         tensor.data, tensor.level, tensor.node = raw, self, row
         return tensor
 

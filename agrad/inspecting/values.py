@@ -13,7 +13,7 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.gradients import cotangent_for
 from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
 from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
-from agrad.engine.tensor import Tensor, present, settle, wrap
+from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import GraphFreedError, TracedValueError
 from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
 from agrad.registry import CALLS
@@ -375,7 +375,7 @@ class GradFn:
 
 def operation_node(tensor: Tensor) -> tuple[Tensor, Node, int | None] | None:
     """Return the Tensor on a tape, its operation's node, and its output's number."""
-    value = settle(tensor)
+    value = strip_constant_levels(tensor)
     if not isinstance(value, Tensor) or not value.level.tape or value.node.plan is LEAF:
         return None
     node = value.node

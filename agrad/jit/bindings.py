@@ -13,7 +13,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.lower.numpy.spares import spare_function
+from agrad.jit.lower.numpy.reusable_gradients import reusable_gradient_function
 from agrad.jit.lower.plain import Scope, define
 from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
@@ -35,7 +35,7 @@ class Slot:
     """None if the function does not read the gradient, but sets it or leaves it."""
     donates: bool = False
     """True if the program is told at each call that the array may be overwritten."""
-    spares: bool = False
+    reuses_gradient: bool = False
     """True if the program is given the array of the last gradient to write the next one there."""
     data: Any = None
     """The number of the output that is the new array, or None."""
@@ -139,7 +139,7 @@ def inputs_of(entry: Any, leaves: Sequence[Any]) -> list[Any]:
     """Return the inputs of a call that the program fits, in the program's order."""
     found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
     found += [backend_of(slot.tensor.data).donatable(slot.tensor) for slot in entry.slots if slot.donates]
-    found += [None for slot in entry.slots if slot.spares]
+    found += [None for slot in entry.slots if slot.reuses_gradient]
     for slot in entry.slots:
         tensor: Any = slot.find(leaves)
         found += [tensor.data, tensor.grad.bare] if slot.has_grad else [tensor.data]
@@ -163,8 +163,10 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}({tensor})")
             values.append(f"n{k}")
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
-        if slot.spares:
-            lines.append(f"    o{k} = {scope.hold(spare_function(slot.shape, slot.dtype), 'spare')}({tensor})")
+        if slot.reuses_gradient:
+            lines.append(
+                f"    o{k} = {scope.hold(reusable_gradient_function(slot.shape, slot.dtype), 'spare')}({tensor})"
+            )
             values.append(f"o{k}")
     arrays: list[tuple[str, Sequence[Any]]] = []
     wrong: list[str] = []
@@ -293,7 +295,7 @@ def finish_function(entry: Any) -> Callable[..., Any]:
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
     lines = ["def finish(values, leaves, level=None, nodes=()):"]
     program = entry.stages[-1][1]
-    late = program.notes.get("late", {})
+    lazy = program.notes.get("lazy_gradients", {})
     for slot in entry.slots:
         tensor = _tensor_text(slot, scope)
         if slot.data is not None:
@@ -301,9 +303,9 @@ def finish_function(entry: Any) -> Callable[..., Any]:
             if made is not slot.kind and slot.kind is np.ndarray:  # a scalar, where a write in place keeps an array
                 value = f"{scope.hold(np.asarray, 'asarray')}({value})"
             lines.append(f"    {tensor}.data = {value}")
-        if slot.grad in late:
-            given = f"values[{slot.grad}], values[{late[slot.grad].place}]"
-            lines.append(f"    {tensor}._grad = {scope.hold(late[slot.grad].of, 'late')}({given})")
+        if slot.grad in lazy:
+            given = f"values[{slot.grad}], values[{lazy[slot.grad].place}]"
+            lines.append(f"    {tensor}._grad = {scope.hold(lazy[slot.grad].of, 'lazy')}({given})")
         elif slot.grad is not None:
             lines.append(f"    {tensor}._grad = wrap(values[{slot.grad}], GLOBAL_TAPE)")
         elif slot.clears:

@@ -75,7 +75,7 @@ def call_plan(derivative: Derivative) -> Plan:
     plan.arguments = derivative.arrays
     plan.positions = tuple(range(len(plan.arguments)))
     plan.count = len(plan.arguments)
-    plan.exact = True
+    plan.same_shape_and_dtype = True
     plan.needs_slow_path = plan.retains = plan.lifted = False
     plan.names = (*plan.arguments, "inputs", "residuals")
     plan.keep = lambda values: values

@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.engine.backward import backward_pass, topological_order
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
-from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
-from agrad.engine.tensor import Lifted, Tensor, wrap
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
+from agrad.engine.namespaces import NAMESPACES
+from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
+from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
 from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
 from agrad.jit.entry import Entry
+from agrad.jit.lower.numpy.reusable_gradients import FEWEST
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
@@ -134,7 +135,7 @@ class Tracing:
             CAPTURED.append(self.trace)
         _ACTIVE.append(self)
         try:
-            with tracing(self.trace):
+            with change_mode(trace=self.trace):
                 return finish(self.call(self._install()))
         finally:
             self.restore()
@@ -217,7 +218,7 @@ class Tracing:
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
         slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
         traced = tensor.data = self.trace.array(data)
-        tensor.__class__ = Lifted
+        tensor.__class__ = RecordedTensor
         installed = Installed(slot, tensor, traced.node)
         self.installed.append(installed)
         if not tensor.is_leaf:
@@ -289,7 +290,7 @@ class Tracing:
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
-            program.inputs = [*arguments, *self._donations(program), *self._spares(program), *state]
+            program.inputs = [*arguments, *self._donations(program), *self._reusable_gradients(program), *state]
         else:
             program.notes["residuals"] = derivative.residuals
         executable = compile_program(program)
@@ -405,7 +406,7 @@ class Tracing:
                 found.append(number.variable)
         return found
 
-    def _spares(self, program: Program) -> list[Variable]:
+    def _reusable_gradients(self, program: Program) -> list[Variable]:
         """Let gradients be written where the last ones lie; return the inputs for that.
 
         Such an input is the array of the last gradient, or None if somebody else holds it.
@@ -414,9 +415,9 @@ class Tracing:
         for installed in self.installed:
             slot, size = installed.slot, installed.data.size
             if slot.grad is not None and slot.has_grad is not False and slot.kind is np.ndarray and size >= FEWEST:
-                slot.spares = True
+                slot.reuses_gradient = True
                 found[slot.grad] = (Variable(slot.shape, slot.dtype, slot.kind), installed.grad)
-        program.notes["spares"] = found
+        program.notes["reusable_gradients"] = found
         return [spare for spare, _ in found.values()]
 
     def _guards(self, program: Program) -> NumberGuards | None:

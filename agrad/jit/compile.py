@@ -5,25 +5,24 @@ from functools import partial
 from typing import NamedTuple
 
 from agrad.errors import ConfigurationError
-from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available
+from agrad.jit.lower.cuda.products import cupy_narrow_matmul, epilogues_where_available
 from agrad.jit.lower.cuda.program import lower_cupy
-from agrad.jit.lower.cuda.source import has_words
+from agrad.jit.lower.cuda.source import has_cuda_expression
 from agrad.jit.lower.cuda.updates import with_updates_as_groups
-from agrad.jit.lower.jax import jax_way, lower_jax
-from agrad.jit.lower.numpy.program import lower_numpy, numpy_way
+from agrad.jit.lower.jax import jax_narrow_matmul, lower_jax
+from agrad.jit.lower.numpy.program import lower_numpy, numpy_narrow_matmul
 from agrad.jit.lower.plain import Compiled, plain
-from agrad.jit.lower.torch import lower_torch, torch_way
+from agrad.jit.lower.torch import lower_torch, torch_narrow_matmul
 from agrad.jit.lower.xla import lower_xla, with_arrays_of_jax
-from agrad.jit.passes.added_products import with_added_products
 from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
-from agrad.jit.passes.cross_entropy import with_entropies
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
-from agrad.jit.passes.folding import with_folded_updates
+from agrad.jit.passes.folding import folded
 from agrad.jit.passes.fusion import with_groups
-from agrad.jit.passes.precision import Way, with_precision
+from agrad.jit.passes.joined_rules import with_rules_joined
+from agrad.jit.passes.precision import NarrowMatmul, with_precision
 from agrad.jit.program import Program
 
 Pass = tuple[str, Callable[[Program], Program]]
@@ -48,7 +47,7 @@ class Target(NamedTuple):
 
     lower: Callable[[Program], Compiled]
     passes: tuple[Pass, ...] = (IN_PLACE,)
-    way: Callable[[str], Way] | None = None
+    narrow_matmul: Callable[[str], NarrowMatmul] | None = None
     """From the name of a narrow dtype to products in it; None if the backend has none."""
     before: tuple[Pass, ...] = ()
     """The passes that run before products are made narrow."""
@@ -64,10 +63,9 @@ TARGETS: dict[str, Target] = {
             ("filled arrays as single values", with_single_values),
             ("simpler operations", simplified),
             DEAD_CODE,
-            ("cross entropy with its rule", with_entropies),
+            ("operations with their rules", with_rules_joined),
             IN_PLACE,
-            ("products folded into updates", with_folded_updates),
-            ("sums with products", with_added_products),
+            ("operands computed by their reader", folded("numpy")),
             ("operations written out", decomposed()),
             ("broadcasts left to the operations", without_broadcasts),
             ("common subexpressions", without_repetition),
@@ -75,7 +73,7 @@ TARGETS: dict[str, Target] = {
             ("views before their readers", with_late_views),
             ("fusion", with_groups(broadcasts=True)),
         ),
-        numpy_way,
+        numpy_narrow_matmul,
     ),
     "cupy": Target(
         lower_cupy,
@@ -91,12 +89,12 @@ TARGETS: dict[str, Target] = {
             DEAD_CODE,
             ("reductions where their operands are", with_early_reductions),
             ("views before their readers", with_late_views),
-            ("fusion", with_groups(1, has_words, whole_rows=True)),
+            ("fusion", with_groups(1, has_cuda_expression, whole_rows=True)),
         ),
-        cupy_way,
+        cupy_narrow_matmul,
     ),
-    "jax": Target(lower_jax, way=jax_way),
-    "torch": Target(lower_torch, way=torch_way),
+    "jax": Target(lower_jax, narrow_matmul=jax_narrow_matmul),
+    "torch": Target(lower_torch, narrow_matmul=torch_narrow_matmul),
 }
 """The targets by the name of the backend."""
 
@@ -128,7 +126,11 @@ def target_of(program: Program) -> Target:
                 "torch_compile=True"
             )
         return COMPILERS[compiler]
-    return TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
+    target = TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
+    # other compilers run Python while they trace, and not at each call
+    if target.lower is not lower_numpy and program.has_effect:
+        return PLAIN
+    return target
 
 
 def compile_program(program: Program, target: Target | None = None) -> Executable:
@@ -140,8 +142,8 @@ def compile_program(program: Program, target: Target | None = None) -> Executabl
     target = target or target_of(program)
     precision: tuple[Pass, ...] = ()
     if program.notes.get("precision"):
-        ways = {name: found.way for name, found in TARGETS.items() if found.way is not None}
-        precision = (("precision", partial(with_precision, ways=ways)), DEAD_CODE)
+        matmuls = {name: t.narrow_matmul for name, t in TARGETS.items() if t.narrow_matmul is not None}
+        precision = (("precision", partial(with_precision, matmuls=matmuls)), DEAD_CODE)
     stages = [("traced", program)]
     left: dict[Callable[[Program], Program], Program] = {}
     for name, run in (*PASSES, *target.before, *precision, *target.passes):

@@ -178,6 +178,11 @@ class Program:
             return self
         return Program(self.inputs, dict(known), kept, out, self.notes)
 
+    @property
+    def has_effect(self) -> bool:
+        """Return True if one of the operations has an effect."""
+        return True in [instruction.operation.has_effect for instruction in self.instructions]
+
     @cached_property
     def uses(self) -> Counter[Variable]:
         """The number of times that instructions and outputs read each variable."""

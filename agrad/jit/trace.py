@@ -13,10 +13,11 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
+from agrad.engine.levels import GLOBAL_TAPE, Level
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
-from agrad.engine.tensor import Tensor, present, settle, wrap
+from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
@@ -388,7 +389,7 @@ def traced_value(value: Any, trace: Trace) -> Any:
 
 def is_foreign(value: Any, trace: Trace) -> bool:
     """Return True for a value that a transform under way, not an argument's, records."""
-    value = settle(value) if isinstance(value, Tensor) else value
+    value = strip_constant_levels(value) if isinstance(value, Tensor) else value
     return isinstance(value, Tensor) and value.level is not trace and value.level is not GLOBAL_TAPE
 
 

@@ -10,7 +10,7 @@ from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.nn import functional
 from agrad.nn.expect import share
 from agrad.nn.module import ArrayModule
-from agrad.nn.seeding import Rng, draw_seed
+from agrad.nn.seeding import STREAM, Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "RReLU"]
@@ -56,8 +56,8 @@ class RandomModule(ArrayModule):
         return host_array_call(self._words, (call,), lambda w: agrad.asarray(w, backend=backend, device=device))
 
     def _words(self, call: int) -> np.ndarray:
-        # one key for each pair of the two numbers
-        words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call) for shift in (0, 32)]
+        # one key for each pair of the two numbers, and each rank of a program
+        words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call | STREAM[0] << 32) for shift in (0, 32)]
         return np.array(words, np.uint32)
 
     def next_key(self, like: Any) -> Any:

@@ -17,6 +17,9 @@ __all__ = ["generator", "manual_seed"]
 Rng = Generator | np.random.Generator | None
 """The types of a source of keys; None stands for the default one."""
 
+STREAM = [0]
+"""The rank of this process: ranks of one program draw other masks of dropout by the same seed."""
+
 _DEFAULT = Generator(secrets.randbits(128))
 
 

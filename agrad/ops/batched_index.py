@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agrad.dtypes import as_dtype
 from agrad.engine.batching import with_rank
-from agrad.engine.tensor import Batched, Tensor
+from agrad.engine.tensor import BatchedTensor, Tensor
 from agrad.errors import TracedValueError
 from agrad.shapes import ARRAY
 
@@ -51,9 +51,9 @@ def _is_mask(array: Any) -> bool:
 def is_mapped_mask(array: Any, x: Any) -> bool:
     """Return True if any ``vmap`` maps over a mask of all of ``x``."""
     inner = array
-    while isinstance(inner, Tensor) and not isinstance(inner, Batched):
+    while isinstance(inner, Tensor) and not isinstance(inner, BatchedTensor):
         inner = inner.data
-    return isinstance(inner, Batched) and _is_mask(array) and tuple(array.shape) == tuple(x.shape)
+    return isinstance(inner, BatchedTensor) and _is_mask(array) and tuple(array.shape) == tuple(x.shape)
 
 
 def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:

@@ -55,8 +55,8 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     return xp.astype(x, dtype, copy=copy)
 
 
-@astype_p.put
-@cast.put
+@astype_p.write_back
+@cast.write_back
 def astype_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.astype(value, x.dtype, copy=False)
 

@@ -308,22 +308,22 @@ def from_parts_imag_jvp(xp: Any, t: Any) -> Any:
 namespace.from_parts = from_parts
 
 
-@positive.put
+@positive.write_back
 def positive_put(value: Any) -> Any:
     return value
 
 
-@conj.put
+@conj.write_back
 def conj_put(xp: Any, value: Any) -> Any:
     return xp.conj(value)
 
 
-@real.put
+@real.write_back
 def real_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.from_parts(value, xp.imag(x)) if is_complex(x.dtype) else value
 
 
-@imag.put
+@imag.write_back
 def imag_put(xp: Any, x: Any, value: Any) -> Any:
     if not is_complex(x.dtype):
         raise ReadOnlyViewError(

@@ -12,7 +12,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
 from agrad.engine.joining import beside, is_numpys, joined, mixed, moves
-from agrad.engine.layouts import members_apart
+from agrad.engine.layouts import copy_if_interleaved
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at
 from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError, described
@@ -51,7 +51,7 @@ def getitem_batch(
     place = layout(index, indices, indices_mapped, len(x.shape) - x_mapped)
     if not any(indices_mapped):
         y = xp.getitem(x, *indices, index=(slice(None), *index))
-        return members_apart(xp.moveaxis(y, place.block, 0) if place.separated else y, packed=True)
+        return copy_if_interleaved(xp.moveaxis(y, place.block, 0) if place.separated else y, packed=True)
     index, indices = over_members(xp, index, indices, indices_mapped, place.block)
     if not x_mapped:
         return xp.moveaxis(xp.getitem(x, *indices, index=index), place.first, 0)
@@ -59,7 +59,7 @@ def getitem_batch(
     return place.block_back(xp, xp.getitem(x, own, *indices, index=(ARRAY, *index)))
 
 
-@getitem.put
+@getitem.write_back
 def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
     return xp.setitem(x, value, index=index)
 

@@ -45,7 +45,7 @@ def reshape_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
     return xp.reshape(x, (batch_size, *shape))
 
 
-@reshape_p.put
+@reshape_p.write_back
 def reshape_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.reshape(value, tuple(x.shape))
 
@@ -103,7 +103,7 @@ def permute_dims_batch(xp: Any, x: Any, *, axes: Any) -> Any:
     return xp.permute_dims(x, (0, *shift(axes)))
 
 
-@permute_dims_p.put
+@permute_dims_p.write_back
 def permute_dims_put(xp: Any, value: Any, *, axes: Any) -> Any:
     return xp.permute_dims(value, inverse_permutation(axes))
 
@@ -167,7 +167,7 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     return xp.matrix_transpose(x)
 
 
-@matrix_transpose.put
+@matrix_transpose.write_back
 def matrix_transpose_put(xp: Any, value: Any) -> Any:
     return xp.matrix_transpose(value)
 
@@ -229,7 +229,7 @@ def broadcast_to_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
     return xp.broadcast_to(with_rank(xp, x, len(shape)), (batch_size, *shape))
 
 
-@broadcast_to_p.put
+@broadcast_to_p.write_back
 def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
     if size(value.shape) != size(x.shape):
         raise ReadOnlyViewError(
@@ -502,7 +502,7 @@ def flip_p(xp: Any, x: Any, /, *, axis: Any) -> Any:
     return xp.flip(x, axis=axis)
 
 
-@flip_p.put
+@flip_p.write_back
 def flip_put(xp: Any, value: Any, *, axis: Any) -> Any:
     return xp.flip(value, axis=axis)
 

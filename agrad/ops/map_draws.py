@@ -9,8 +9,8 @@ from typing import Any
 
 from agrad.engine.batching import Batch
 from agrad.engine.states import note_state
-from agrad.engine.tape import mode, under_maps
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tape import change_mode, mode
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.errors import ConfigurationError
 from agrad.ops import sampling
 
@@ -55,7 +55,7 @@ class Map:
     def own(self, key: Any) -> Any:
         """Return the keys of the batch elements, mapped, or the key of a single one."""
         keys = sampling.keys(key, count=self.size, domain=sampling.SPLIT, data=0)[self.members, :]
-        return self.level.wrap(settle(keys)) if isinstance(self.members, slice) else keys
+        return self.level.wrap(strip_constant_levels(keys)) if isinstance(self.members, slice) else keys
 
 
 def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
@@ -93,7 +93,7 @@ def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any
     found = []
     for k, row in enumerate(rows):
         last = tuple([each.member(k) if each.level is level else each for each in maps])
-        with under_maps(last):
+        with change_mode(maps=last):
             found.append(call(*row))
     for each, done in zip(maps, last, strict=True):
         each.place = done.place

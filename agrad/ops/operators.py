@@ -1,14 +1,16 @@
 """The operators of a Tensor, and its methods that are operations."""
 
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from agrad.engine.explain import NOT_IN_BLOCKS
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import check_writable, write
-from agrad.errors import AxesError, OperandError
+from agrad.errors import AxesError, OperandError, RefusedFunctionError
 from agrad.ops import discrete, elementwise
 from agrad.ops.casting import astype
 from agrad.ops.indexing import get_at, set_at
@@ -58,6 +60,7 @@ def install(kind: type[Tensor]) -> None:
         "__setitem__": _setitem,
         "__contains__": _contains,
         "__reduce__": _reduce,
+        "__dask_graph__": _dask_graph,
         "__copy__": _copy,
         "__deepcopy__": _copy,
         "T": property(_transposed),
@@ -140,6 +143,12 @@ def _reduce(self: Tensor) -> tuple[Any, ...]:
     else:
         self._check_detached("pickle")
     return rebuild, (self.raw, self.requires_grad, getattr(self, "_role", None))
+
+
+def _dask_graph(self: Tensor) -> None:
+    """Tell Dask that a Tensor is no collection of its own; refuse the blocks of ``dask.array.map_blocks``."""
+    if sys._getframe(2).f_code.co_name == "normalize_arg":
+        raise RefusedFunctionError(f"{NOT_IN_BLOCKS[0]} {NOT_IN_BLOCKS[1]}")
 
 
 def _copy(self: Tensor, memo: Any = None) -> Tensor:

@@ -30,7 +30,7 @@ def diagonal_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
     return on_diagonal(xp, g, m, n, offset)
 
 
-@diagonal_p.put
+@diagonal_p.write_back
 def diagonal_put(xp: Any, x: Any, value: Any, *, offset: int) -> Any:
     *batch, m, n = x.shape
     flat = xp.reshape(x, (*batch, m * n))

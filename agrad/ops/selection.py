@@ -49,11 +49,11 @@ def mask_unused_part(xp: Any, g: Any, used: Any, part: Any) -> Any:
     return mask_unused(used, xp.where(used | xp.isfinite(part), g, xp.zeros_like(g)))
 
 
-def _guard(used: Any, part: Any, exact: bool) -> Any:
+def _zero_masked(used: Any, part: Any, exact: bool) -> Any:
     return where_p(used, part, 0) if exact else mask_unused(used, part)
 
 
-CALLS["guard"] = _guard
+CALLS["zero_masked"] = _zero_masked
 
 
 @public_of_arrays

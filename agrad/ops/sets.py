@@ -6,7 +6,7 @@ elements gets the cotangent.
 
 from typing import Any, NamedTuple
 
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.ops.definition import primitive, public_of_array, public_of_arrays
 from agrad.ops.indexing import take
 from agrad.ops.manipulation import reshape
@@ -64,7 +64,7 @@ def _taken(x: Any) -> UniqueAll | None:
 
     None if ``x`` is not recorded.
     """
-    if not isinstance(settle(x), Tensor):
+    if not isinstance(strip_constant_levels(x), Tensor):
         return None
     found = UniqueAll(*unique_all_p(x))
     return found._replace(values=take(reshape(x, (-1,)), found.indices, axis=0))

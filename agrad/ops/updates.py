@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agrad.backends import backend_of_type
 from agrad.backends.base import SEPARATE, Backend
 from agrad.dtypes import is_complex
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import host_call
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
@@ -150,67 +150,60 @@ def adam_update_p(
     v: Any,
     /,
     *,
-    lr: float,
+    rate: float,
+    floor: float,
     beta1: float,
     beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
+    decay: float,
+    shrink: float | None,
     step: int,
     donate: bool,
 ) -> Any:
     """Return the new parameter and moments of a step of Adam.
 
     Kingma and Ba 2015, arXiv:1412.6980. p, g, m, v: parameter, gradient, first and second moment, of one shape and
-    floating dtype. ``step`` counts from 1. ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019,
-    arXiv:1711.05101), otherwise added to the gradient. The real and imaginary parts of complex arrays are updated
-    independently, also in v.
+    floating dtype. rate, floor: the numbers of ``adam_numbers``. ``decay`` is the multiple of the parameter that is
+    added to its gradient. ``shrink`` is the factor of the parameter in AdamW (Loshchilov and Hutter 2019,
+    arXiv:1711.05101), None otherwise. ``step`` counts from 1, for kernels that do something every so many steps. The
+    real and the imaginary parts of complex arrays are updated independently, also in v.
     """
-    rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
-    return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+    return adam_given(xp, p, g, m, v, rate, floor, beta1, beta2, decay, shrink)
 
 
-def adam_rate(lr: float, beta1: float, beta2: float, step: int) -> float:
-    """Return the factor of Adam's quotient of moments, with the corrections of both."""
-    return lr / (1 - beta1**step) * (1 - beta2**step) ** 0.5
+def adam_numbers(xp: Any, lr: Any, beta1: float, beta2: float, eps: float, count: Any) -> tuple[Any, Any]:
+    """Return the numbers of a step of Adam with the corrections of both moments.
+
+    They are the factor of the quotient of moments, and the addend to the root of the second moment.
+    """
+    root = correction(xp, beta2, count) ** 0.5
+    return lr / correction(xp, beta1, count) * root, eps * root
 
 
-def adam_floor(eps: float, beta2: float, step: int) -> float:
-    """Return Adam's addend to the root of the second moment, with its correction."""
-    return eps * (1 - beta2**step) ** 0.5
+def adam_number(place: int, *options: Any) -> float:
+    """Return one of the numbers of ``adam_numbers``, as a computation on the host."""
+    number: float = adam_numbers(None, *options)[place]
+    return number
 
 
 def adam_given(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    weight_decay: float,
-    decoupled: bool,
-    rate: float,
-    floor: float,
-    v_max: Any = None,
-) -> tuple[Any, ...]:
-    """Compute a step of Adam from the numbers that follow from the count of steps.
+    xp: Any, p: Any, g: Any, m: Any, v: Any, rate: Any, floor: Any, beta1: float, beta2: float, decay: float,
+    shrink: Any, v_max: Any = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Compute a step of Adam from the numbers of ``adam_numbers``.
 
-    A compiled function may have these as inputs. With v_max, the largest second moment so far, it is a step of AMSGrad,
-    and the last result is the new one.
+    With v_max, the largest second moment so far, it is a step of AMSGrad, and the last result is the new one.
     """
     if is_complex(p.dtype):
-        numbers = (lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+        numbers = (rate, floor, beta1, beta2, decay, shrink)
         parts = [
             adam_given(xp, *map(of, (p, g, m, v)), *numbers, None if v_max is None else of(v_max))
             for of in (xp.real, xp.imag)
         ]
         return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
-    if weight_decay != 0 and not decoupled:
-        g = g + p * weight_decay
-    elif weight_decay != 0:
-        p = p * (1 - lr * weight_decay)
+    if decay != 0:
+        g = g + p * decay
+    if shrink is not None:
+        p = p * shrink
     m = m + (g - m) * (1 - beta1)
     v = v * beta2 + g * g * (1 - beta2)
     largest = () if v_max is None else (xp.maximum(v_max, v),)
@@ -223,22 +216,10 @@ def sgd_update(p: Any, g: Any, v: Any, /, **settings: Any) -> Any:
 
     On Tensors the operations in it are recorded: the step can be differentiated.
     """
-    return _recorded(sgd_update_p, p, g, v, **settings)
-
-
-def adam_update(p: Any, g: Any, m: Any, v: Any, /, **settings: Any) -> Any:
-    """Compute ``adam_update_p``.
-
-    On Tensors the operations in it are recorded: the step can be differentiated.
-    """
-    return _recorded(adam_update_p, p, g, m, v, **settings)
-
-
-def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
-    xp, settings["lr"], *arrays = together(settings["lr"], *arrays)
+    xp, settings["lr"], p, g, v = together(settings["lr"], p, g, v)
     if xp is namespace:
-        return update.primitive.forward(namespace, *arrays, **settings)
-    return update(*arrays, **settings)
+        return sgd_update_p.primitive.forward(namespace, p, g, v, **settings)  # type: ignore[attr-defined]
+    return sgd_update_p(p, g, v, **settings)
 
 
 def together(*values: Any) -> tuple[Any, ...]:

@@ -1,11 +1,13 @@
 """Adam and what is made of it."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
 import agrad
-from agrad.ops.updates import adam_given, adam_update_p, correction, descent, unread
+from agrad.engine.scalars import host_call
+from agrad.ops.updates import adam_given, adam_number, adam_numbers, adam_update_p, correction, descent, unread
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
@@ -13,6 +15,7 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
+_NUMBERS = functools.lru_cache(maxsize=64)(adam_numbers)
 
 
 class Adam(Optimizer):
@@ -73,32 +76,38 @@ class Adam(Optimizer):
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
         if options["amsgrad"] or donate is None or hasattr(count, "shape"):
-            return super().update(p, g, arrays, count, donate, decoupled=cls.decoupled, **options)
+            return super().update(p, g, arrays, count, donate, **options)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
-        beta1, beta2 = options["betas"]
+        lr, (beta1, beta2), decay, shrink = options["lr"], options["betas"], options["weight_decay"], None
+        given = lr, beta1, beta2, options["eps"], count
+        if type(lr) is float and type(count) is int:
+            rate, floor = _NUMBERS(None, *given)  # computed once for all parameters
+        else:
+            rate, floor = (host_call(adam_number, k, *given) for k in (0, 1))
+        if cls.decoupled:
+            decay, shrink = 0.0, None if decay == 0 else 1 - lr * decay
         return update(
             p,
             -g if options["maximize"] else g,
             *arrays,
-            lr=options["lr"],
+            rate=rate,
+            floor=floor,
             beta1=beta1,
             beta2=beta2,
-            eps=options["eps"],
-            weight_decay=options["weight_decay"],
-            decoupled=cls.decoupled,
+            decay=decay,
+            shrink=shrink,
             step=count,
             donate=donate,
         )
 
-    @staticmethod
+    @classmethod
     def _formula(
-        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
-        amsgrad: bool, decoupled: bool, maximize: bool,
+        cls, xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float,
+        weight_decay: float, amsgrad: bool, maximize: bool,
     ) -> Any:  # fmt: skip
         g = -g if maximize else g
-        root = correction(xp, betas[1], count) ** 0.5
-        rate = lr / correction(xp, betas[0], count) * root
-        return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
+        decay = (0.0, 1 - lr * weight_decay) if cls.decoupled and weight_decay != 0 else (weight_decay, None)
+        return adam_given(xp, p, g, *arrays[:2], *adam_numbers(xp, lr, *betas, eps, count), *betas, *decay, *arrays[2:])
 
 
 class AdamW(Adam):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar, overload
 import numpy as np
 
 import agrad
+from agrad.backends import backend_of
 from agrad.engine.scalars import Stateful, host_call, mark_state_used
 from agrad.errors import ConfigurationError
 from agrad.nn.module import on_device_of
@@ -437,6 +438,35 @@ class Optimizer(Declared, Stateful):
             self._taken = [renew_p(where, counts, new, donate=own_first)]  # nobody else holds this array
         self.steps += 1
         return loss
+
+    def compute(self, *tensors: agrad.Tensor) -> None:
+        """Compute the parameters and the state on a lazy backend, such as Dask.
+
+        Call it after each step of a loop on Dask arrays, whose graph grows with every step. `Trainer` calls it.
+
+        Parameters
+        ----------
+        *tensors : Tensor
+            Tensors to compute in the same pass, in place, such as the loss and the buffers of a model.
+
+        Examples
+        --------
+        >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
+        >>> optimizer = agrad.optim.SGD([w], lr=0.25)
+        >>> loss = (w * w).sum()
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.compute(loss)
+        >>> w.detach()
+        Tensor([0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
+        """
+        backend, held = backend_of(self.parameters[0].raw), [*self.parameters, *tensors]
+        if backend.lazy:
+            made = [tensor.data for tensor in held] + [x for slots in self.arrays for x in slots] + self._taken
+            kept = iter(backend.computed(made))
+            for tensor in held:
+                tensor.assign(next(kept))
+            self.arrays, self._taken = [tuple([next(kept) for _ in slots]) for slots in self.arrays], [*kept]
 
     def count_on_device(self) -> None:
         """Count the steps of each parameter on its device, if some may be left out."""

@@ -10,23 +10,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
+from agrad.control.bodies import example
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.joining import moved_beside, returned
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
-from agrad.solvers.linear import Packing, computed, plain
+from agrad.registry import namespace
+from agrad.solvers.linear import Packing
+from agrad.solvers.loops import computed, in_trace, plain, scan, while_loop
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
-from agrad.solvers.traced import in_trace, scan
-from agrad.transforms.arguments import paired, split, zeros
+from agrad.transforms.arguments import paired, split_level, zeros
 
 Leaves = Sequence[Any]
 Equation = Callable[[Leaves, Any], list[Any]]
 """The time derivative of a list of arrays, at a time of shape ()."""
 Solve = Callable[[Equation, Leaves, Any, Options], list[Any]]
+
+FEW = 64
+"""The number of times up to which a pass back inside a trace solves the adjoint equation, from time to time.
+
+Beyond, stops at all times cost more than taking the steps again.
+"""
+KEPT = 32
+"""The number of steps that a pass back inside a trace keeps, and of marks between them."""
 
 
 def _check_known(found: dict[Node, Any], begun: Sequence[Node], used: set[Node], since: int) -> None:
@@ -71,7 +82,9 @@ class Adjoint:
             starts = [self._start(y) for y in ys]
             since = next_id()
             outs = [recorded_part(r) for r in self.equation(starts, s)]
-            seeds = starting_cotangents([split(r, level)[1] for r in outs], [settle(a) for a in adjoints])
+            seeds = starting_cotangents(
+                [split_level(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
+            )
             found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
         begun = [y.node for y in starts]
         _check_known(found, begun, set(self.used), since)
@@ -123,12 +136,8 @@ class Adjoint:
             return [v[(1, ...)] for v in found[n:]], None
 
         before: Any = [*[zeros(g[(last, ...)]) for g in gs], *starts]
-        if in_trace() and not self.again:
-            xs = [*[x[1:, ...] for x in (*ys, *gs)], t[1:], t[:-1]]
-            before, _ = scan(interval, before, lift_all(xs), reverse=True)
-        else:
-            for i in range(last, 0, -1):
-                before, _ = interval(before, [*[x[(i, ...)] for x in (*ys, *gs)], t[i], t[i - 1]])
+        xs = [*[x[1:, ...] for x in (*ys, *gs)], t[1:], t[:-1]]
+        before, _ = scan(interval, before, lift_all(xs) if in_trace() else xs, reverse=True, unrolled=self.again)
         integrals: list[Any] = [None] * len(shapes)
         for k, v in zip(kept, before[n:], strict=True):
             integrals[k] = returned(v, shapes[k])
@@ -143,7 +152,8 @@ class _Stage:
         starts = [wrap(y, level, leaf_node()) for y in state]
         self.begun, self.state = [y.node for y in starts], state
         self.since = next_id()
-        found = [split(recorded_part(r), level) for r in equation(starts, s)]
+        with recording_from(level.id):
+            found = [split_level(recorded_part(r), level) for r in equation(starts, s)]
         self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
 
     def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:
@@ -154,60 +164,190 @@ class _Stage:
         return found
 
 
+class _Again:
+    """Steps inside a trace that are taken again, for a pass back through them.
+
+    ``KEPT`` states are marked on the way, and ``KEPT`` steps kept after each mark.
+    """
+
+    def __init__(self, solver: Any, slopes: Any) -> None:
+        self.solver, self.slopes = solver, slopes
+        dtype = solver.times.dtype
+        self.slots = namespace.cumulative_sum(namespace.stack([namespace.ones_like(solver.times[0])] * KEPT)) - 1
+        self.slots = namespace.astype(self.slots, dtype)
+        self.integers = backend_of(example(solver.times)).xp.int64
+
+    def _put(self, kept: Leaves, where: Any, values: Leaves) -> list[Any]:
+        """Return arrays of slots with values where a condition of slots holds."""
+        rows = namespace.reshape(where, (KEPT, 1))
+        return [namespace.where(where if x.ndim == 1 else rows, v, x) for x, v in zip(kept, values, strict=True)]
+
+    def _take(self, kept: Leaves, slot: Any) -> list[Any]:
+        at = namespace.reshape(namespace.astype(slot, self.integers), (1,))
+        return [namespace.take(x, at, axis=0)[0, ...] for x in kept]
+
+    def _run(self, begun: Leaves, kept: Leaves, until: Any, noted: Callable[..., tuple[Any, Leaves]]) -> list[Any]:
+        """Take steps up to a number of them, and keep values in slots.
+
+        noted: from the states before and after a step to a condition of slots, and the values to keep there.
+        """
+        n, most = len(kept), float(self.solver.options.maxsteps)
+
+        def goes_on(found: Leaves) -> Any:
+            return (found[-1] < until) & (found[n + 4] < most)
+
+        def advance(found: Leaves) -> list[Any]:
+            before = found[n:]
+            after = self.solver.attempt(before)
+            where, values = noted(before, after)
+            return [*self._put(found[:n], where & (after[-1] > before[-1]), values), *after]
+
+        *state, number = begun
+        first = [*kept, *state, 0 * number, namespace.ones_like(number), self.slopes, number]
+        return list(while_loop(goes_on, advance, first)[:n])
+
+    def back(self, through: Callable[..., Leaves], begun: Leaves, count: Any, last: Step, values: Leaves) -> list[Any]:
+        """Go back through ``count`` steps from ``begun``; the last one is known."""
+        xp, slots = namespace, self.slots
+
+        def block(values: Leaves) -> Leaves:
+            """Go back through the last steps, with marks on the way to them."""
+            left, *values = values
+            low = xp.maximum(left - KEPT * KEPT, 0.0)
+            first = [*begun, 0 * left]
+            marks = self._put([xp.stack([xp.zeros_like(v)] * KEPT) for v in first], slots == -low, first)
+
+            def mark(_: Leaves, after: Leaves) -> tuple[Any, Leaves]:
+                return slots * KEPT == after[-1] - low, [*after[:4], after[-1]]
+
+            marks = self._run(first, marks, low + KEPT * xp.floor((left - 1 - low) / KEPT), mark)
+
+            def piece(values: Leaves) -> Leaves:
+                """Go back through the steps after a mark."""
+                left, *values = values
+                begun = self._take(marks, xp.floor((left - 1 - low) / KEPT))
+                number = begun[-1]
+
+                def note(before: Leaves, after: Leaves) -> tuple[Any, Leaves]:
+                    return slots == before[-1] - number, [before[0], after[5], before[1]]
+
+                none = [xp.stack([xp.zeros_like(v)] * KEPT) for v in last[:3]]
+                kept = self._run(begun, none, xp.minimum(left, count - 1), note)
+                kept = self._put(kept, slots == count - 1 - number, last[:3])
+
+                def before(values: Leaves) -> Leaves:
+                    step = Step(*self._take(kept, values[0] - number))
+                    return [values[0] - 1, *through(step, values[1:])]
+
+                return [number, *while_loop(lambda values: values[0] >= number, before, [left - 1, *values])[1:]]
+
+            return [low, *while_loop(lambda values: values[0] > low, piece, [left, *values])[1:]]
+
+        return list(while_loop(lambda values: values[0] > 0, block, [count, *values])[1:])
+
+
 class ThroughSteps:
-    """The pass back through the steps of an integration, of plain values."""
+    """The pass back through the steps of an integration of plain values."""
 
     def __init__(
-        self, equation: Equation, level: Any, used: Sequence[Node], taken: Sequence[Step], method: str, as_time: Any
+        self, equation: Equation, level: Any, used: Sequence[Node], taken: Sequence[Any], method: str, as_time: Any
     ) -> None:
         self.equation, self.level, self.used, self.taken, self.as_time = equation, level, used, taken, as_time
         self.tableau = Tableau(method, taken[0].state)
         self.known = set(used)
-        self.totals: list[Any] = [None] * len(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the cotangents of the first state and of the used nodes.
 
-        Of the first state there are two: without and with its own. A used node has None where nothing has come
-        back.
+        Of the first state there are two: without and with its own. A used node has None if nothing has come back.
         """
         self.packing = Packing([y[(0, ...)] for y in ys])
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x
-        adjoint = rows[:1, :] * 0
+        go_back = self._traced if in_trace() else self._listed
+        adjoint, totals = go_back(rows, rows[:1, :] * 0)
+        return self.packing.part(adjoint), self.packing.part(adjoint + rows[:1, :]), totals
+
+    def _listed(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:
+        """Go back through a list of steps."""
+        tableau, totals = self.tableau, [None] * len(self.used)
         lazy = backend_of(self.taken[0].state).lazy
         for step in reversed(self.taken):
             if step.ends is not None:
                 adjoint = adjoint + rows[step.ends : step.ends + 1, :]
-            adjoint = self._before(step, adjoint, rows)
+            count = len(tableau.nodes) if step.inside else len(tableau.nodes) - 1
+            of_slopes = self.lift(tableau.solution(count)) @ adjoint
+            if step.inside:
+                inside = rows[step.inside.start : step.inside.stop, :]
+                of_slopes = of_slopes + self.lift(tableau.xp.matrix_transpose(step.parts)) @ inside
+                adjoint = adjoint + self.xp.sum(inside, axis=0, keepdims=True)
+            adjoint, found = self._before(step, adjoint, of_slopes, count)
+            totals = [_added(total, g) for total, g in zip(totals, found, strict=True)]
             if lazy:
-                self.totals = [None if v is None else computed(v)[0] for v in self.totals]
+                totals = [None if v is None else computed(v)[0] for v in totals]
                 adjoint = computed(adjoint)[0]
-        return self.packing.part(adjoint), self.packing.part(adjoint + rows[:1, :]), self.totals
+        return adjoint, totals
 
-    def _stages(self, step: Step, count: int) -> list[_Stage]:
-        """Return the stages of a step, recorded."""
-        stages, slopes = [], Slopes(self.tableau, step.state)
-        with recording_from(self.level.id):
-            for i in range(count):
-                state = self.tableau.moved(step.state, slopes, i, step.size) if i else step.state
-                s = self.as_time(step.start + self.tableau.nodes[i] * step.size)
-                stages.append(_Stage(self.equation, self.level, self.packing.unpack(state), s))
-                slopes.add(self.tableau.cast(self.packing.pack(stages[-1].slope, (1,))))
-        return stages
+    def _traced(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:
+        """Go back from time to time, by the loops of a program.
 
-    def _before(self, step: Step, adjoint: Any, rows: Any) -> Any:
-        """Return the cotangent of the state before a step, given that of the state after it."""
-        xp, tableau, h = self.xp, self.tableau, step.size
-        count = len(tableau.nodes) if step.inside else len(tableau.nodes) - 1
-        of_slopes = self.lift(tableau.solution(count)) @ adjoint
-        if step.inside:
-            inside = rows[step.inside.start : step.inside.stop, :]
-            of_slopes = of_slopes + self.lift(tableau.xp.matrix_transpose(step.parts)) @ inside
-            adjoint = adjoint + xp.sum(inside, axis=0, keepdims=True)
+        The cotangents of the times inside a step are carried as those of the step's slopes, up to the step.
+        """
+        xp, (steps,), stages = self.xp, self.taken, len(self.tableau.nodes)
+        none = xp.concat([adjoint] * stages)
+        again = _Again(steps.solver, none)
+
+        def to_time(carry: Leaves, given: Leaves) -> tuple[Leaves, None]:
+            g, *begun, count, part, start, last, state = given
+            adjoint, of_slopes, *totals = carry
+            g = xp.reshape(g, (1, -1))
+            of_slopes = of_slopes + xp.expand_dims(self.tableau.parts(part), axis=1) * g
+
+            def through(step: Step, values: Leaves) -> Leaves:
+                adjoint, of_slopes, *totals = values
+                of_slopes = of_slopes + self.tableau.solution(stages) @ adjoint
+                adjoint, found = self._before(step, adjoint, of_slopes, stages)
+                return [adjoint, none, *[t if g is None else t + g for t, g in zip(totals, found, strict=True)]]
+
+            values = [adjoint + g, of_slopes, *totals]
+            return again.back(through, begun, count, Step(start, last, state), values), None
+
+        known = self.used
+        totals = self._zeros(rows, [steps.row[0, ...], steps.row[-1, ...]], [steps.time[0], steps.time[-1]])
+        kept = [k for k, total in enumerate(totals) if total is not None]
+        self.used = [known[k] for k in kept]
+        first = [adjoint, none, *[totals[k] for k in kept]]
+        (adjoint, _, *found), _ = scan(to_time, first, [rows[1:, ...], *steps[1:]], reverse=True)
+        self.used = known
+        for k, total in zip(kept, found, strict=True):
+            totals[k] = total
+        return adjoint, totals
+
+    def _zeros(self, rows: Any, states: Leaves, times: Leaves) -> list[Any]:
+        """Return zeros like the cotangents of the used nodes, None if unused."""
+        g = self.packing.part(rows[:1, :])
+        found = [self._stage(y, s).pulled(g, self.known) for y, s in zip(states, times, strict=True)]
+        likes = [next((part[node] for part in found if node in part), None) for node in self.used]
+        return [None if like is None else lift(zeros(plain(like))) for like in likes]
+
+    def _stage(self, state: Any, s: Any) -> _Stage:
+        return _Stage(self.equation, self.level, self.packing.unpack(state), s)
+
+    def _before(self, step: Step, adjoint: Any, of_slopes: Any, count: int) -> tuple[Any, list[Any]]:
+        """Return the cotangents of the state before a step and of the used nodes.
+
+        adjoint: the sum of the cotangents of the states in the step and after it. of_slopes: the cotangents of the
+        slopes of the ``count`` first stages, divided by the size of the step.
+        """
+        xp, tableau, h = self.xp, self.tableau, self.tableau.like(step.size)
         of_slopes = of_slopes * h
-        stages = self._stages(step, count)
+        stages, slopes = [], Slopes(tableau, step.state)
+        for i in range(count):
+            state = slopes.moved(step.state, i, step.size) if i else step.state
+            stages.append(self._stage(state, self.as_time(step.start + tableau.nodes[i] * step.size)))
+            slopes.add(tableau.lifted(tableau.cast(self.packing.pack(stages[-1].slope, tableau.before))))
         pulled: list[Any] = []
+        totals: list[Any] = [None] * len(self.used)
         for i in reversed(range(count)):
             g = of_slopes[i : i + 1, :]
             if pulled:
@@ -217,5 +357,5 @@ class ThroughSteps:
             back = [found.get(node) for node in stage.begun]
             back = [zeros(y) if c is None else c for c, y in zip(back, stage.state, strict=True)]
             pulled.insert(0, self.lift(self.packing.join(lift_all(back), (1,))))
-            self.totals = [_added(total, found.get(node)) for total, node in zip(self.totals, self.used, strict=True)]
-        return adjoint + xp.sum(xp.concat(pulled, axis=0), axis=0, keepdims=True)
+            totals = [_added(total, found.get(node)) for total, node in zip(totals, self.used, strict=True)]
+        return adjoint + xp.sum(xp.concat(pulled, axis=0), axis=0, keepdims=True), totals

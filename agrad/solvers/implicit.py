@@ -1,4 +1,4 @@
-"""``fixed_point``, ``root``, ``linear_solve``: functions defined by an equation.
+"""``linear_solve``, and the derivatives of functions defined by an equation.
 
 They are differentiated through the solution. In each, x solves F(x) = 0. The solution is computed without recording.
 Then F is evaluated once at the solution, and recorded. The result is the residual r, which depends on all that F uses
@@ -17,18 +17,19 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import moved_beside, started
-from agrad.engine.levels import Forward, lift, namespace_of, select
+from agrad.engine.levels import Forward, lift, select
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError, check_functions
-from agrad.solvers import traced
-from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
-from agrad.transforms.arguments import is_array, split, zeros
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.solvers.linear import Packing, minus, solved
+from agrad.solvers.loops import plain
+from agrad.transforms.arguments import is_array, split_level, zeros
 from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
 
-__all__ = ["fixed_point", "linear_solve", "root"]
+__all__ = ["linear_solve"]
 
 Leaves = Sequence[Any]
 Function = Callable[..., Any]
@@ -108,7 +109,7 @@ def _up(value: Any, levels: Sequence[Any]) -> Any:
     """Return a value with the levels, as a Tensor, for a residual to take."""
     for level in reversed(levels):
         if isinstance(level, Batch):
-            value = level.wrap(settle(value))
+            value = level.wrap(strip_constant_levels(value))
     return lift(value)
 
 
@@ -134,7 +135,7 @@ def _attach(
     if isinstance(level, Batch):
         inner = [_down(x, (level,)) for x in xs]
         found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
-        return [level.wrap(settle(x)) for x in found]
+        return [level.wrap(strip_constant_levels(x)) for x in found]
     if not (level.tape or isinstance(level, Forward)):
         raise NotDifferentiableError(f"{name} has no derivative that the level {level.name!r} could carry")
     inner = [_down(r, (level,)) for r in rs]
@@ -142,12 +143,10 @@ def _attach(
     if isinstance(level, Forward):
         if newest_level(inner) is not None:  # the residual depends on other levels through the solution too
             rs = _evaluated(residual, levels, xs)
-        tangents = [split(r, level)[1] for r in rs]
-        ts = [zeros(x) if t is None else settle(t) for t, x in zip(tangents, xs, strict=True)]
-        steps = linear(
-            lambda v: _pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below)
-        )
-        return [wrap(x, level, settle(lift(-s))) for x, s in zip(xs, steps, strict=True)]
+        tangents = [split_level(r, level)[1] for r in rs]
+        ts = [zeros(x) if t is None else strip_constant_levels(t) for t, x in zip(tangents, xs, strict=True)]
+        steps = linear(lambda v: pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below))
+        return [wrap(x, level, strip_constant_levels(lift(-s))) for x, s in zip(xs, steps, strict=True)]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
         # with create_graph=True the global tape records the pass itself: then the level is not taken off
@@ -167,12 +166,12 @@ def _attach(
         # the residual is recorded again, at the solution, which may itself depend on recorded values
         start = next_id()
         with recording_from(level.id):
-            ends = [split(r, level)[1] for r in _evaluated(residual, levels, at)]
+            ends = [split_level(r, level)[1] for r in _evaluated(residual, levels, at)]
             starts = starting_cotangents(ends, [-u for u in us])
             found = backward_pass(starts, retain=again, level=level if again else None, since=start)
         return [found.get(parent) for parent in parents]
 
-    parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
+    parents = nodes_before([node for _, node in (split_level(r, level) for r in rs) if node is not None], since)
     nodes = record_call(name, parents, len(xs), pull)
     return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
 
@@ -190,14 +189,16 @@ def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, nam
     starts = [wrap(x, level, leaf_node()) for x in xs]
     since = next_id()
     with recording_from(level.id):
-        ends = [split(recorded_part(r), level)[1] for r in residual(starts)]
+        ends = [split_level(recorded_part(r), level)[1] for r in residual(starts)]
 
     def product(v: Leaves) -> list[Any]:
         found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)
         return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in zip(starts, v, strict=True)])
 
-    us = linear(lambda v: product([settle(part) for part in v]), gs, name, method)
-    return backward_pass(starting_cotangents(ends, [settle(-u) for u in lift_all(us)]), retain=False, since=since)
+    us = linear(lambda v: product([strip_constant_levels(part) for part in v]), gs, name, method)
+    return backward_pass(
+        starting_cotangents(ends, [strip_constant_levels(-u) for u in lift_all(us)]), retain=False, since=since
+    )
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
@@ -210,7 +211,7 @@ def _derivatives(levels: Sequence[Any]) -> list[Any]:
     return [level for level in levels if level.derivative]
 
 
-def _pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
+def pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
     """Return the derivative of the residual along ``vs``, inside the levels."""
     primals, tangents = (tuple([_up(value, levels) for value in values]) for values in (xs, vs))
     _, out = jvp(lambda *ys: tuple(residual(ys)), primals, tangents)
@@ -238,11 +239,7 @@ def linear(
         right = packing.pack(b)
         start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack(guess)
         right, start = lift_all([right, start])
-        product = packing.on_vectors(matvec)
-        if traced.in_trace():
-            found = traced.linear(product, right, start, method, rtol, atol, maxiter)
-        else:
-            found = solved(product, right, start, method, rtol, atol, maxiter, name)
+        found = solved(packing.on_vectors(matvec), right, start, method, rtol, atol, maxiter, name)
         xs = packing.unpack(found)
 
     def residual(ys: Leaves) -> list[Any]:
@@ -330,185 +327,3 @@ def linear_solve(
     guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
     out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
     return unflatten(spec, given_back(leaves, out))
-
-
-def fixed_point(
-    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
-) -> Any:
-    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
-
-    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
-    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
-    atol + rtol * norm(x).
-
-    Parameters
-    ----------
-    f : callable
-        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
-    x0 : nested container of floating arrays
-        The first guess.
-    *args
-        Further arguments of ``f``.
-    rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of iterations allowed.
-
-    Returns
-    -------
-    container like ``x0``
-
-    Raises
-    ------
-    ConvergenceError
-        After ``maxiter`` iterations.
-
-    See Also
-    --------
-    agrad.root : For f(x) = 0.
-
-    Examples
-    --------
-    >>> def cosine(a):
-    ...     return agrad.fixed_point(lambda x, a: agrad.cos(a * x), np.asarray(0.5), a)
-    >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
-    (0.739085, -0.297474)
-    """
-    check_functions("fixed_point", f=f)
-    leaves, spec = state_leaves(x0, "fixed_point: x0")
-
-    def step(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
-
-    leaves = started(leaves, step)
-
-    def moved(xs: Leaves) -> list[Any]:
-        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
-
-    with no_grad():
-        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
-
-
-def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    """Return the arrays that a step does not change."""
-    packing = Packing(xs)
-    after = packing.pack(xs)
-    small = precision(after) ** 0.75
-    rtol, atol = (small if given is None else given for given in (rtol, atol))
-    if traced.in_trace():
-        return packing.unpack(traced.contracted(packing.on_vectors(step), after, rtol, atol, maxiter))
-    bound = norm(after)  # of the norm of what f is given: it need not be computed at each iteration
-    for _ in range(maxiter):
-        before, after = lift_all([after, packing.pack(step([lift(x) for x in xs]))])
-        left, after = computed(norm(after - before), after)
-        after = plain(after)
-        xs = packing.unpack(after)
-        left, bound = lift_all([left, bound])
-        if holds(left <= bound * rtol + atol) and within(left, norm(before) * rtol + atol):
-            return xs
-        bound = bound + left
-    raise ConvergenceError(
-        f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-        "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
-    )
-
-
-def root(
-    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
-) -> Any:
-    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
-
-    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
-    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
-    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
-
-    Parameters
-    ----------
-    f : callable
-        Returns a container like ``x0``, by agrad's functions.
-    x0 : nested container of floating arrays
-        The first guess.
-    *args
-        Further arguments of ``f``.
-    rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of steps allowed.
-
-    Returns
-    -------
-    container like ``x0``
-
-    Raises
-    ------
-    ConvergenceError
-        After ``maxiter`` steps, or if no step decreases the norm.
-
-    See Also
-    --------
-    agrad.fixed_point : For x = f(x).
-    agrad.linear_solve : For linear equations.
-
-    Examples
-    --------
-    >>> def cube_root(a):
-    ...     return agrad.root(lambda x, a: x**3 - a, np.asarray(1.0), a)
-    >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
-    (2.0, 0.083333)
-    """
-    check_functions("root", f=f)
-    leaves, spec = state_leaves(x0, "root: x0")
-
-    def residual(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
-
-    leaves = started(leaves, residual)
-    with no_grad():
-        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
-
-
-def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    packing = Packing(xs)
-    at = packing.on_vectors(residual)
-    x = packing.pack(xs)
-
-    def along(v: Any, x: Any) -> Any:
-        return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
-
-    if traced.in_trace():
-        return packing.unpack(traced.newton(at, along, x, rtol, atol, maxiter))
-    r = at(x)
-    x, r = lift_all([x, r])
-    size = norm(r)
-    small = precision(x) ** 0.75
-    tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
-    for _ in range(maxiter):
-        if within(size, tolerance):
-            return packing.unpack(x)
-
-        xp = namespace_of(lift_all([x, r]))
-        zero = xp.zeros_like(r)
-        step = solved(partial(along, x=x), -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
-        scale = xp.ones_like(size)
-        step = computed(step)[0]
-        for _ in range(30):
-            tried = x + step * scale
-            left = norm(at(tried))
-            down = (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
-            if holds(down):
-                break
-            scale = xp.where(down, scale, scale / 2)
-        else:
-            break
-        x = tried
-        r = at(x)
-        x, r = lift_all([x, r])
-        x, r, size = computed(x, r, norm(r))
-    if within(size, tolerance):
-        return packing.unpack(x)
-    raise ConvergenceError(
-        f"root: norm(f(x)) is still {greatest(size):.3g}, and {greatest(tolerance):.3g} was asked for; start nearer to "
-        "a root, or give a greater maxiter or atol"
-    )

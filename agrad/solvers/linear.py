@@ -1,8 +1,8 @@
 """Matrix-free solvers of linear systems: GMRES, conjugate gradients and BiCGSTAB.
 
-A vector is an array of one axis; ``Packing`` makes one of a list of arrays. Under ``vmap`` every member has its own
-system, and iterations continue until all have converged. Quotients with a divisor of 0 are 0: members that have
-converged do not change.
+A vector is a 1-D array; ``Packing`` makes one of a list of arrays. Under ``vmap`` each batch element has its own
+system, and iterations continue until all have converged. Quotients with a divisor of 0 are 0, so that elements that
+have converged do not change.
 """
 
 import functools
@@ -13,62 +13,20 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of
+from agrad.control.bodies import example
 from agrad.dtypes import dtype_name, is_complex
-from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, lift, namespace_of
-from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import ConfigurationError, ConvergenceError
-from agrad.transforms.custom import stop_gradient
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import NAMESPACES, namespace_of
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError
+from agrad.solvers.loops import anywhere, computed, in_trace, iterate, plain, raw_of, reached
+from agrad.transforms.vmap import vmap
 
 Operator = Callable[[Any], Any]
 
-
-def plain(value: Any) -> Any:
-    """Return a value without the levels that record it.
-
-    The result is an array, or members that ``vmap`` maps over.
-    """
-    if not isinstance(value, Tensor):
-        return value
-    data = value.data
-    return data if value.level.derivative and not isinstance(data, Tensor) else settle(stop_gradient(value))
-
-
-def raw_of(value: Any) -> Any:
-    """Return the array under all levels, with all members of maps.
-
-    Raises ``TracedValueError`` inside a trace, which cannot replay a decision by its value.
-    """
-    while isinstance(value, Tensor):
-        if not value.level.derivative and not isinstance(value.level, Batch):
-            value._check_concrete("the end of an iteration")
-        value = value.data
-    return value
-
-
-def holds(condition: Any) -> bool:
-    """Return True if a condition holds for every member."""
-    raw = raw_of(condition)
-    return bool(raw) if not raw.shape else bool(NAMESPACES[type(raw)].all(raw))
-
-
-def computed(*values: Any) -> list[Any]:
-    """Return the values, computed if their library is lazy.
-
-    The library's graph would otherwise grow with each iteration.
-    """
-    raws = [raw_of(v) for v in values]
-    backend = backend_of(raws[0])
-    if not backend.lazy:
-        return list(values)
-    return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
-
-
-def _around(raw: Any, value: Any) -> Any:
-    if not isinstance(value, Tensor) or raw is value.raw:
-        return value if isinstance(value, Tensor) else raw
-    return wrap(_around(raw, value.data), value.level, value.node)
+DENSE = 1000
+"""The largest number of unknowns for which a trace computes the whole matrix of a linear system."""
 
 
 def precision(value: Any) -> float:
@@ -106,19 +64,9 @@ def magnitude(v: Any) -> Any:
     return xp.where(xp.logical_and(size > 0, xp.isfinite(size)), size, xp.ones_like(size))
 
 
-def within(size: Any, tolerance: Any) -> bool:
-    """Return True if every member's ``size`` is within a finite ``tolerance``."""
-    if not isinstance(size, Tensor) and not isinstance(tolerance, Tensor):
-        return bool(size <= tolerance) and math.isfinite(tolerance)
-    size, tolerance = lift_all([size, tolerance])
-    xp = namespace_of((size,))
-    return holds(xp.logical_and(size <= tolerance, xp.isfinite(tolerance)))
-
-
 def _dot(a: Any, b: Any) -> Any:
     a, b = lift_all([a, b])
-    xp = namespace_of((a, b))
-    return xp.sum(_conj(a) * b)
+    return namespace_of((a, b)).vecdot(a, b)
 
 
 def minus(a: Any, b: Any) -> Any:
@@ -132,7 +80,8 @@ def _over(a: Any, b: Any) -> Any:
     a, b = lift_all([a, b])
     xp = namespace_of((a, b))
     none = b == 0
-    return xp.where(none, xp.zeros_like(a / xp.ones_like(b)), a / xp.where(none, xp.ones_like(b), b))
+    quotient = a / xp.where(none, xp.ones_like(b), b)
+    return xp.where(none, xp.zeros_like(quotient), quotient)
 
 
 def _conj(value: Any) -> Any:
@@ -219,7 +168,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
         x, r = _residual(a, b, x)
         x, r, size = computed(x, r, norm(r))
         applied += 1
-        if holds(size <= tolerance) or applied >= maxiter:
+        if applied >= maxiter or not anywhere(size > tolerance):
             return x, size, applied
         basis = [_over(r, size)]
         rotations: list[tuple[Any, Any]] = []
@@ -257,7 +206,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             right[-2] = c * right[-2]
             basis[-1], right[-2], right[-1], c, s, *column[:] = computed(basis[-1], *right[-2:], c, s, *column)
             rotations.append((c, s))
-            if holds(abs(right[-1]) <= tolerance) or applied >= maxiter:
+            if applied >= maxiter or not anywhere(abs(right[-1]) > tolerance):
                 break
         weights: list[Any] = [None] * len(columns)
         for i in reversed(range(len(columns))):
@@ -269,53 +218,50 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             x = x + weight * v
 
 
-def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
     """Solve a x = b by conjugate gradients, for a Hermitian positive definite matrix.
 
     Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Returns as ``gmres`` does.
     """
-    x, r = _residual(a, b, x)
-    p = r
-    square = _real(_dot(r, r))
-    applied = 1
-    while True:
-        x, r, p, square = computed(x, r, p, square)
-        size = namespace_of((square,)).sqrt(square)
-        if holds(size <= tolerance) or applied >= maxiter:
-            return x, size, applied
+
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        x, r, p, before, _ = state
         ap = a(p)
-        applied += 1
-        step = _over(square, _real(_dot(p, ap)))
+        step = _over(before, _real(_dot(p, ap)))
         x = x + step * p
         r = r - step * ap
-        before, square = square, _real(_dot(r, r))
-        p = r + _over(square, before) * p
+        square = _real(_dot(r, r))
+        return x, r, r + _over(square, before) * p, square, namespace_of((square,)).sqrt(square)
+
+    x, r = _residual(a, b, x)
+    square = _real(_dot(r, r))
+    first = (x, r, r, square, namespace_of((square,)).sqrt(square))
+    (x, *_, size), steps = iterate(lambda state: state[-1] > tolerance, advance, first, maxiter - 1)
+    return x, size, steps + 1
 
 
-def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
     """Solve a x = b by BiCGSTAB, for any matrix, in little memory.
 
     van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Returns as ``gmres`` does.
     """
-    x, r = _residual(a, b, x)
-    shadow = p = r
-    rho = _dot(shadow, r)
-    applied = 1
-    while True:
-        x, r, p, rho = computed(x, r, p, rho)
-        size = norm(r)
-        if holds(size <= tolerance) or applied >= maxiter:
-            return x, size, applied
+
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        x, r, p, before, _ = state
         v = a(p)
-        alpha = _over(rho, _dot(shadow, v))
+        alpha = _over(before, _dot(shadow, v))
         s = r - alpha * v
         t = a(s)
-        applied += 2
         omega = _over(_dot(t, s), _dot(t, t))
         x = x + alpha * p + omega * s
         r = s - omega * t
-        before, rho = rho, _dot(shadow, r)
-        p = r + _over(rho, before) * _over(alpha, omega) * (p - omega * v)
+        rho = _dot(shadow, r)
+        return x, r, r + _over(rho, before) * _over(alpha, omega) * (p - omega * v), rho, norm(r)
+
+    x, shadow = _residual(a, b, x)
+    first = (x, shadow, shadow, _dot(shadow, shadow), norm(shadow))
+    (x, *_, size), steps = iterate(lambda state: state[-1] > tolerance, advance, first, maxiter // 2)
+    return x, size, 2 * steps + 1
 
 
 def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
@@ -329,9 +275,9 @@ def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tu
         x, r = _residual(a, b, x)
         x, r, size = computed(x, r, norm(r))
         applied += 1
-        if holds(size <= tolerance) or applied >= maxiter:
+        if applied >= maxiter or not anywhere(size > tolerance):
             return x, size, applied
-        if before is not None and not holds(size <= before * (2 / 3)):
+        if before is not None and anywhere(size > before * (2 / 3)):
             x, size, more = gmres(a, b, x, tolerance, maxiter - applied)
             return x, size, applied + more
         x, before = x + r, size
@@ -360,26 +306,44 @@ def solved(
     """Return the solution of a x = b from a first guess ``x``.
 
     ``b`` is scaled to elements of at most 1, and the solution is scaled back, because squares could overflow or
-    underflow. With ``strict``, raises ``ConvergenceError`` if the tolerance was not reached.
+    underflow. With ``strict``, raises ``ConvergenceError`` if the tolerance was not reached. A trace computes and
+    factorizes a matrix of up to ``DENSE`` rows. Beyond, it uses BiCGSTAB unless the method is conjugate gradients.
     """
     if method not in INNER:
         raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    length = int(b.shape[0])
+    if in_trace():
+        if length <= DENSE:
+            return _factorized(a, b)
+        method = method if method == "cg" else "bicgstab"
     rtol = precision(b) ** 0.75 if rtol is None else rtol
     scale = magnitude(b)
     b = b / scale
     tolerance = norm(b) * rtol + atol / scale
-    limit = maxiter or max(200, 10 * int(b.shape[0]))
-    x, size, applied = INNER[method](a, b, x / scale, tolerance, limit)
-    if strict and not within(size, 2 * tolerance):
-        left, wanted = greatest(size * scale), greatest(tolerance * scale)
-        raise ConvergenceError(
+    x, size, applied = INNER[method](a, b, x / scale, tolerance, maxiter or max(200, 10 * length))
+    if not strict:
+        return x * scale
+
+    def error() -> str:
+        left, wanted = largest(size * scale), largest(tolerance * scale)
+        return (
             f"{name}: {method} left a residual of {left:.3g} after {applied} products with the matrix, and "
             f"{wanted:.3g} was asked for; is the matrix singular? Give a greater maxiter or rtol, or another method"
         )
-    return x * scale
+
+    return reached(x, size, 2 * tolerance, error) * scale
 
 
-def greatest(value: Any) -> float:
-    """Return the greatest element of all members as a number, at least 0."""
+def _factorized(a: Operator, b: Any) -> Any:
+    """Return the solution of a x = b by the whole matrix."""
+    raw = example(b)
+    backend = backend_of(raw)
+    rows = backend.xp.eye(int(b.shape[0]), dtype=raw.dtype, device=backend.device_of(raw))
+    columns, b = lift_all([vmap(a, randomness="same")(rows), b])
+    return namespace_of((b,)).linalg.solve(columns.T, b)
+
+
+def largest(value: Any) -> float:
+    """Return the largest element of the whole batch as a number, at least 0."""
     raw = raw_of(value)
     return float(np.max(np.asarray(backend_of(raw).to_host(raw)), initial=0.0))

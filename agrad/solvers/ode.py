@@ -1,10 +1,9 @@
 """``odeint``: initial value problems, differentiated through the solution.
 
-The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode integrates the
-adjoint back, a' = -a df/dy, and with it the integrals of a df/dp for every array p that the equation uses (Chen et al.,
-Neural Ordinary Differential Equations, NeurIPS 2018). The tape of one call of the equation shows these arrays, also
-those that it closes over. The same solver integrates these systems, on Tensors of older levels: this gives derivatives
-of every order and mode.
+The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode goes back through
+the steps, or integrates the adjoint equation (see ``adjoint``), for every array that the equation uses. The tape of one
+call of the equation shows these arrays, also those that it closes over. The same solver integrates these systems, on
+Tensors of older levels, which gives derivatives of every order and mode.
 """
 
 import contextlib
@@ -15,23 +14,24 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.control.bodies import example
 from agrad.dtypes import is_complex, is_floating
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import started
-from agrad.engine.levels import Forward, lift, namespace_of
+from agrad.engine.levels import Forward, lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
 from agrad.ops.conversion import asarray
-from agrad.solvers import traced
+from agrad.solvers import adjoint
 from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_times
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
-from agrad.solvers.linear import Packing, minus, plain, raw_of
-from agrad.solvers.runge_kutta import Options, Step, Tableau, integrate
-from agrad.transforms.arguments import split, zeros
+from agrad.solvers.linear import Packing, minus
+from agrad.solvers.loops import in_trace, plain, raw_of
+from agrad.solvers.runge_kutta import Options, Solver, Tableau
+from agrad.transforms.arguments import split_level, zeros
 from agrad.transforms.calling import spread
 from agrad.transforms.trees import flatten, unflatten
 
@@ -101,9 +101,9 @@ def odeint(
 
     Notes
     -----
-    Outside of ``jit`` steps do not end at each time: values inside a step are interpolated, with an error of the fifth
-    order in its size; and the first gradient is that of the steps taken. Inside, and in higher orders, gradients solve
-    the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are those of
+    Steps do not end at each time: values inside a step are interpolated, with an error of the fifth order in its size.
+    The first gradient is that of the steps taken. In higher orders, and inside ``jit`` with at most 64 times, gradients
+    solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are of
     Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
     interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
 
@@ -177,7 +177,7 @@ def _as_time(t: Any) -> Callable[[float], Any]:
 
 
 def _solve(
-    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None = None, bare: bool = False
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None = None, bare: bool = False
 ) -> list[Any]:
     """Return the solution by leaf, with the times first, of operands of any levels.
 
@@ -220,10 +220,12 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level:
         raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
 
     def of_all(ys: Leaves, s: Any) -> list[Any]:
-        return [spread(level, recorded_part(r)) for r in equation([level.wrap(settle(y)) for y in ys], s)]
+        return [
+            spread(level, recorded_part(r)) for r in equation([level.wrap(strip_constant_levels(y)) for y in ys], s)
+        ]
 
     found = _solve(of_all, [spread(level, y) for y in y0], t, options)
-    return [level.wrap(settle(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
+    return [level.wrap(strip_constant_levels(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
 
 
 def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, level: Forward) -> list[Any]:
@@ -231,17 +233,20 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
     n = len(y0)
 
     def both(state: Leaves, s: Any) -> list[Any]:
-        ys = [wrap(settle(y), level, settle(v)) for y, v in zip(state[:n], state[n:], strict=True)]
+        ys = [
+            wrap(strip_constant_levels(y), level, strip_constant_levels(v))
+            for y, v in zip(state[:n], state[n:], strict=True)
+        ]
         with recording_from(level.id):  # the solver records nothing else
-            found = [split(recorded_part(r), level) for r in equation(ys, s)]
+            found = [split_level(recorded_part(r), level) for r in equation(ys, s)]
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
-        return lift_all([*[settle(r) for r, _ in found], *slopes])
+        return lift_all([*[strip_constant_levels(r) for r, _ in found], *slopes])
 
     below = _inside(equation, level)
     inner = [level.inside(y) for y in y0]
-    slopes = [split(y, level)[1] for y in y0]
+    slopes = [split_level(y, level)[1] for y in y0]
     slopes = [zeros(x) if v is None else v for v, x in zip(slopes, inner, strict=True)]
-    dt = split(t, level)[1]
+    dt = split_level(t, level)[1]
     t = level.inside(t)
     if dt is not None:
         at_start = below(inner, t[0])
@@ -254,7 +259,7 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
             moved = lift_all([_scaled(row[k], dt[i]) for i, row in enumerate(rows)])
             a, b = lift_all([vs[k], namespace_of(moved).stack(moved)])
             vs[k] = a + b
-    return [wrap(settle(y), level, settle(v)) for y, v in zip(ys, vs, strict=True)]
+    return [wrap(strip_constant_levels(y), level, strip_constant_levels(v)) for y, v in zip(ys, vs, strict=True)]
 
 
 def _scaled(a: Any, by: Any) -> Any:
@@ -271,13 +276,13 @@ def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
     """Record the solution as one operation. Its pullback solves the adjoint system."""
-    ends = [node for _, node in (split(r, level) for r in closures) if node is not None]
+    ends = [node for _, node in (split_level(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
-    starts = [split(y, level)[1] for y in y0]
-    t_node = split(t, level)[1]
+    starts = [split_level(y, level)[1] for y in y0]
+    t_node = split_level(t, level)[1]
     inner_t = level.inside(t)
     below = _inside(equation, level)
-    taken: list[Step] = []
+    taken: list[Any] | None = [] if not in_trace() or int(inner_t.shape[0]) > adjoint.FEW else None
     found = _solve(below, [level.inside(y) for y in y0], inner_t, options, taken)
     parents = list(dict.fromkeys([*[n for n in (*starts, t_node) if n is not None], *used]))
 
@@ -286,33 +291,41 @@ def _recorded(
         ys = on_tape(found, level, node) if again else found
         gs = lift_all([zeros(y) if g is None else g for g, y in zip(given, found, strict=True)])
         if taken and not again:
-            through = ThroughSteps(equation, level, used, taken, options.method, _as_time(inner_t))
+            through = ThroughSteps(
+                equation, level, used, taken, options.method, lift if in_trace() else _as_time(inner_t)
+            )
             before, back_y, back_used = through.back(ys, gs)
         else:
-            adjoint = Adjoint(equation, level, used, again, _solve)
-            before, back_y, back_used = adjoint.back(ys, t if again else inner_t, gs, options)
+            integrals = Adjoint(equation, level, used, again, _solve)
+            before, back_y, back_used = integrals.back(ys, t if again else inner_t, gs, options)
         back_t = None
         if t_node is not None:
             back_t = of_times(equation if again else below, ys, t if again else inner_t, gs, before)
         total = starting_cotangents([*starts, t_node, *used], [*back_y, back_t, *back_used])
-        return [settle(total[p]) if p in total else None for p in parents]
+        return [strip_constant_levels(total[p]) if p in total else None for p in parents]
 
     nodes = record_call("odeint", parents, len(found), pull)
     return [wrap(y, level, node) for y, node in zip(found, nodes, strict=True)]
 
 
 def _integrate(
-    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None, bare: bool
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None, bare: bool
 ) -> list[Any]:
     """Return the solution for plain values."""
-    if traced.in_trace():
-        return _traced(equation, y0, t, options)
-    oldest = mode().oldest
-    with contextlib.nullcontext() if bare else no_grad():
-        times = _times(t)
+    staged, oldest = in_trace(), mode().oldest
+    with no_grad() if staged or not bare else contextlib.nullcontext():
+        times = t if staged and isinstance(t, Tensor) else _times(t)
         packing = Packing(y0)
-        y = raw_of(packing.pack(y0, (1,)))
-        as_time, cast = _as_time(t), Tableau(options.method, y).cast
+        tableau = Tableau(options.method, packing.pack(y0))
+        y, cast = packing.pack(y0, tableau.before), tableau.cast
+        if staged:
+
+            def traced(v: Any, s: Any, whole: bool) -> Any:
+                return lift(cast(packing.pack(equation(packing.unpack(v), s))))
+
+            rows = strip_constant_levels(Solver(traced, y, t, options, taken).solve())
+            return packing.unpack(rows, (int(t.shape[0]),))
+        y, as_time = raw_of(y), _as_time(t)
         reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))
         single = packing.shapes[0] if len(y0) == 1 else None
 
@@ -338,24 +351,7 @@ def _integrate(
                 return cast(reshape(found[0], row))
             return cast(raw_of(packing.pack(found, (1,))))
 
-        rows = integrate(slope, y, times, options, taken)
-        return packing.unpack(rows, (len(times),))
-
-
-def _traced(equation: Equation, y0: Leaves, t: Any, options: Options) -> list[Any]:
-    """Return the solution of a program."""
-    if not isinstance(t, Tensor):
-        _times(t)
-    with no_grad():
-        packing = Packing(y0)
-        y = packing.pack(y0)
-        cast = Tableau(options.method, example(y)).cast
-
-        def slope(v: Any, s: Any) -> Any:
-            return lift(cast(packing.pack(equation(packing.unpack(v), s))))
-
-        rows = traced.Integration(slope, y, t, options).rows()
-        return packing.unpack(settle(rows), (int(t.shape[0]),))
+        return packing.unpack(Solver(slope, y, times, options, taken).solve(), (len(times),))
 
 
 def _is_recorded(value: Any) -> bool:

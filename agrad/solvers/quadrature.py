@@ -5,7 +5,7 @@ from typing import Any
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.tape import next_id, no_grad
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.ops.casting import astype
 from agrad.ops.shared import raw_of
 from agrad.ops.statistical import sum as sum_
@@ -20,10 +20,10 @@ def value_and_slopes(g: Callable[[Any], Any], places: Any, weights: Sequence[Any
     """
     since = next_id()
     values = g(places)
-    recorded = settle(values)
+    recorded = strip_constant_levels(values)
     if not isinstance(recorded, Tensor):
         return values, [{} for _ in weights]
-    typed = [settle(astype(w, recorded.dtype)) for w in weights]
+    typed = [strip_constant_levels(astype(w, recorded.dtype)) for w in weights]
     found: list[dict[Any, Any]]
     with no_grad():
         if recorded.level.tape:

@@ -1,25 +1,40 @@
-"""Runge-Kutta methods: their tableaux, and steps on raw arrays.
+"""Runge-Kutta methods: their tableaux, and their steps.
 
-A state is one row, of shape (1, n), so that the slopes of a step's stages are joined to a matrix and a combination of
-them is one product with a row of the tableau.
+A state is one row, of shape (1, n), so that the slopes of a step's stages are joined to a matrix. Times and sizes of
+steps are Python numbers. Inside a trace states are vectors of shape (n,), and numbers Tensors of shape ().
 """
 
-import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agrad.backends import backend_of
+from agrad.control.bodies import example
 from agrad.dtypes import is_complex
-from agrad.engine.levels import namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
+from agrad.registry import namespace
 from agrad.solvers.linear import precision
+from agrad.solvers.loops import in_trace, scan, while_loop
 
-Slope = Callable[[Any, float, bool], Any]
+Slope = Callable[[Any, Any, bool], Any]
 """The time derivative of a row, at a time; True with the last stage of a step."""
+
+REALS = SimpleNamespace(
+    where=lambda condition, a, b: a if condition else b,
+    minimum=min,
+    maximum=max,
+    sqrt=math.sqrt,
+    ceil=math.ceil,
+    isfinite=math.isfinite,
+    sign=lambda x: math.copysign(1.0, x),
+)
+"""The functions of Python numbers with the names of the array API."""
 
 
 class Method(NamedTuple):
@@ -155,15 +170,15 @@ class Options(NamedTuple):
 class Step(NamedTuple):
     """A step that was taken."""
 
-    start: float
-    size: float
+    start: Any
+    size: Any
     state: Any
     """The row that the step starts from."""
-    ends: int | None
-    """The number of the time at which the step ends, None where it ends at none."""
-    inside: range
-    """The numbers of the times inside the step, which are interpolated."""
-    parts: Any
+    ends: int | None = None
+    """The index of the time at which the step ends, None where it ends at none."""
+    inside: range = range(0)
+    """The indices of the times inside the step, which are interpolated."""
+    parts: Any = None
     """The weights of the slopes at these times, an array of shape (times, stages), or None."""
 
 
@@ -171,31 +186,41 @@ class Tableau:
     """A method's weights as rows of the library, the dtype and the device of a state."""
 
     def __init__(self, name: str, like: Any) -> None:
-        method = METHODS[name]
-        self.name, self.nodes, self.dense = name, method.nodes, np.asarray(method.dense)
-        backend = backend_of(like)
-        self.xp, self.dtype, self.device = backend.xp, like.dtype, backend.device_of(like)
-        self.concat = self.xp.concat
-        self.matrix = np.asarray([[*row, *[0.0] * (len(method.weights) - len(row))] for row in method.weights])
+        self.method, self.traced = METHODS[name], in_trace()
+        weights, raw = self.method.weights, example(like)
+        self.nodes, self.dense = self.method.nodes, np.asarray(self.method.dense)
+        backend = backend_of(raw)
+        self.raw_xp, self.dtype, self.device = backend.xp, raw.dtype, backend.device_of(raw)
+        self.real_dtype = backend.xp.real(raw).dtype if is_complex(raw.dtype) else raw.dtype
+        self.xp = namespace if self.traced else backend.xp
+        self.writable = not self.traced and backend.shares_memory is not None
+        self.matrix = np.asarray([[*row, *[0.0] * (len(weights) - len(row))] for row in weights])
         self.columns: dict[tuple[int, int], Any] = {}
-        self.rows = [self.array([row]) if row else None for row in method.weights]
-        self.error = self.array([method.error]) if method.error else None
+        self.rows = [] if self.traced else [self.array([row]) if row else None for row in weights]
+        self.before: tuple[int, ...] = () if self.traced else (1,)
+        """The axes of a state before the last."""
+        error = self.method.error if self.traced else [self.method.error]
+        self.error = self.array(error) if self.method.error else None
 
     def array(self, values: Any) -> Any:
         """Return weights as an array."""
-        return self.xp.asarray(np.asarray(values).tolist(), dtype=self.dtype, device=self.device)
+        return self.lifted(self.raw_xp.asarray(np.asarray(values).tolist(), dtype=self.dtype, device=self.device))
 
-    def moved(self, y: Any, slopes: "Slopes", stage: int, h: float) -> Any:
-        """Return the state of a stage."""
-        return (self.rows[stage] @ slopes.first(stage)) * h + y
+    def lifted(self, array: Any) -> Any:
+        """Return an array as a Tensor inside a trace."""
+        return lift(array) if self.traced else array
 
     def cast(self, slope: Any) -> Any:
-        """Return a slope with the state's dtype."""
+        """Return a slope with the dtype of the state."""
         if slope.dtype == self.dtype:
             return slope
         if is_complex(slope.dtype) and not is_complex(self.dtype):
             raise DtypeError(f"odeint: f gave {slope.dtype} for a y0 of {self.dtype}; give y0 a complex dtype")
         return namespace_of((slope,)).astype(slope, self.dtype)
+
+    def like(self, number: Any) -> Any:
+        """Return a number, of a trace with the precision of the state."""
+        return as_dtype(number, self.real_dtype) if self.traced else number
 
     def column(self, stage: int, count: int) -> Any:
         """Return the weights of a stage's slope in the later stages, a row."""
@@ -211,23 +236,30 @@ class Tableau:
             self.columns[key] = self.array(self.matrix[-1, :count, None])
         return self.columns[key]
 
-    def parts(self, places: Sequence[float]) -> np.ndarray:
-        """Return the weights of the slopes at parts of a step, a row for each."""
-        return (np.asarray(places)[:, None] ** np.arange(1, 5)) @ self.dense.T
+    def parts(self, places: Any) -> Any:
+        """Return the weights of the slopes at parts of a step, a row for each.
+
+        Inside a trace there is one part, and the weights are those of the difference to the end of the step.
+        """
+        if not self.traced:
+            return self.array((np.asarray(places)[:, None] ** np.arange(1, 5)) @ self.dense.T)
+        powers = self.lifted(self.raw_xp.arange(5, dtype=example(places).dtype, device=self.device))
+        return as_dtype(places**powers, self.dtype) @ self.array(np.concatenate([-self.matrix[-1:], self.dense.T]))
+
+
+def as_dtype(x: Any, dtype: Any) -> Any:
+    """Return a Tensor with a dtype."""
+    return x if x.dtype == dtype else namespace.astype(x, dtype)
 
 
 class Slopes:
     """The slopes of a step's stages, as a matrix with a row for each."""
 
     def __init__(self, tableau: Tableau, like: Any) -> None:
-        self.concat = tableau.concat
+        self.tableau = tableau
         self.rows: list[Any] = []
-        writable = backend_of(like).shares_memory is not None
-        self.matrix = (
-            tableau.xp.empty((len(tableau.nodes), like.shape[1]), dtype=like.dtype, device=tableau.device)
-            if writable
-            else None
-        )
+        shape = (len(tableau.nodes), like.shape[-1])
+        self.matrix = tableau.xp.empty(shape, dtype=like.dtype, device=tableau.device) if tableau.writable else None
 
     def add(self, slope: Any) -> None:
         """Add the slope of the next stage."""
@@ -239,7 +271,17 @@ class Slopes:
         """Return the slopes of the first stages."""
         if self.matrix is not None:
             return self.matrix[:count, :]
-        return self.rows[0] if count == 1 else self.concat(self.rows[:count], axis=0)
+        if self.tableau.traced:
+            return namespace.stack(self.rows[:count])
+        return self.rows[0] if count == 1 else self.tableau.xp.concat(self.rows[:count], axis=0)
+
+    def moved(self, y: Any, stage: int, h: Any) -> Any:
+        """Return the state of a stage of a step from ``y``."""
+        tableau = self.tableau
+        if not tableau.traced:
+            return (tableau.rows[stage] @ self.first(stage)) * h + y
+        parts = [w * k for w, k in zip(tableau.method.weights[stage], self.rows, strict=False) if w]
+        return sum(parts[1:], parts[0]) * tableau.like(h) + y  # one fused group of operations
 
     def begin(self, slope: Any) -> None:
         """Begin a step with the slope of its first stage."""
@@ -247,143 +289,212 @@ class Slopes:
         self.add(slope)
 
 
-def integrate(slope: Slope, y: Any, times: Sequence[float], options: Options, taken: list[Step] | None = None) -> Any:
-    """Return the states at the times, of shape (times, n), from the first one ``y``.
+class Solver:
+    """One integration, from the row ``y``.
 
-    ``taken`` gets the steps.
+    ``times`` are Python numbers, or inside a trace an array. ``taken`` gets the steps, or inside a trace one
+    ``TracedSteps``. An integration that fails raises ``ConvergenceError``; inside a trace the states are NaN from there
+    on.
     """
-    solver = _Solver(slope, y, times, options, taken)
-    if solver.tableau.error is None:
-        solver.fixed()
-    else:
-        solver.adaptive()
-    return solver.tableau.xp.concat(solver.rows, axis=0)
 
-
-class _Solver:
-    """One integration."""
-
-    def __init__(
-        self, slope: Slope, y: Any, times: Sequence[float], options: Options, taken: list[Step] | None
-    ) -> None:
-        self.slope, self.times, self.options, self.taken = slope, times, options, taken
-        self.tableau = Tableau(options.method, y)
-        self.computed = backend_of(y).computed
-        self.slopes = Slopes(self.tableau, y)
-        self.y, self.k = y, slope(y, times[0], False)
-        self.rows = [y]
+    def __init__(self, slope: Slope, y: Any, times: Any, options: Options, taken: list[Any] | None) -> None:
+        self.slope, self.options, self.taken = slope, options, taken
+        self.tableau = tableau = Tableau(options.method, y)
+        if tableau.traced:
+            y, times = lift(y), lift(times)
+        self.reals: Any = namespace if tableau.traced else REALS
+        self.computed = None if tableau.traced or not backend_of(y).lazy else backend_of(y).computed
+        self.y, self.times, self.rows = y, times, [y]
+        self.slopes = Slopes(tableau, y)
+        self.k = slope(y, times[0], False)
         small = precision(y) ** 0.5
         self.rtol, self.atol = (small if given is None else given for given in (options.rtol, options.atol))
+        self.finish, self.sign = times[-1], self.reals.sign(times[-1] - times[0])
+        self.at = 1
+        """The index of the next time, without a trace."""
 
-    def stages(self, s: float, h: float, end: float) -> tuple[Any, Any]:
+    def solve(self) -> Any:
+        """Return the states at the times, of shape (times, n)."""
+        xp, y, t = self.tableau.xp, self.y, self.times
+        if self.tableau.error is None:
+            _, rows = scan(self._equal_steps, (y, self.k), [t[:-1], t[1:]])
+        else:
+            carry = (t[0], y, self.k, self._first(), *self._none())
+            while not self.tableau.traced and self.at < len(t):
+                carry, _ = self._until(carry, [t[self.at]])
+            if self.tableau.traced:
+                _, (rows, *steps) = scan(self._until, carry, [t[1:]])
+                if self.taken is not None:
+                    self.taken.append(TracedSteps(self, *steps))
+        if not self.tableau.traced:
+            return xp.concat(self.rows, axis=0)
+        return xp.concat([xp.expand_dims(y, axis=0), rows], axis=0)
+
+    def _none(self) -> tuple[Any, Any]:
+        """Return a size of the last step and its slopes, before the first one."""
+        if not self.tableau.traced:
+            return 1.0, None
+        return namespace.ones_like(self.finish), namespace.stack([0 * self.k] * len(self.tableau.nodes))
+
+    def stages(self, y: Any, k: Any, s: Any, h: Any, end: Any) -> tuple[Any, Any]:
         """Return the state at ``end`` = s + h, and the slope there."""
-        tableau, slopes, y = self.tableau, self.slopes, self.y
-        slopes.begin(self.k)
-        last = len(tableau.nodes) - 1
+        nodes, slopes = self.tableau.nodes, self.slopes
+        slopes.begin(k)
+        last = len(nodes) - 1
         for i in range(1, last):
-            node = tableau.nodes[i]
-            k = self.slope(tableau.moved(y, slopes, i, h), end if node == 1.0 else s + node * h, False)
-            slopes.add(self.computed([k])[0])
-        moved = tableau.moved(y, slopes, last, h)
+            k = self.slope(slopes.moved(y, i, h), end if nodes[i] == 1.0 else s + nodes[i] * h, False)
+            slopes.add(self.computed([k])[0] if self.computed else k)
+        moved = slopes.moved(y, last, h)
         k = self.slope(moved, end, True)
         slopes.add(k)
         return moved, k
 
-    def accept(self, s: float, h: float, moved: Any, k: Any, inside: range, ends: int | None) -> None:
-        """Take a step, with the times in it."""
-        parts = None
+    def _accept(self, start: float, h: float, end: float, y: Any, moved: Any) -> None:
+        """Keep a step, and the states at the times in it."""
+        times, at = self.times, self.at
+        while self.at < len(times) and self.sign * (end - times[self.at]) > 0:
+            self.at += 1
+        inside, ends, parts = range(at, self.at), None, None
         if inside:
-            parts = self.tableau.array(self.tableau.parts([(self.times[i] - s) / h for i in inside]))
-            self.rows.append((parts @ self.slopes.first(len(self.tableau.nodes))) * h + self.y)
-        if ends is not None:
+            parts = self.tableau.parts([(times[i] - start) / h for i in inside])
+            self.rows.append((parts @ self.slopes.first(len(self.tableau.nodes))) * h + y)
+        if self.at < len(times) and times[self.at] == end:
+            ends, self.at = self.at, self.at + 1
             self.rows.append(moved)
         if self.taken is not None:
-            self.taken.append(Step(s, h, self.y, ends, inside, parts))
-        self.y, self.k = moved, k
+            self.taken.append(Step(start, h, y, ends, inside, parts))
 
-    def fixed(self) -> None:
-        """Take steps of equal size from each time to the next."""
-        for i, (start, end) in enumerate(itertools.pairwise(self.times), 1):
-            count = self.options.steps
-            if count is None:
-                assert self.options.max_step is not None
-                count = max(1, math.ceil(abs(end - start) / self.options.max_step * (1 - 1e-12)))
-            h = (end - start) / count
-            for j in range(count):
-                last = j == count - 1
-                moved, k = self.stages(start + j * h, h, end if last else start + (j + 1) * h)
+    def _equal_steps(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
+        """Take steps of equal size from a time to the next."""
+        reals, most, (start, end) = self.reals, self.options.max_step, times
+        count = self.options.steps
+        if count is None:
+            count = reals.maximum(reals.ceil(abs(end - start) / most * (1 - 1e-12)), 1.0)
+        h = (end - start) / count
+
+        def advance(state: Any) -> Any:
+            j, y, k = state
+            begun, to = start + j * h, reals.where(j + 1 >= count, end, start + (j + 1) * h)
+            moved, k = self.stages(y, k, begun, h, to)
+            if self.computed:
                 moved, k = self.computed([moved, k])
-                self.accept(start + j * h, h, moved, k, range(0), i if last else None)
+            if not self.tableau.traced:
+                self._accept(begun, h, to, y, moved)
+            return j + 1, moved, k
 
-    def size(self, v: Any) -> float:
+        _, y, k = while_loop(lambda state: state[0] < count, advance, (0 * start, *carry))
+        return (y, k), y
+
+    def _size(self, v: Any) -> Any:
         """Return the root of the mean square of a row; 0 if empty."""
-        count = v.shape[1]
-        if not count:
-            return 0.0
         xp = self.tableau.xp
         v = xp.abs(v)
-        return math.sqrt(float((v @ xp.matrix_transpose(v))[0, 0]) / count)
+        square, count = xp.vecdot(v, v), max(1, v.shape[-1])
+        if self.tableau.traced:
+            return xp.sqrt(as_dtype(square / count, self.times.dtype))
+        return math.sqrt(square[0] / count)
 
-    def first(self, whole: float) -> float:
+    def _first(self) -> Any:
         """Return the size of the first step.
 
         Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
         """
+        reals, y, k, start, like = self.reals, self.y, self.k, self.times[0], self.tableau.like
         if self.options.first_step is not None:
-            return self.options.first_step
-        sign = 1.0 if self.times[-1] > self.times[0] else -1.0
-        scale = self.atol + self.rtol * self.tableau.xp.abs(self.y)
-        size, speed = self.size(self.y / scale), self.size(self.k / scale)
-        guess = min(whole, 1e-6 if min(size, speed) < 1e-5 or not math.isfinite(speed) else 0.01 * size / speed)
-        ahead = self.slope(self.y + self.k * (sign * guess), self.times[0] + sign * guess, False)
-        bend = max(speed, self.size((ahead - self.k) / scale) / guess)
-        if not math.isfinite(bend):
-            return guess
-        return min(100 * guess, max(1e-6, guess * 1e-3) if bend <= 1e-15 else (0.01 / bend) ** 0.2)
+            return self.options.first_step + 0 * start
+        whole = abs(self.finish - start)
+        scale = self.atol + self.rtol * self.tableau.xp.abs(y)
+        size, speed = self._size(y / scale), self._size(k / scale)
+        usual = (reals.minimum(size, speed) >= 1e-5) & reals.isfinite(speed)
+        guess = reals.minimum(reals.where(usual, 0.01 * size / reals.where(usual, speed, 1.0), 1e-6), whole)
+        ahead = self.slope(y + k * like(self.sign * guess), start + self.sign * guess, False)
+        bend = reals.maximum(speed, self._size((ahead - k) / scale) / guess)
+        curved = bend > 1e-15
+        found = reals.where(curved, (0.01 / reals.where(curved, bend, 1.0)) ** 0.2, reals.maximum(guess * 1e-3, 1e-6))
+        return reals.where(reals.isfinite(bend), reals.minimum(100 * guess, found), guess)
 
-    def adaptive(self) -> None:
-        """Take steps whose estimated error stays below the tolerances."""
-        times, options, tableau = self.times, self.options, self.tableau
-        xp, rtol, atol = tableau.xp, self.rtol, self.atol
-        finish = times[-1]
-        sign = 1.0 if finish > times[0] else -1.0
-        limit = math.inf if options.max_step is None else options.max_step
-        s, at, tries = times[0], 1, 0
-        step = self.first(abs(finish - s))
-        size = xp.abs(self.y)
-        while at < len(times):
-            step = min(step, limit)
-            left = abs(finish - s)
-            last = step >= left
-            h = sign * (left if last else step)
-            end = finish if last else s + h
-            moved, k = self.stages(s, h, end)
-            grown = xp.abs(moved)
-            off = ((tableau.error @ self.slopes.first(len(tableau.nodes))) * h) / (
-                atol + rtol * xp.maximum(size, grown)
-            )
-            off, moved, k = self.computed([off, moved, k])
-            error = self.size(off)
-            tries += 1
-            if not math.isfinite(error):
-                step = abs(h) * 0.2
-            else:
-                # the fifth root, as the error is of the fifth order in the step
-                step = abs(h) * min(10.0, max(0.2, 0.9 * max(error, 1e-10) ** -0.2))
-            if error <= 1:
-                inside = at
-                while inside < len(times) and sign * (end - times[inside]) > 0:
-                    inside += 1
-                ends = inside if inside < len(times) and times[inside] == end else None
-                self.accept(s, h, moved, k, range(at, inside), ends)
-                s, size = end, grown
-                following = inside + (ends is not None)
-                at, tries = following, tries if following == at else 0
-                if at == len(times):
-                    return
-            if step <= 4 * sys.float_info.epsilon * max(abs(s), abs(finish)) or tries >= options.maxsteps:
-                break
-        raise ConvergenceError(
-            f"odeint: the step from {times[at - 1]:g} to {times[at]:g} has become {step:.3g} at {s:.6g} without "
-            "reaching the end; the equation may be stiff or singular there: give a greater rtol, atol or maxsteps"
-        )
+    def attempt(self, state: Sequence[Any]) -> tuple[Any, ...]:
+        """Try a step whose estimated error is below the tolerances.
+
+        The state: the time, the row and its slope, the size of the next step, the number of steps tried, and the size
+        and the slopes of the last one. After these, if wanted, the number of steps taken.
+        """
+        s, y, k, size, tries, _, _, *count = state
+        reals, tableau = self.reals, self.tableau
+        xp, finish = tableau.xp, self.finish
+        left = abs(finish - s)
+        if self.options.max_step is not None:
+            size = reals.minimum(size, self.options.max_step)
+        h = self.sign * reals.minimum(size, left)
+        end = reals.where(size >= left, finish, s + h)
+        moved, ahead = self.stages(y, k, s, h, end)
+        slopes = self.slopes.first(len(tableau.nodes))
+        scale = self.atol + self.rtol * xp.maximum(xp.abs(y), xp.abs(moved))
+        off = ((tableau.error @ slopes) * tableau.like(h)) / scale
+        if self.computed:
+            off, moved, ahead = self.computed([off, moved, ahead])
+        error = self._size(off)
+        good = error <= 1
+        error = reals.where(reals.isfinite(error), error, math.inf)
+        # the fifth root, as the error is of the fifth order in the step
+        size = abs(h) * reals.minimum(reals.maximum(0.9 * reals.maximum(error, 1e-10) ** -0.2, 0.2), 10.0)
+        if tableau.traced:
+            count = [reals.where(good, number + 1, number) for number in count]
+            end, y, k = [reals.where(good, new, old) for new, old in ((end, s), (moved, y), (ahead, k))]
+        elif good:
+            self._accept(s, h, end, y, moved)
+            y, k = moved, ahead
+        else:
+            end = s
+        smallest = 4 * sys.float_info.epsilon * reals.maximum(abs(end), abs(finish))
+        tries = reals.where(size > smallest, tries + 1, float(self.options.maxsteps))
+        return end, y, k, size, tries, h, slopes, *count
+
+    def _until(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
+        """Take steps up to a time; inside a trace, interpolate the last one there."""
+        (time,), sign, most, tableau = times, self.sign, float(self.options.maxsteps), self.tableau
+        none = 0 * self.finish
+        counted = [none] if tableau.traced and self.taken is not None else []
+
+        def goes_on(state: Sequence[Any]) -> Any:
+            return (sign * (time - state[0]) > 0) & (state[4] < most)
+
+        first = (*carry[:4], none, *carry[4:], *counted)
+        s, y, k, size, _, h, slopes, *count = while_loop(goes_on, self.attempt, first)
+        arrived = sign * (s - time) >= 0
+        if not tableau.traced:
+            if not arrived:
+                raise ConvergenceError(
+                    f"odeint: the step from {self.times[self.at - 1]:g} to {time:g} has become {size:.3g} at {s:.6g} "
+                    "without reaching the end; the equation may be stiff or singular there: give a greater rtol, atol "
+                    "or maxsteps"
+                )
+            return (s, y, k, size, h, slopes), None
+        part = 1 + namespace.where(arrived, (time - s) / h, float("nan"))
+        row = y + (tableau.parts(part) @ slopes) * tableau.like(h)
+        s = namespace.where(arrived, s, float("nan"))
+        if count:
+            state = y - (tableau.array(tableau.matrix[-1]) @ slopes) * tableau.like(h)
+            count = [*carry[:4], *count, part, s - h, h, state]
+        return (s, y, k, size, h, slopes), (row, *count)
+
+
+class TracedSteps(NamedTuple):
+    """The steps of an integration inside a trace.
+
+    They are stacked arrays, with an entry for each time except the first. Time, row, slope and size come before them.
+    """
+
+    solver: Solver
+    time: Any
+    row: Any
+    slope: Any
+    size: Any
+    count: Any
+    """The number of steps that were taken to the time, 0 where the one before reached it."""
+    part: Any
+    """The part of the last step at which the time is."""
+    start: Any
+    """The last step: its start, its size, and its first row."""
+    last: Any
+    state: Any

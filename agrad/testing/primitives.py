@@ -399,17 +399,18 @@ def _on_backend(problem: _Problem, name: str) -> None:
 def _kernels(problems: list[_Problem], name: str) -> None:
     """Check each kernel against the generic code, called with the same values."""
     primitive = problems[0].primitive
-    filed = {} if primitive is None else {k: v for k, v in KERNELS.items() if k[:2] == (name, primitive.name)}
-    if not filed:
+    if primitive is None:
         return
+    parts = ("forward", *dict.fromkeys(rule.part for rule in primitive.vjps.values()))
+    filed = {part: KERNELS[key] for part in parts if (key := (name, primitive.name, part)) in KERNELS}
     backend, place = load(name), _place(name)
-    for (_, _, part), kernel in filed.items():
+    for part, kernel in filed.items():
         reached = 0
         for problem in problems:
             args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
             args, settings = _bound(primitive, problem, args)
             values = _values(primitive, args, settings, backend, problem)
-            if part in ("forward", "level"):
+            if part == "forward":
                 rule = primitive.generic(backend)
                 names, kept = primitive.all_arrays, primitive.settings
             else:

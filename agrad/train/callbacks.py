@@ -257,6 +257,8 @@ class JSONLogger(Callback):
     ['start', 'epoch', 'epoch', 'end']
     """
 
+    first_rank_only = True
+
     def __init__(self, path: StrPath) -> None:
         self.path: str = os.fspath(path)
         self._file: IO[str] | None = None
@@ -332,6 +334,8 @@ class LearningCurves(Callback):
     """
 
     what = "LearningCurves"
+
+    first_rank_only = True
 
     def __init__(self, path: StrPath, title: str = "") -> None:
         self._figure = figure_class(path, self.what)

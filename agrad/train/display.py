@@ -43,6 +43,8 @@ def _say(line: str) -> None:
 class Lines(Callback):
     """One plain line of text for each epoch."""
 
+    first_rank_only = True
+
     def __init__(self, heading: Heading | None = None) -> None:
         self._heading = heading
 
@@ -64,6 +66,8 @@ class Bar(Callback):
 
     Raises ``ImportError`` if rich is not installed.
     """
+
+    first_rank_only = True
 
     def __init__(self, heading: Heading | None = None) -> None:
         from rich.console import Console
@@ -144,6 +148,8 @@ class ProgressBar(Callback):
     >>> history = trainer.fit(np.zeros((4, 1)), np.zeros((4, 1)), epochs=1)
     epoch 1/1  loss ...  ... samples/s
     """
+
+    first_rank_only = True
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         self._display = display()

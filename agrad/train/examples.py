@@ -14,9 +14,11 @@ from agrad import data, tree
 from agrad.backends import backend_of_type
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
+from agrad.parallel import World
 from agrad.train.feed import Feed, Place
 
 FLOATING = "real floating"
+ALONE = World()
 
 
 def is_examples(value: Any) -> bool:
@@ -134,26 +136,33 @@ class Arrays:
     The order is a function of the seed and the epoch.
     """
 
-    def __init__(self, feed: Feed, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool) -> None:
+    def __init__(
+        self, feed: Feed, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool, world: World = ALONE
+    ) -> None:
         self.feed, self.rows, self.batch_size, self.seed, self.shuffle = feed, rows, batch_size, seed, shuffle
+        self.world = world
         self.examples: int | None = int(rows.shape[0])
         self.batches: int | None = -(-rows.shape[0] // batch_size)
 
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
-        """Return an iterator over x, y and size of the batches of an epoch, from one on."""
-        n, size = self.rows.shape[0], self.batch_size
+        """Return an iterator over x, y and size of the batches of an epoch, from one on.
+
+        On several ranks, x and y belong to this rank, or to rank 0 if this one has none.
+        """
+        n, size, world = self.rows.shape[0], self.batch_size, self.world
         rows = self.rows[data.epoch_order(self.seed, epoch, n)] if self.shuffle else self.rows
         order = self.feed.order(rows)
         for first in range(start * size, n, size):
             stop = min(first + size, n)
-            x, y = self.feed.batch(order, first, stop)
+            own = first + world.rank * (first + world.rank < stop)
+            x, y = self.feed.batch(order, own, stop, world.size)
             yield x, y, stop - first
 
 
 class Batches:
     """The batches (x, y) of a `DataLoader` or another reusable iterable."""
 
-    def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X") -> None:
+    def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X", world: World = ALONE) -> None:
         if not hasattr(loader, "__iter__"):
             raise OperandError(f"{name} must be arrays or batches, got {type(loader).__name__}")
         if hasattr(loader, "__next__"):
@@ -161,7 +170,7 @@ class Batches:
                 f"{name}: a {type(loader).__name__} is exhausted after one epoch. Pass a list of batches, or an "
                 "object whose __iter__ starts again."
             )
-        self.loader, self.place, self.dtype, self.name = loader, place, dtype, name
+        self.loader, self.place, self.dtype, self.name, self.world = loader, place, dtype, name, world
         self.examples: int | None = None
         try:
             self.batches: int | None = len(loader)  # type: ignore[arg-type]
@@ -169,8 +178,9 @@ class Batches:
             self.batches = None
 
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
-        """Return an iterator over x, y and size of the batches of an epoch, from one on."""
+        """Return an iterator over x, y and size of the batches; see `Arrays.epoch`."""
         loader: Any = self.loader
+        world = self.world
         if hasattr(loader, "load_state_dict") and hasattr(loader, "state_dict"):
             loader.load_state_dict({**loader.state_dict(), "epoch": np.array(epoch), "batch": np.array(start)})
             start = 0
@@ -178,7 +188,11 @@ class Batches:
             if not isinstance(batch, tuple | list) or len(batch) != 2:
                 raise OperandError(f"{self.name} must contain batches (x, y), got {type(batch).__name__}")
             x, y = self.moved(batch[0]), self.moved(batch[1])
-            yield x, y, length((x, y), f"a batch of {self.name}")
+            size = length((x, y), f"a batch of {self.name}")
+            if world.size > 1:
+                own = world.rank * (world.rank < size)
+                x, y = (tree.map(lambda leaf, own=own: leaf[own :: world.size, ...], part) for part in (x, y))
+            yield x, y, size
 
     def moved(self, part: Any) -> Any:
         """Return a part of a batch on the device of the model."""

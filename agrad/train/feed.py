@@ -92,12 +92,12 @@ class Feed:
         """
         return rows if all(self._host) else (rows, self._move(rows))
 
-    def batch(self, order: Any, start: int, stop: int) -> Any:
-        """Return the examples numbered order[start:stop]."""
+    def batch(self, order: Any, start: int, stop: int, step: int = 1) -> Any:
+        """Return the examples numbered order[start:stop:step]."""
         if not isinstance(order, tuple):
-            rows = order[start:stop]
+            rows = order[start:stop:step]
             return self._made([x.take(rows, axis=0) for x in self._arrays])
-        here, there = (rows[start:stop] for rows in order)
+        here, there = (rows[start:stop:step] for rows in order)
         pairs = zip(self._arrays, self._host, strict=True)
         return self._made([x.take(here, axis=0) if h else self._xp.take(x, there, axis=0) for x, h in pairs])
 

@@ -35,6 +35,9 @@ class Callback:
     saves = False
     """True if the callback saves the run, and so must see it after the other ones."""
 
+    first_rank_only = False
+    """True if the callback prints or writes separate files. On several ranks, it is called only on rank 0."""
+
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         """Called at the start of training.
 

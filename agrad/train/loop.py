@@ -20,6 +20,7 @@ from agrad.train.threads import Choice
 if TYPE_CHECKING:
     from agrad.train.examples import Arrays, Batches
     from agrad.train.feed import Place
+    from agrad.train.ranks import RankStep
     from agrad.train.streaming import Metric
     from agrad.train.trainer import Trainer
 
@@ -81,7 +82,7 @@ class Loop:
         trainer: Trainer,
         source: Arrays | Batches,
         epochs: int,
-        step: Step,
+        step: Step | RankStep,
         callbacks: Sequence[Callback],
         validate: Callable[[], dict[str, float]] | None,
     ) -> None:
@@ -92,7 +93,7 @@ class Loop:
         self.seconds = 0.0
         self._validate = validate
         self._compute = step
-        self._sums = Sums(trainer.streaming, trainer.place)
+        self._sums = Sums(trainer.streaming, trainer.place) if isinstance(step, Step) else step.sums
         self._tensors = [*trainer.model.parameters(), *trainer.model.buffers()]
         self._checked = [t for t in self._tensors if agrad.isdtype(t.dtype, ("real floating", "complex floating"))]
         self._lazy = trainer.place.backend.lazy
@@ -126,7 +127,9 @@ class Loop:
         Returns False if `stopped` ended it after a step. Raises ``AnomalyError``, with the step, if the loss or a
         parameter is not finite; no callback sees the end of an epoch with such parameters.
         """
-        trainer = self.trainer
+        trainer, step = self.trainer, self._compute
+        if not isinstance(step, Step):
+            step.stopped, step.halted, stopped = stopped, False, lambda: step.halted
         # the losses show that a run diverges; NumPy's warnings would only repeat it
         with np.errstate(all="ignore"), self._choice:
             while trainer.progress.epoch < self.epochs and not trainer.stopping:
@@ -168,7 +171,7 @@ class Loop:
     def _step(self, x: Any, y: Any, size: int) -> None:
         """Take one step, and keep its results on the device."""
         self.exact = False
-        loss, parts = self._compute(x, y)
+        loss, parts = self._compute(x, y, size)
         self._sums.add(loss, parts, size)
         if self._lazy:
             self._compute_now()
@@ -203,19 +206,11 @@ class Loop:
                 self._advance()
 
     def _compute_now(self) -> None:
-        """Compute the results of a step on a lazy backend, all in one pass.
-
-        Otherwise the graph would grow with every step, and be computed again for each use.
-        """
-        trainer, sums = self.trainer, self._sums
-        arrays = trainer.optimizer.arrays
-        made = [tensor.data for tensor in self._tensors] + [x for slots in arrays for x in slots]
-        made += [sums.losses[-1], *sums.parts[-1]]
-        kept = iter(trainer.place.backend.computed(made))
-        for tensor in self._tensors:
-            tensor.assign(next(kept))
-        trainer.optimizer.arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
-        sums.losses[-1], *sums.parts[-1] = kept
+        """Compute the results of a step on a lazy backend, all in one pass."""
+        sums = self._sums
+        results = [agrad.asarray(x) for x in (sums.losses[-1], *sums.parts[-1])]
+        self.trainer.optimizer.compute(*self._tensors, *results)
+        sums.losses[-1], *sums.parts[-1] = [raw(x) for x in results]
 
     def _read(self) -> None:
         """Read the results of the last steps, if there are any, and tell the callbacks."""
@@ -276,6 +271,7 @@ class Loop:
         progress.history.append(record)
         self.exact = True
         self.tell([callback.on_epoch_end for callback in self.callbacks], record)
+        self.trainer.stopping = self.trainer.world.any(self.trainer.stopping)
 
     def check_parameters(self) -> None:
         """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""

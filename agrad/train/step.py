@@ -97,7 +97,7 @@ class Step:
         self._may_fall_back = traced and jit is None and narrow is None
         self.run = agrad.jit(step, precision=narrow) if traced else step
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any, size: int = 0) -> Any:
         try:
             return self.run(x, y)
         except TracedValueError as error:

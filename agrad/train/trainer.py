@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import nn, optim, tree
+from agrad import nn, optim, parallel, tree
 from agrad.data.files import StrPath
-from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, DtypeError, OperandError
-from agrad.train import examples, saving
+from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
+from agrad.train import arguments, examples, saving
 from agrad.train.display import ProgressBar
 from agrad.train.feed import Feed, place_of
 from agrad.train.history import History, Record
@@ -23,6 +23,7 @@ from agrad.train.interrupts import Interrupts
 from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
 from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
+from agrad.train.ranks import RankStep
 from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
 from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
@@ -107,7 +108,8 @@ class Trainer:
         threads: str | int | None = "auto",
         seed: int = 0,
     ) -> None:
-        _check(model, loss, optimizer)
+        optimizer = getattr(optimizer, "inner", optimizer)  # of a ParallelOptimizer
+        arguments.check(model, loss, optimizer)
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
@@ -116,7 +118,7 @@ class Trainer:
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
-        self.dtype: str = _real(first.dtype.name)
+        self.dtype: str = arguments.real_dtype(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
@@ -126,13 +128,21 @@ class Trainer:
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
         self.progress = Progress()
+        self.world = parallel.world()
         self.stopping = False
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}
         self._loop: Loop | None = None
         self._cut = False  # True after a fit that ended within a step
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, Step | RankStep] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of pickles, without compiled steps, which the next `fit` makes again."""
+        return {**vars(self), "_steps": {}, "world": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, world=parallel.world())
 
     @property
     def history(self) -> History:
@@ -224,10 +234,10 @@ class Trainer:
         >>> history[-1]["validation_loss"] < history[0]["validation_loss"]
         True
         """
-        _whole(epochs, "epochs")
-        _whole(batch_size, "batch_size")
+        arguments.whole(epochs, "epochs")
+        arguments.whole(batch_size, "batch_size")
         source, held = self._source(X, y, batch_size, validation, shuffle)
-        weights = _weights(class_weight, y)
+        weights = arguments.class_weights(class_weight, y)
         loss = self.loss if weights is None else weighted(self.loss, weights, self.place, self.dtype)
         if resume not in (None, False, True):
             self.load(resume)  # type: ignore[arg-type]
@@ -236,14 +246,16 @@ class Trainer:
         self._data = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         key = repr(weights)
         if key not in self._steps:
-            made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
-            self._steps = {key: Step(made, self.place, self.jit, self.precision)}
+            self._steps = {key: self._step(loss, weights)}
         callbacks = sorted(self.callbacks, key=lambda callback: callback.saves)
+        if self.world.rank:
+            callbacks, progress = [callback for callback in callbacks if not callback.first_rank_only], False
         if progress and not any(isinstance(callback, ProgressBar) for callback in callbacks):
             callbacks = [ProgressBar(), *callbacks]
         validate = None if held is None else lambda: self._measure(held)
         goal = epochs if resume else self.progress.epoch + epochs
         loop = Loop(self, source, goal, self._steps[key], callbacks, validate)
+        self._agree(loop, batch_size=batch_size, shuffle=shuffle, class_weight=weights)
         if not self.model.training:
             self.model.train()
         return self._run(loop, bool(resume))
@@ -279,12 +291,28 @@ class Trainer:
                 self._loop, self._cut = None, not loop.exact
                 rate = loop.samples / loop.seconds if loop.seconds else 0.0
                 record |= {"backend": start["backend"], "device": start["device"], **self._position(loop)}
-                record |= {"seconds": time.perf_counter() - begun, "samples_per_second": rate}
+                seconds = time.perf_counter() - begun
+                record |= {"seconds": seconds, "samples_per_second": rate, "ranks": self.world.size}
                 _end(self, sorted(loop.begun, key=lambda callback: not callback.saves), record)
         history = self.history
         history.interrupted = record["event"] == "interrupted"
         history.stopped = not history.interrupted and self.progress.epoch < loop.epochs
         return history
+
+    def _step(self, loss: Loss, weights: dict[int, float] | None) -> Step | RankStep:
+        """Return the step of this process, or of all ranks."""
+        if self.world.size > 1:
+            return RankStep(self, loss, weights, self.jit)
+        made = step_of(self.model, loss, self.optimizer, self.scale, list(self.streaming.values()))
+        return Step(made, self.place, self.jit, self.precision)
+
+    def _agree(self, loop: Loop, **options: Any) -> None:
+        """Raise ``ConfigurationError`` if ranks disagree; send the state of rank 0."""
+        shapes = {name: (value.shape, str(value.dtype)) for name, value in self.model.state_dict().items()}
+        facts = {"seed": self.seed, "examples": loop.source.examples, "backend": self.place.backend.name, **options}
+        facts |= {"optimizer": self.optimizer, "jit": self.jit, "precision": self.precision, "metrics": [*self.metrics]}
+        self.world.check(**facts, parameters=shapes, **self._position(loop))
+        self.world.share(self.model, self.optimizer, *([] if self.scale is None else [self.scale]))
 
     def _position(self, loop: Loop) -> Record:
         progress = self.progress
@@ -299,7 +327,7 @@ class Trainer:
         if isinstance(X, examples.Arrays):  # of the estimators of agrad.sklearn
             return X, held
         if y is None and not examples.is_examples(X):
-            source: Any = examples.Batches(X, self.place, self.dtype)
+            source: Any = examples.Batches(X, self.place, self.dtype, world=self.world)
             if isinstance(validation, float | int) and validation:
                 raise ConfigurationError(
                     "validation: a fraction requires arrays X and y. Pass batches or (X, y) instead."
@@ -312,7 +340,7 @@ class Trainer:
             if isinstance(validation, int | float | np.number | str):
                 rows, few = examples.split(y, validation, feed.n, self.seed)
                 held, validation = (feed, few) if few.size else None, None
-            source = examples.Arrays(feed, rows, batch_size, self.seed, bool(shuffle))
+            source = examples.Arrays(feed, rows, batch_size, self.seed, bool(shuffle), self.world)
         if validation is None:
             return source, held
         if isinstance(validation, tuple) and len(validation) == 2:
@@ -360,7 +388,7 @@ class Trainer:
         >>> trainer.evaluate(np.ones((2, 1)), np.array([[1.0], [3.0]]))
         {'loss': 5.0, 'mae': 2.0}
         """
-        _whole(batch_size, "batch_size")
+        arguments.whole(batch_size, "batch_size")
         if y is None and not examples.is_examples(X):
             return self._measure(examples.Batches(X, self.place, self.dtype))
         feed = Feed(examples.pair(X, y, self.dtype), self.place)
@@ -425,7 +453,7 @@ class Trainer:
         array([[1.],
                [3.]], dtype=float32)
         """
-        _whole(batch_size, "batch_size")
+        arguments.whole(batch_size, "batch_size")
         if examples.is_examples(X):
             X = examples.checked(X, "X", self.dtype)
             examples.length(X, "X")
@@ -474,7 +502,9 @@ class Trainer:
             self._loop.settle()
         if self._cut:
             raise ConfigurationError(f"Trainer.save: {CUT}")
-        saving.save(self, path, {"data": self._data})
+        if self.world.rank == 0:
+            saving.save(self, path, {"data": self._data})
+        self.world.note(checkpoint=str(path))
 
     def load(self, path: StrPath) -> None:
         """Load a file of `save`, from any backend.
@@ -503,68 +533,6 @@ class Trainer:
         True
         """
         self._data, self._cut = saving.load(self, path).get("data") or {}, False
-
-
-def _check(model: Any, loss: Any, optimizer: Any) -> None:
-    """Raise an error for arguments of a trainer of another kind."""
-    if not isinstance(model, nn.Module):
-        raise OperandError(f"Trainer: model must be a Module of agrad.nn, got {type(model).__name__}")
-    if not callable(loss) or isinstance(loss, type):
-        kind = f"the class {loss.__name__}; make one: {loss.__name__}()" if isinstance(loss, type) else repr(loss)
-        raise OperandError(f"Trainer: loss must be a function of (output, target), such as nn.MSELoss(), got {kind}")
-    if not isinstance(optimizer, optim.Optimizer):
-        raise OperandError(
-            f"Trainer: optimizer must be one of agrad.optim, such as Adam(model.parameters()), got {optimizer!r}"
-        )
-    own = {id(tensor) for tensor in model.parameters()}
-    strangers = sum(id(tensor) not in own for tensor in optimizer.parameters)
-    if strangers:
-        raise ConfigurationError(
-            f"Trainer: the optimizer must update parameters of the model, got {strangers} others among "
-            f"{len(optimizer.parameters)}. Create it with model.parameters()."
-        )
-
-
-def _weights(given: Any, y: Any) -> dict[int, float] | None:
-    """Return the weights of classes by label; raise an error for other targets."""
-    if given is None:
-        return None
-    labels = None if y is None else agrad.asarray(y).numpy().reshape(-1)
-    if labels is not None and ((labels != np.floor(labels)).any() or labels.min() < 0):
-        raise DtypeError("class_weight: targets y must be class labels (0 to C - 1)")
-    if isinstance(given, str) and given == "balanced":
-        if labels is None:
-            raise ConfigurationError(
-                "class_weight='balanced' requires arrays X and y. Pass a dict from class labels to weights instead."
-            )
-        counts = np.bincount(labels.astype(np.int64))
-        there = np.count_nonzero(counts)
-        given = {c: labels.size / (there * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
-    if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(
-            f"class_weight must be a dict from class labels to weights, or 'balanced', got {given!r}"
-        )
-    if any(not isinstance(c, int | np.integer) or c < 0 or not w >= 0 for c, w in given.items()):
-        raise ConfigurationError(f"class_weight: class labels and weights must not be negative, got {given!r}")
-    missing = set() if labels is None else set(np.unique(labels).astype(int).tolist()) - set(given)
-    if missing:
-        raise ConfigurationError(f"class_weight must contain a weight for every class, got none for {sorted(missing)}")
-    return {int(c): float(w) for c, w in given.items()}
-
-
-def _real(name: str) -> str:
-    """Return the data dtype for a parameter dtype, or raise an error."""
-    if name == "bfloat16":
-        raise ConfigurationError(
-            "Trainer: parameters must not have dtype bfloat16. Use float32 parameters and precision='bfloat16'."
-        )
-    return {"complex64": "float32", "complex128": "float64"}.get(name, name)
-
-
-def _whole(value: Any, name: str) -> None:
-    """Raise ``ConfigurationError`` unless a value is an integer of 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigurationError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 def _end(trainer: Trainer, callbacks: Sequence[Callback], record: Record) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
@@ -14,11 +15,12 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
+from agrad.engine.layouts import copy_if_aliased
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
-from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.engine.views import owned
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -27,14 +29,15 @@ from agrad.errors import (
     ShapeError,
     described,
 )
-from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
+from agrad.transforms.trees import ARRAYS, TreePath, flatten, tree_map, unflatten
 
 ArgNum = int | str
-ArgNums = ArgNum | Sequence[ArgNum]
+Several = Sequence[ArgNum]
+ArgNums = ArgNum | Several
 """Positions or names of the differentiated arguments, one or several."""
 
 
-def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
+def differentiated_value(leaf: Any, where: TreePath | str, what: str) -> Any:
     """Return the value to differentiate at a leaf.
 
     It is a floating raw array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer, and
@@ -58,32 +61,43 @@ def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
 
 
 def is_array(value: Any) -> bool:
-    """Return True for a Tensor and for a raw array of any backend."""
+    """Return True for a Tensor and for a plain array of any backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None
 
 
 class Inputs:
-    """The differentiated leaves of one call, to be wrapped as Tensors of a level."""
+    """The differentiated leaves of one call, to be wrapped as Tensors of a level.
 
-    def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
-        self.what = what
-        self.leaves, self.spec = flatten(tuple(trees))
-        if CAPTURED:
-            self.leaves = [captured(leaf) for leaf in self.leaves]
-        self.places = [
-            Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))
-        ]
-        self.values = [
-            differentiated_value(leaf, place, what) for leaf, place in zip(self.leaves, self.places, strict=True)
-        ]
-        self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
+    ``word`` and ``keys`` name the arguments in error messages.
+    """
+
+    def __init__(self, trees: Sequence[Any], what: str, word: str = "primal", keys: Sequence[Any] = ()) -> None:
+        self.what, self.word, self.keys = what, word, keys
+        self.trees = tuple(trees)
+        leaves, self.spec = flatten(self.trees)
+        self.leaves = [captured(leaf) for leaf in leaves] if CAPTURED else leaves
+        self.values = []
+        self.tensors = False
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, Tensor):
+                self.tensors = self.tensors or not is_bare(leaf)
+            elif ARRAYS[type(leaf)] and is_floating(leaf.dtype):
+                self.values.append(leaf)
+                continue
+            self.values.append(differentiated_value(leaf, self.path(i), what))
+
+    def path(self, number: int) -> TreePath:
+        """Return the path of a leaf, for an error message."""
+        return TreePath(self.trees, number, self.word, keys=self.keys)
 
     def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments as Tensors of a level, with ``nodes`` for their leaves."""
-        lifted = [wrap(value, level, node) for value, node in zip(self.values, nodes, strict=True)]
-        if level.tape:
-            for tensor in lifted:
-                tensor.node.owner = weakref.ref(tensor)
+        lifted = []
+        for value, node in zip(self.values, nodes, strict=True):
+            tensor = wrap(value, level, node)
+            if level.tape:
+                node.owner = weakref.ref(tensor)
+            lifted.append(tensor)
         return unflatten(self.spec, lifted)
 
     def tangents(self, given: Any) -> list[Any]:
@@ -91,16 +105,16 @@ class Inputs:
         leaves, spec = flatten(tuple(given))
         if spec != self.spec:
             raise ShapeError(f"{self.what}: the tangents' structure is {spec}; the primals' is {self.spec}")
-        triples = zip(self.values, leaves, self.places, strict=True)
-        return [settle(_tangent_for(value, t, place, self.what)) for value, t, place in triples]
+        pairs = enumerate(zip(self.values, leaves, strict=True))
+        return [strip_constant_levels(_tangent_for(value, t, self.path(i), self.what)) for i, (value, t) in pairs]
 
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return containers like the arguments' with ``values`` as leaves.
+        """Return pytrees like the arguments with ``values`` as leaves.
 
         An array is returned as a Tensor if the argument's leaf was one.
         """
         pairs = zip(values, self.leaves, strict=True)
-        return unflatten(self.spec, [outside(value, not is_bare(leaf)) for value, leaf in pairs])
+        return unflatten(self.spec, [outside(value, self.tensors and not is_bare(leaf)) for value, leaf in pairs])
 
     def leave(self, value: Any) -> Any:
         """Return a result as the caller gets it: a Tensor if any leaf was one."""
@@ -115,12 +129,15 @@ class Chosen(Inputs):
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
         self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums)
-        self.keys = [self._key(key, what) for key in given]
-        if len(set(self.keys)) != len(self.keys):
+        keys: list[int | str] = []
+        values = []
+        for key in (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums):
+            key = key if type(key) is int and 0 <= key < len(args) else self._key(key, what)
+            keys.append(key)
+            values.append(args[key] if isinstance(key, int) else kwargs[key])
+        if len(set(keys)) != len(keys):
             raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
-        values = [args[key] if isinstance(key, int) else kwargs[key] for key in self.keys]
-        super().__init__(values, [f"argument {key!r}" for key in self.keys], what)
+        super().__init__(values, what, "argument", keys)
         if holomorphic:
             _check_complex(self)
 
@@ -235,17 +252,14 @@ def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
     if place not in _asks:
         # bound, because at the interpreter's end the module's names are gone before the code
         _asks[place] = {}, weakref.ref(code, functools.partial(_forget, _asks, place))
-    closure = getattr(f, "__closure__", None)
-    return _asks[place][0], tuple(map(_code_in, closure)) if closure else None
-
-
-def _code_in(cell: Any) -> Any:
-    """Return the code of a function in a cell, None for other contents."""
-    try:
-        value = cell.cell_contents
-    except ValueError:  # the cell is empty
-        return None
-    return value.__code__ if isinstance(value, FunctionType | MethodType) else None
+    key = []
+    for cell in getattr(f, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # the cell is empty
+            value = None
+        key.append(value.__code__ if isinstance(value, FunctionType | MethodType) else None)
+    return _asks[place][0], tuple(key)
 
 
 def content_of(raw: Any) -> Any:
@@ -296,9 +310,9 @@ def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") ->
 
 def outside(value: Any, tensors: bool) -> Any:
     """Return a result as the caller gets it: a Tensor if ``tensors``, else raw."""
-    if is_bare(value):
-        return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else settle(value)
-    return value if tensors else settle(value)
+    if isinstance(value, Tensor):
+        return strip_constant_levels(value) if not tensors else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
+    return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
 
 
 def is_bare(value: Any) -> bool:
@@ -306,13 +320,7 @@ def is_bare(value: Any) -> bool:
     return not isinstance(value, Tensor) or value.level.id < 0
 
 
-def _place(path: str, names: Sequence[str]) -> str:
-    """Return ``argument 0['w']`` for the path ``[0]['w']``."""
-    head, _, rest = path.partition("]")
-    return names[int(head[1:])] + rest
-
-
-def split(value: Any, level: Level) -> tuple[Any, Any]:
+def split_level(value: Any, level: Level) -> tuple[Any, Any]:
     """Return a result's value without the level, and its record there, or None."""
     while isinstance(value, Tensor):
         if value.level is level:
@@ -335,26 +343,26 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
     leaves, spec = flatten(out)
     for i, leaf in enumerate(leaves):
         if not hasattr(leaf, "dtype") and not isinstance(leaf, _PLAIN):
-            place = place_of(paths(out)[i], "output", whole="its output")
+            path = TreePath(out, i, "output", whole="its output")
             raise OperandError(
-                f"{what}: {place} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
+                f"{what}: {path} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
                 "tuple, namedtuple, dataclass); return one of these, or return it as aux with has_aux=True"
             )
-    return [split(leaf, level) for leaf in leaves], spec
+    return [split_level(leaf, level) for leaf in leaves], spec
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
     """Return a container of results without the level, as the caller gets it."""
-    return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
+    return tree_map(lambda leaf: inputs.leave(split_level(leaf, level)[0]), tree)
 
 
-def owned_tree(tree: Any, *given: Any) -> Any:
+def copy_tree_if_aliased(tree: Any, *given: Any) -> Any:
     """Return a container of results that own their memory.
 
     No array shares memory with another, nor with the arrays in ``given``.
     """
     leaves, spec = flatten(tree)
-    return unflatten(spec, owned(leaves, flatten(given)[0]))
+    return unflatten(spec, copy_if_aliased(leaves, flatten(given)[0]))
 
 
 def paired(values: Sequence[Any], gs: Sequence[Any]) -> Any:
@@ -394,37 +402,44 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
             f"{what}: the function must return one real number as an array, not a {type(y).__name__}; "
             "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
         )
-    if any(n != 1 for n in y.shape):
+    if math.prod(y.shape) != 1:
         raise ShapeError(
             f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
             "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
             "on its own argument only, agrad.vjp along one cotangent"
         )
-    if is_complex(y.dtype) != holomorphic:
+    check_result_dtype(y, what, holomorphic)
+
+
+def check_result_dtype(y: Any, what: str, holomorphic: bool) -> None:
+    """Raise ``DtypeError`` unless an array is real, or complex if ``holomorphic``."""
+    dtype = as_dtype(y.dtype)
+    if dtype.kind == ("complex floating" if holomorphic else "real floating"):
+        return
+    if holomorphic:
+        raise DtypeError(f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}")
+    if dtype.kind == "complex floating":
         raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns a complex number, not {as_dtype(y.dtype)}"
-            if holomorphic
-            else f"{what}: the function returned a complex number; take its real part or abs, set holomorphic=True if "
-            "it is holomorphic, or use agrad.vjp"
+            f"{what}: the function returned complex numbers; take the real part or abs, set holomorphic=True if it is "
+            "holomorphic, or use agrad.vjp"
         )
-    if not is_floating(y.dtype):
-        raise DtypeError(
-            f"{what}: the function returned dtype {as_dtype(y.dtype)}, which has no derivative; cast its argument or "
-            "its result: agrad.astype(x, agrad.float64)"
-        )
+    raise DtypeError(
+        f"{what}: the function returned dtype {dtype}, which has no derivative; cast its argument or its result: "
+        "agrad.astype(x, agrad.float64)"
+    )
 
 
 def _check_complex(inputs: Inputs) -> None:
     """Raise ``DtypeError`` if an argument of a holomorphic function is real."""
-    for value, place in zip(inputs.values, inputs.places, strict=True):
+    for i, value in enumerate(inputs.values):
         if not is_complex(value.dtype):
             raise DtypeError(
-                f"{inputs.what}: holomorphic=True is for complex arguments, and {place} has dtype "
+                f"{inputs.what}: holomorphic=True is for complex arguments, and {inputs.path(i)} has dtype "
                 f"{dtype_name(value.dtype)}; cast it: agrad.astype(x, agrad.complex128)"
             )
 
 
-def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
+def _tangent_for(value: Any, t: Any, place: TreePath, what: str) -> Any:
     """Return the tangent ``t`` of ``value``; check its shape and dtype."""
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)
@@ -444,7 +459,7 @@ def out_tangent(y: Any, t: Any) -> Any:
     if t is not None:
         return t
     if hasattr(y, "shape"):
-        return zeros(settle(y))
+        return zeros(strip_constant_levels(y))
     return 0j if type(y) is complex else 0.0
 
 

@@ -7,16 +7,17 @@ code. Older levels differentiate it, and higher derivatives are derivatives of t
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import is_floating
 from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
 from agrad.engine.calls import fitted, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, namespace_of
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.ops.map_draws import each_member
 from agrad.transforms.arguments import zeros
@@ -26,18 +27,38 @@ Back = Callable[[list[Any]], Values]
 """A pullback: from the cotangent of each floating output to that of each operand, None for zero."""
 
 
-class Rules(Protocol):
-    """A function of leaves, with its pullback and pushforward for the traced ones."""
+class Rules:
+    """Base class of functions of leaves with their own derivatives.
+
+    Subclasses are the calls of functions whose rules a user gives, and the operations of control flow, whose rules are
+    computed from their sub-programs.
+    """
 
     name: str
-    loop: bool
-    """True if ``vmap`` calls the function and its rules once a member."""
+    loop = False
+    """True if ``vmap`` calls the function and its rules once for each batch element."""
+    is_operation = False
+    """True for an operation of a program, whose ``primal`` a trace records by itself."""
 
-    def primal(self, leaves: Values) -> list[Any]: ...
+    def primal(self, leaves: Values) -> list[Any]:
+        """Return the results."""
+        raise NotImplementedError
 
-    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]: ...
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        """Return the results, and the pullback to the traced leaves."""
+        raise NotImplementedError
 
-    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]: ...
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        """Return the results and their tangents, given those of the traced leaves."""
+        raise NotImplementedError
+
+    def map(self, level: Batch, mapped: Sequence[bool], leaves: Values) -> list[Any]:
+        """Return the results of all batch elements; ``mapped``: leaves with a batch axis."""
+        return _mapped(level, _call((_Members if self.loop else _Mapped)(self, level, mapped), leaves))
+
+    def renewed(self) -> "Rules":
+        """Return the rules for another call of the same program."""
+        return self
 
 
 def differentiable(value: Any) -> bool:
@@ -66,18 +87,15 @@ def tensors_where_given(outs: Values, leaves: Values) -> list[Any]:
 def _call(rules: Rules, leaves: Values) -> list[Any]:
     leaves = [captured(recorded_part(leaf)) if CAPTURED else recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
-    if level is not None and level.keeps_rules and not hasattr(rules, "operation"):
-        return [settle(out) for out in level.call(rules, leaves)]
+    if level is not None and level.keeps_rules and not rules.is_operation:
+        return [strip_constant_levels(out) for out in level.call(rules, leaves)]
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
         # at any other level, a trace's say, the operations inside the function are recorded
-        return [settle(out) for out in rules.primal(lift_all(leaves))]
+        return [strip_constant_levels(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
-        inner = [settle(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
-        if hasattr(rules, "map"):
-            return [settle(out) for out in rules.map(level, mapped, inner)]
-        many = (_Members if rules.loop else _Mapped)(rules, level, mapped)
-        return _mapped(level, _call(many, inner))
+        inner = [strip_constant_levels(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
+        return [strip_constant_levels(out) for out in rules.map(level, mapped, inner)]
     traced = [
         i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.level is level and differentiable(leaf)
     ]
@@ -92,20 +110,21 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
 def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
     """Return the results, with arrays as Tensors of a level that records derivatives."""
     return [
-        wrap(settle(out), level, node) if hasattr(out, "shape") else out for out, node in zip(outs, nodes, strict=True)
+        wrap(strip_constant_levels(out), level, node) if hasattr(out, "shape") else out
+        for out, node in zip(outs, nodes, strict=True)
     ]
 
 
 def _mapped(level: Batch, values: Values) -> list[Any]:
     """Return mapped Tensors of values that have the members along their first axis."""
-    return [level.wrap(settle(value)) if hasattr(value, "shape") else value for value in values]
+    return [level.wrap(strip_constant_levels(value)) if hasattr(value, "shape") else value for value in values]
 
 
 def _tangent(t: Any, out: Any, name: str) -> Any:
     if t is None or not differentiable(out):
         return None
     t, out = lift_all([t, out])
-    return settle(fit_tangent(t, out, name))
+    return strip_constant_levels(fit_tangent(t, out, name))
 
 
 def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: list[int]) -> list[Any]:
@@ -127,7 +146,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
             pullback = rules.reverse(lift_all(again), traced)[1]
         found = pullback(lift_all(gs))
         return [
-            None if found[i] is None else fitted(settle(found[i]), m, rules.name, f"operand {i}")
+            None if found[i] is None else fitted(strip_constant_levels(found[i]), m, rules.name, f"operand {i}")
             for i, m in zip(traced, metas, strict=True)
         ]
 
@@ -141,11 +160,11 @@ def spread(level: Batch, value: Any) -> Any:
 
     It is repeated if the members share it. Newer levels stay outside.
     """
-    value = settle(value)
+    value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
         return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
     if value.level is level:
-        return settle(value.data)
+        return strip_constant_levels(value.data)
     if isinstance(value.level, Batch):
         inner = spread(level, value.data)
         return value.level.wrap(namespace_of((inner,)).moveaxis(inner, 1, 0))
@@ -154,7 +173,7 @@ def spread(level: Batch, value: Any) -> Any:
 
 def _gathered(level: Batch, value: Any) -> Any:
     """Invert ``spread``."""
-    value = settle(value)
+    value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
         return level.wrap(value)
     if isinstance(value.level, Batch):
@@ -167,10 +186,12 @@ def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Calla
 
     ``back`` is the inverse of ``move``.
     """
-    newer, data = value.level, settle(move(level, value.data))
+    newer, data = value.level, strip_constant_levels(move(level, value.data))
     if isinstance(newer, Forward):
-        return wrap(data, newer, settle(move(level, value.node)))
-    nodes = record_call("members", [value.node], 1, lambda _, gs: [settle(back(level, gs[0]))], linear=True)
+        return wrap(data, newer, strip_constant_levels(move(level, value.node)))
+    nodes = record_call(
+        "members", [value.node], 1, lambda _, gs: [strip_constant_levels(back(level, gs[0]))], linear=True
+    )
     return wrap(data, newer, nodes[0])
 
 
@@ -256,44 +277,85 @@ def check_older(outs: Values, level: Any, name: str) -> None:
             value = value.data
 
 
-class _Mapped:
-    """Rules of all members at once, which take and give a batch level's Tensors."""
+class _Batched(Rules):
+    """Rules of all batch elements, whose leaves have the batch axis first.
 
-    loop = False
+    They call other rules in one run or in several.
+    """
 
     def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
         self.rules, self.level, self.mapped = rules, level, mapped
-        self.name = rules.name
+        self.name, self.loop = rules.name, rules.loop
 
-    def anew(self) -> "_Mapped":
-        """Return the rules with a new level, for operands newer than the present one."""
-        inner = self.rules.anew() if isinstance(self.rules, _Mapped) else self.rules
-        return _Mapped(inner, Batch(self.level.members), self.mapped)
+    def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
+        """Return the values for each run."""
+        raise NotImplementedError
 
-    def _in(self, leaves: Values) -> list[Any]:
-        return [self.level.wrap(x) if m else x for x, m in zip(leaves, self.mapped, strict=True)]
+    def _each(self, function: Callable[..., Any], rows: list[Any]) -> list[Any]:
+        """Call a function for each run."""
+        raise NotImplementedError
 
-    def _out(self, values: Values) -> list[Any]:
-        return [spread(self.level, value) if hasattr(value, "shape") else value for value in values]
+    def _joined(self, runs: Sequence[Values]) -> list[Any]:
+        """Return the values of all batch elements."""
+        raise NotImplementedError
 
     def primal(self, leaves: Values) -> list[Any]:
-        given = self._in(leaves)
-        with _loop_advice(self.rules, given):
-            return self._out(self.rules.primal(given))
+        return self._joined(self._each(self.rules.primal, [(run,) for run in self._runs(leaves, self.mapped)]))
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        outs, back = _reverse(self.rules, self._in(leaves), traced)
+        rows = [(run, traced) for run in self._runs(leaves, self.mapped)]
+        found = self._each(functools.partial(_reverse, self.rules), rows)
 
         def pullback(gs: list[Any]) -> list[Any]:
-            found = back(_mapped(self.level, gs))
-            return _by_operand(self.mapped, traced, self._out([found[i] for i in traced]))
+            runs = zip(found, self._runs(gs, [hasattr(g, "shape") for g in gs]), strict=True)
+            pulled = [back(run) for (_, back), run in runs]
+            return _by_operand(self.mapped, traced, self._joined([[run[i] for i in traced] for run in pulled]))
 
-        return self._out(outs), pullback
+        return self._joined([outs for outs, _ in found]), pullback
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        given = [self.level.wrap(settle(t)) if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-        outs, pushed = _forward(self.rules, self._in(leaves), traced, given)
-        return self._out(outs), self._out(pushed)
+        along = self._runs(tangents, [self.mapped[i] for i in traced])
+        rows = [(run, traced, ts) for run, ts in zip(self._runs(leaves, self.mapped), along, strict=True)]
+        found = self._each(functools.partial(_forward, self.rules), rows)
+        return self._joined([outs for outs, _ in found]), self._joined([pushed for _, pushed in found])
+
+
+class _Mapped(_Batched):
+    """Rules of all batch elements in one run, on Tensors of a batch level."""
+
+    def renewed(self) -> Rules:
+        """Return the rules with a new level, for operands newer than the present one."""
+        return _Mapped(self.rules.renewed(), Batch(self.level.members), self.mapped)
+
+    def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
+        return [[self.level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, mapped, strict=True)]]
+
+    def _each(self, function: Callable[..., Any], rows: list[Any]) -> list[Any]:
+        with _loop_advice(self.rules, rows[0][0]):
+            return [function(*rows[0])]
+
+    def _joined(self, runs: Sequence[Values]) -> list[Any]:
+        return [spread(self.level, value) if hasattr(value, "shape") else value for value in runs[0]]
+
+
+class _Members(_Batched):
+    """Rules called once for each batch element, with the results stacked.
+
+    They serve functions that cannot take a batch.
+    """
+
+    def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
+        if not self.level.members:
+            raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
+        return [
+            [x[(k, ...)] if m else x for x, m in zip(values, mapped, strict=True)] for k in range(self.level.members)
+        ]
+
+    def _each(self, function: Callable[..., Any], rows: list[Any]) -> list[Any]:
+        return each_member(self.level, function, rows)
+
+    def _joined(self, runs: Sequence[Values]) -> list[Any]:
+        return _stacked(runs)
 
 
 def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) -> list[Any]:
@@ -322,44 +384,3 @@ def _stacked(members: Sequence[Values]) -> list[Any]:
         zero = xp.zeros_like(given[0]) if len(given) < len(parts) else None
         out.append(xp.stack(lift_all([zero if part is None else part for part in parts])))
     return out
-
-
-class _Members:
-    """Rules called once a member, with the results stacked.
-
-    They serve functions that cannot take a batch.
-    """
-
-    loop = True
-
-    def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
-        self.rules, self.level, self.mapped = rules, level, mapped
-        self.members, self.name = level.members, rules.name
-        if not self.members:
-            raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
-
-    def _each(self, leaves: Values) -> list[list[Any]]:
-        """Return the leaves of each member."""
-        return [
-            [x[(k, ...)] if m else x for x, m in zip(leaves, self.mapped, strict=True)] for k in range(self.members)
-        ]
-
-    def primal(self, leaves: Values) -> list[Any]:
-        return _stacked(each_member(self.level, self.rules.primal, [(member,) for member in self._each(leaves)]))
-
-    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        runs = each_member(self.level, self.rules.reverse, [(member, traced) for member in self._each(leaves)])
-
-        def pullback(gs: list[Any]) -> list[Any]:
-            found = [back([g[(k, ...)] for g in gs]) for k, (_, back) in enumerate(runs)]
-            return _by_operand(self.mapped, traced, _stacked([[g[i] for i in traced] for g in found]))
-
-        return _stacked([outs for outs, _ in runs]), pullback
-
-    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        rows = []
-        for k, member in enumerate(self._each(leaves)):
-            ts = [t[(k, ...)] if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-            rows.append((member, traced, ts))
-        runs = each_member(self.level, self.rules.forward, rows)
-        return _stacked([outs for outs, _ in runs]), _stacked([pushed for _, pushed in runs])

@@ -14,11 +14,11 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, is_tensor, newest_level, record_call, recorded_part, tensor_of
 from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
+from agrad.engine.layouts import copy_if_aliased
 from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
-from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from, under_maps
-from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.engine.views import owned
+from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_from
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
 from agrad.registry import CALLS
 from agrad.transforms.arguments import check_function, with_constants
@@ -86,7 +86,7 @@ def checkpoint(f: Function) -> Function:
     """
     check_function("checkpoint", f)
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         return with_constants(_checkpointed, f, args, kwargs)
 
@@ -95,7 +95,7 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
     leaves, spec = flatten_all((args, kwargs))
-    held = [settle(leaf) for leaf in leaves]
+    held = [strip_constant_levels(leaf) for leaf in leaves]
     name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
     out_spec: list[Any] = []
     written: list[Any] = []
@@ -118,13 +118,13 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
     for leaf, value in zip(written, outs[count:], strict=True):
         CALLS["write"](leaf, value, name)
     raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
-    return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
+    return unflatten(out_spec[0], copy_if_aliased(outs[:count], leaves) if raw else outs[:count])
 
 
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
     """Make the results those of one instruction, whose derivative is a checkpoint's."""
     inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
-    results = [settle(outs[k]) for k in arrays]
+    results = [strip_constant_levels(outs[k]) for k in arrays]
     if newest_level(results) is not trace:
         return
 
@@ -148,7 +148,7 @@ def _handle(value: Any, leaf: Any) -> Any:
     """Return an argument as a new object of the same kind."""
     if not isinstance(leaf, Tensor):
         return leaf
-    value = settle(value)
+    value = strip_constant_levels(value)
     return tensor_of(value) if is_tensor(leaf) else value
 
 
@@ -235,7 +235,7 @@ def _pullback(
     def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
         # it may be called under another level's pass, and after the map that it was called in
-        with recording_from(level.id), replaying(states), under_maps(maps):
+        with recording_from(level.id), replaying(states), change_mode(maps=maps):
             outs = run()
         ends = []
         for i, k in paths:
@@ -260,7 +260,7 @@ def _pullback(
     def pull(node: Node, given: list[Any]) -> list[Any]:
         now = mode()
         recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
-        with recording_from(level.id), outside_rules():
+        with recording_from(level.id), change_mode(inside_rule=False):
             found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
         if now.oldest > level.id:  # a level silenced outside stays silenced
             return [recorded_part(g) for g in found]

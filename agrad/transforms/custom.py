@@ -11,7 +11,8 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.calls import Call, lift_all, stopped
 from agrad.engine.joining import moves, returned
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.levels import lift
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import (
     ConfigurationError,
@@ -22,7 +23,7 @@ from agrad.errors import (
     described,
 )
 from agrad.transforms.arguments import content_of, zeros
-from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
+from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
@@ -122,7 +123,7 @@ class _Custom:
         return self if instance is None else functools.partial(self, instance)
 
 
-class CustomRules:
+class CustomRules(Rules):
     """One call of a function with hand-written rules; see ``calling.Rules``.
 
     ``leaves`` are those of the differentiated arguments; the arguments at ``nondiff_argnums`` are settings.

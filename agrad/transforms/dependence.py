@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.control.bodies import Defined, RuledCall, traced_body
+from agrad.control.bodies import CustomRuleCall, RecomputedCall, traced_body
 from agrad.control.branches import Switch
 from agrad.control.scans import Scan
 from agrad.control.whiles import While
 from agrad.dtypes import dtype_name
-from agrad.engine.levels import NAMESPACES
+from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.primitive import Primitive
 from agrad.engine.tape import Meta
 from agrad.errors import ConfigurationError, MissingExtraError
@@ -148,10 +148,10 @@ class _Step:
             return self.everything() if 0 in self.active else self._branches(op)
         if isinstance(op, Scan | While):
             return self._loop(op)
-        if isinstance(op, RuledCall):
+        if isinstance(op, CustomRuleCall):
             found = self.walk.run(op.program, [self.operands[p] for p in op.places])
             return [found[k].pattern for k in op.kept]
-        if isinstance(op, Defined):
+        if isinstance(op, RecomputedCall):
             return [e.pattern for e in self.operands[: op.count]]
         if op.kind == "elementwise" or op.sparsity == "same":
             return [self._broadcast(out) for out in self.outputs]
@@ -388,7 +388,7 @@ class _Step:
         carry, rows = self.walk.stacked(parts[a:b], sizes[a:b]), []
         heights = [*sizes[:a], carry.shape[0], *sizes[b:]]
         ends = isinstance(op, Scan)
-        for t in range(op.length)[:: -1 if op.reverse else 1] if ends else itertools.count():
+        for t in range(op.length)[:: -1 if op.reversed else 1] if ends else itertools.count():
             slices = [None if p is None else p[t * n : (t + 1) * n] for p, n in zip(parts[b:], sizes[b:], strict=True)]
             found = step @ self.walk.stacked([*parts[:a], carry, *slices], heights)
             before, carry = carry, found[: carry.shape[0]]
@@ -397,7 +397,7 @@ class _Step:
                 carry = carry + before
                 if carry.nnz == before.nnz:
                     break
-        rows = rows[:: -1 if ends and op.reverse else 1]
+        rows = rows[:: -1 if ends and op.reversed else 1]
         stacks = [
             self.walk.stacked(list(c), [n] * len(c))
             for c, n in zip(zip(*rows, strict=True), outs[counts.carried :], strict=False)

@@ -12,23 +12,25 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.explain import called
 from agrad.engine.gradients import cotangent_for, starting_cotangents
 from agrad.engine.layouts import copied
-from agrad.engine.levels import Forward, Reverse, namespace_of
+from agrad.engine.levels import Forward, Reverse
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node
-from agrad.engine.tensor import settle
+from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import (
     ArgNum,
     ArgNums,
     Chosen,
     Inputs,
+    Several,
     aux_of,
     check_function,
     check_scalar,
+    copy_tree_if_aliased,
     leave_tree,
     out_tangent,
     outputs_of,
-    owned_tree,
-    split,
+    split_level,
     with_constants,
     zeros,
 )
@@ -43,6 +45,9 @@ Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+Aux = Literal[True]
+NoAux = Literal[False]
+"""The types of ``has_aux`` that decide the type of a result."""
 
 
 class Recording:
@@ -84,14 +89,15 @@ class Recording:
 
     def _pulled(self, starts: dict[Node, Any], retain: bool, strict: bool = False) -> tuple[Any, ...]:
         found = backward_pass(starts, retain=retain)
-        for root, place in zip(self.roots, self.inputs.places, strict=True):
+        gradients = []
+        for i, (root, value) in enumerate(zip(self.roots, self.inputs.values, strict=True)):
             if strict and root not in found:
                 raise NotDifferentiableError(
-                    f"{self.inputs.what}: the result does not depend on {place} by operations with a derivative; use "
-                    "it, leave it out of argnums, or take zeros with strict=False"
+                    f"{self.inputs.what}: the result does not depend on {self.inputs.path(i)} by operations with a "
+                    "derivative; use it, leave it out of argnums, or take zeros with strict=False"
                 )
-        pairs = zip(self.roots, self.inputs.values, strict=True)
-        return self.inputs.restore([found[root] if root in found else zeros(value) for root, value in pairs])
+            gradients.append(found[root] if root in found else zeros(value))
+        return self.inputs.restore(gradients)
 
     def pullback(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Callable[[Any], tuple[Any, ...]]:
         """Return the function from a cotangent of the result to the arguments'."""
@@ -103,11 +109,11 @@ class Recording:
                 raise ShapeError(f"{what}: the cotangent's structure is {given_spec}; the result's is {spec}")
             nodes = [node for _, node in pairs]
             gs = [
-                None if node is None else settle(cotangent_for(y, g, what))
+                None if node is None else strip_constant_levels(cotangent_for(y, g, what))
                 for (y, node), g in zip(pairs, given, strict=True)
             ]
             pulled = self._pulled(starting_cotangents(nodes, gs), retain=True)
-            return owned_tree(pulled, given, self.inputs.leaves)
+            return copy_tree_if_aliased(pulled, given, self.inputs.leaves)
 
         pullback.__qualname__ = "pullback"
         return pullback
@@ -119,39 +125,19 @@ def value_and_grad(
 ) -> Function: ...
 @overload
 def value_and_grad(
-    f: Callable[P, R],
-    argnums: ArgNum = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, R], argnums: ArgNum = 0, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, R],
-    argnums: Sequence[ArgNum],
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, R], argnums: Several, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, tuple[R, A]],
-    argnums: ArgNum = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[R, A]], argnums: ArgNum = 0, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, tuple[R, A]],
-    argnums: Sequence[ArgNum],
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[R, A]], argnums: Several, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[R, A], tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -236,20 +222,20 @@ def differentiated(
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
     """
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
         run = Recording(chosen, chosen.call, has_aux)
-        check(run.out, name, holomorphic)
-        y, node = split(run.out, run.level)
+        y, node = split_level(run.out, run.level)
+        check(y, name, holomorphic)
         out = chosen.result(run.gradients(y, node, strict))
         if with_value:
             value = chosen.leave(y)
             out = ((value, run.leave_aux()) if has_aux else value, out)
         elif has_aux:
             out = (out, run.leave_aux())
-        return owned_tree(out, args, kwargs)
+        return copy_tree_if_aliased(out, args, kwargs)
 
     return gradient
 
@@ -260,39 +246,19 @@ def grad(
 ) -> Function: ...
 @overload
 def grad(
-    f: Callable[P, Any],
-    argnums: ArgNum = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, Any], argnums: ArgNum = 0, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, Any]: ...
 @overload
 def grad(
-    f: Callable[P, Any],
-    argnums: Sequence[ArgNum],
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    *,
-    strict: bool = False,
+    f: Callable[P, Any], argnums: Several, has_aux: NoAux = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[Any, ...]]: ...
 @overload
 def grad(
-    f: Callable[P, tuple[Any, A]],
-    argnums: ArgNum = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[Any, A]], argnums: ArgNum = 0, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[Any, A]]: ...
 @overload
 def grad(
-    f: Callable[P, tuple[Any, A]],
-    argnums: Sequence[ArgNum],
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    strict: bool = False,
+    f: Callable[P, tuple[Any, A]], argnums: Several, *, has_aux: Aux, holomorphic: bool = False, strict: bool = False
 ) -> Callable[P, tuple[tuple[Any, ...], A]]: ...
 @overload
 def grad(
@@ -373,12 +339,10 @@ def grad(
 @overload
 def vjp(f: "Overloaded", *primals: Any, has_aux: bool = False) -> Any: ...
 @overload
-def vjp(
-    f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
-) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(f: Callable[..., R], *primals: Any, has_aux: NoAux = False) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Aux
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
 @overload
 def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
@@ -426,10 +390,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function("vjp", f, call="(f, *primals)")
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    inputs = Inputs(primals, name)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
-    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    value, aux = copy_tree_if_aliased((run.leave_value(pairs, spec), run.leave_aux()), primals)
     pullback = run.pullback(pairs, spec)
     return (value, pullback, aux) if has_aux else (value, pullback)
 
@@ -444,11 +408,11 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
 def jvp(f: "Overloaded", primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
 @overload
 def jvp(
-    f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+    f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: NoAux = False
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    f: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+    f: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Aux
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
@@ -502,7 +466,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     check_function("jvp", f, call="(f, primals, tangents)")
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
     check_tuples(primals, tangents, name)
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    inputs = Inputs(primals, name)
     checked = inputs.tangents(tangents)
     level = Forward()
     try:
@@ -514,4 +478,4 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
     out = (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
-    return owned_tree(out, primals, tangents)
+    return copy_tree_if_aliased(out, primals, tangents)

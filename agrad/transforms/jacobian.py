@@ -14,7 +14,8 @@ from agrad.dtypes import dtype_name, is_complex, is_floating
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Forward, Level, namespace_of
+from agrad.engine.levels import Forward, Level
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError
 from agrad.shapes import size
@@ -26,14 +27,14 @@ from agrad.transforms.arguments import (
     check_chunk_size,
     check_function,
     chunks,
+    copy_tree_if_aliased,
     leave_tree,
-    owned_tree,
-    split,
+    split_level,
     zeros,
 )
 from agrad.transforms.grad import P, Recording
 from agrad.transforms.linear import pushforward_of
-from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
+from agrad.transforms.trees import TreePath, flatten, unflatten
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
@@ -50,11 +51,10 @@ class _Outputs:
         what = self.what = inputs.what
         self.aux = leave_tree(aux, level, inputs)
         leaves, self.spec = flatten(out)
-        self.places = [
-            Place(lambda: [place_of(p, "output", whole="its output") for p in paths(out)], i)
-            for i in range(len(leaves))
+        self.places = [TreePath(out, i, "output", whole="its output") for i in range(len(leaves))]
+        pairs = [
+            split_level(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)
         ]
-        pairs = [split(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)]
         self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
         for y, place in zip(self.values, self.places, strict=True):
             if not is_floating(y.dtype):
@@ -75,7 +75,7 @@ class _Outputs:
                 raise DtypeError(f"{self.what}: holomorphic=True, but {place} has dtype {dtype_name(y.dtype)}")
 
 
-def _as_array(leaf: Any, place: Place, what: str) -> Any:
+def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
     if hasattr(leaf, "shape"):
         return leaf
     if type(leaf) in (float, complex):
@@ -247,11 +247,11 @@ def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
 
 
 def _check_real(inputs: Inputs) -> None:
-    for value, place in zip(inputs.values, inputs.places, strict=True):
+    for i, value in enumerate(inputs.values):
         if is_complex(value.dtype):
             raise DtypeError(
-                f"{inputs.what}: {place} is complex; set holomorphic=True if the function is, or use agrad.jacrev for "
-                "one that gives real numbers, agrad.jvp along one tangent"
+                f"{inputs.what}: {inputs.path(i)} is complex; set holomorphic=True if the function is, or use "
+                "agrad.jacrev for one that gives real numbers, agrad.jvp along one tangent"
             )
 
 
@@ -261,7 +261,7 @@ def _jacobian(
     check_function(name.lower(), f, argnums)
     check_chunk_size(chunk_size, name.lower(), "rows or columns")
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
@@ -271,7 +271,7 @@ def _jacobian(
             outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
         leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
-        return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
+        return copy_tree_if_aliased((whole, outs.aux) if has_aux else whole, args, kwargs)
 
     return matrix
 

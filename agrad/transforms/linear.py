@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.calls import Call
 from agrad.engine.explain import called
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Reverse, namespace_of
+from agrad.engine.levels import Reverse
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
-from agrad.engine.tensor import settle, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
+from agrad.engine.tensor import strip_constant_levels, wrap
+from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import (
     ArgNums,
     Inputs,
     check_function,
+    check_result_dtype,
+    copy_tree_if_aliased,
     out_tangent,
-    owned_tree,
-    split,
+    split_level,
     with_constants,
     zeros,
 )
@@ -215,16 +216,7 @@ def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
         raise NotDifferentiableError(
             f"{what}: the function must return one array, not a {type(y).__name__}; for containers use agrad.vjp"
         )
-    dtype = dtype_name(y.dtype)
-    if not is_floating(y.dtype):
-        raise DtypeError(f"{what}: the function returned dtype {dtype}, which has no derivative")
-    if ("complex" in dtype) != holomorphic:
-        raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}"
-            if holomorphic
-            else f"{what}: the function returned complex numbers; set holomorphic=True if it is holomorphic, or use "
-            "agrad.vjp"
-        )
+    check_result_dtype(y, what, holomorphic)
 
 
 # ---------------------------------------------------------------- linear maps
@@ -277,7 +269,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function("linearize", f, call="(f, *primals)")
     what = f"the linearization of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
+    inputs = Inputs(primals, what)
     run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
     along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
@@ -285,9 +277,9 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     def push(*tangents: Any) -> Any:
         checked = inputs.tangents(tangents)
         out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, along(checked), strict=True)]
-        return owned_tree(unflatten(spec, out), tangents, inputs.leaves)
+        return copy_tree_if_aliased(unflatten(spec, out), tangents, inputs.leaves)
 
-    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    value, aux = copy_tree_if_aliased((run.leave_value(pairs, spec), run.leave_aux()), primals)
     return (value, push, aux) if has_aux else (value, push)
 
 
@@ -297,13 +289,15 @@ class LinearTape:
     def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
         level = Reverse()
         self.roots = [leaf_node() for _ in point]
-        outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
-        self.ends = [None if out is None else split(out, level)[1] for out in outs]
+        outs = function(
+            [wrap(strip_constant_levels(x), level, root) for x, root in zip(point, self.roots, strict=True)]
+        )
+        self.ends = [None if out is None else split_level(out, level)[1] for out in outs]
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the arguments' cotangents for those of the results, None for zero."""
-        starts = starting_cotangents(self.ends, [settle(g) for g in cotangents])
+        starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in cotangents])
         found = backward_pass(starts, retain=True)
         return [found.get(root) for root in self.roots]
 
@@ -366,8 +360,8 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     """
     check_function("linear_transpose", f, call="(f, *primals)")
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
-    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
-    inputs.values = [settle(zeros(value)) for value in inputs.values]
+    inputs = Inputs(primals, what)
+    inputs.values = [strip_constant_levels(zeros(value)) for value in inputs.values]
     with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
         run = Recording(inputs, lambda values: f(*values))
         pairs, spec = run.outputs()

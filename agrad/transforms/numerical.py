@@ -10,11 +10,11 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError
 from agrad.transforms.arguments import check_function, paired
-from agrad.transforms.calling import Back, Values, call, differentiable, tensors_where_given
+from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.trees import flatten_all, unflatten
 
 
@@ -61,7 +61,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     if step is not None and not (isinstance(step, (int, float)) and 0 < step < math.inf):
         raise ConfigurationError(f"numerical_rule: step is above 0 and finite, not {step!r}")
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def black_box(*args: Any) -> Any:
         leaves, spec = flatten_all(args)
         rules = _Differences(f, spec, step)
@@ -71,8 +71,8 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     return black_box
 
 
-class _Differences:
-    """The rules of one call of a numerical function; see ``calling.Rules``."""
+class _Differences(Rules):
+    """The rules of one call of a numerical function."""
 
     loop = True
 

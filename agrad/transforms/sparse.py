@@ -18,7 +18,8 @@ from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Forward, namespace_of
+from agrad.engine.levels import Forward
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.notation import primitive
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
@@ -33,8 +34,8 @@ from agrad.transforms.arguments import (
     check_function,
     chunks,
     content_of,
+    copy_tree_if_aliased,
     is_array,
-    owned_tree,
 )
 from agrad.transforms.coloring import Coloring, colored
 from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
@@ -65,7 +66,7 @@ def _unchanged(xp: Any, x: Any, /, *arrays: Any, contents: tuple[Any, ...]) -> A
     return x
 
 
-@_unchanged.vjp("x")
+@_unchanged.vjp("x")  # type: ignore[untyped-decorator]
 def _unchanged_vjp(xp: Any, g: Any) -> Any:
     return g
 
@@ -353,7 +354,7 @@ def _sparse(
                 row.append(matrix_of(chosen.leave(values), where))
             rows.append(chosen.result(unflatten(chosen.spec, row)))
         whole = unflatten(outs.spec, rows)
-        return (whole, owned_tree(outs.aux, args, kwargs)) if has_aux else whole
+        return (whole, copy_tree_if_aliased(outs.aux, args, kwargs)) if has_aux else whole
 
     return matrix
 

@@ -8,7 +8,7 @@ import optree
 from agrad.backends import backend_of
 from agrad.control.bodies import example
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ShapeError, described

@@ -2,10 +2,15 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 import optree
+
+from agrad.backends import backend_of_type
+from agrad.engine.namespaces import Memo
+from agrad.engine.tensor import Tensor
+from agrad.errors import OperandError
 
 NAMESPACE = "agrad"
 """The namespace of agrad's registrations with optree."""
@@ -38,6 +43,21 @@ _leaves: set[type] = set()
 """Types of leaves known not to be dataclasses."""
 
 
+def _is_array(kind: type) -> bool:
+    try:
+        return (issubclass(kind, Tensor) or backend_of_type(kind) is not None) and not dataclasses.is_dataclass(kind)
+    except OperandError:  # an array that operations refuse
+        return False
+
+
+ARRAYS = Memo(_is_array)
+"""Flags by type: True for arrays and Tensors, which are leaves."""
+
+ONE = optree.tree_structure(cast(Any, 0), namespace=NAMESPACE)
+TUPLE_OF_ONE = optree.tree_structure(cast(Any, (0,)), namespace=NAMESPACE)
+"""The structures of most arguments: an array, and a tuple of one array."""
+
+
 def _unknown(kind: type) -> bool:
     """Return True for a dataclass that is not registered with optree."""
     if dataclasses.is_dataclass(kind):
@@ -47,7 +67,11 @@ def _unknown(kind: type) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
-    """Return a container's leaves and structure. None has no leaves."""
+    """Return the leaves and the structure of a pytree. None has no leaves."""
+    if ARRAYS[type(tree)]:
+        return [tree], ONE
+    if type(tree) is tuple and len(tree) == 1 and ARRAYS[type(tree[0])]:
+        return [*tree], TUPLE_OF_ONE
     while True:
         leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
         kinds = set(map(type, leaves))
@@ -61,15 +85,17 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 
 def flatten_all(tree: Any) -> tuple[list[Any], Any]:
-    """Return a container's leaves, None among them, and its structure."""
+    """Return the leaves of a pytree, None among them, and its structure."""
     flatten(tree)  # registers the dataclasses in it
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, spec
 
 
 def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Return the container with a structure and leaves."""
-    return optree.tree_unflatten(spec, leaves)
+    """Return the pytree with a structure and leaves."""
+    if spec is ONE:
+        return next(iter(leaves))
+    return tuple(leaves) if spec is TUPLE_OF_ONE else optree.tree_unflatten(spec, leaves)
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -84,26 +110,27 @@ def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     return [accessor.codify("") for accessor in accessors]
 
 
-class Place:
-    """The place of a leaf, in words for an error text.
+class TreePath:
+    """The path of a leaf in an argument or a result, as text for an error message.
 
-    The words are computed when the text is.
+    The text is computed when the message is. ``what``: a word for the parts of ``tree``. ``keys``: their names, by
+    default their numbers. ``whole``: the words for a tree that is itself a leaf.
     """
 
-    __slots__ = ("_number", "_words")
+    __slots__ = ("_how", "_number", "_tree")
 
-    def __init__(self, words: Callable[[], list[str]], number: int) -> None:
-        self._words = words
-        self._number = number
+    def __init__(
+        self, tree: Any, number: int, what: str, whole: str = "", keys: Sequence[Any] = (), none_is_leaf: bool = False
+    ) -> None:
+        self._tree, self._number, self._how = tree, number, (what, whole, keys, none_is_leaf)
 
     def __str__(self) -> str:
-        return self._words()[self._number]
-
-
-def place_of(path: str, what: str, whole: str | None = None) -> str:
-    """Return ``argument 0['w']`` for the path ``[0]['w']``, ``whole`` for no path."""
-    if not path:
-        return whole or what
-    head, _, rest = path.partition("]")
-    number = head[1:]
-    return f"{what} {number}{rest}" if number.isdigit() else f"{what} {path}"
+        what, whole, keys, none_is_leaf = self._how
+        path = paths(self._tree, none_is_leaf)[self._number]
+        if not path:
+            return whole or what
+        head, _, rest = path.partition("]")
+        number = head[1:]
+        if not number.isdigit():
+            return f"{what} {path}"
+        return f"{what} {repr(keys[int(number)]) if keys else number}{rest}"

@@ -11,11 +11,12 @@ from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number
 from agrad.engine.explain import called
-from agrad.engine.layouts import members_apart
-from agrad.engine.levels import GLOBAL_TAPE, namespace_of
+from agrad.engine.layouts import copy_if_interleaved
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import mode, under_maps
-from agrad.engine.tensor import Tensor, present, settle, wrap
+from agrad.engine.tape import change_mode, mode
+from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
 from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
@@ -23,13 +24,13 @@ from agrad.transforms.arguments import (
     check_chunk_size,
     check_function,
     chunks,
+    copy_tree_if_aliased,
     is_array,
     is_bare,
     outside,
-    owned_tree,
     with_constants,
 )
-from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
+from agrad.transforms.trees import NAMESPACE, TreePath, flatten_all, unflatten
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
@@ -139,25 +140,30 @@ def vmap(
         raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")
     name = f"vmap of {getattr(f, '__name__', 'a function')}"
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
         inputs = _Members(args, in_axes, axis_size, name)
         keys: list[Any] = []
         results = []
         for some in chunks(inputs.size, chunk_size):
             level, given = inputs.part(some)
-            with under_maps((*mode().maps, Map(level, randomness, some, inputs.size, keys))):
+            with change_mode(maps=(*mode().maps, Map(level, randomness, some, inputs.size, keys))):
                 results.append(_results(f, level, given, kwargs, out_axes, name))
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
-        return owned_tree(unflatten(results[0].spec, out), args, kwargs)
+        return copy_tree_if_aliased(unflatten(results[0].spec, out), args, kwargs)
 
     return mapped
 
 
-def _prefix(axes: Axes, tree: Any, what: str, name: str) -> list[int | None]:
-    """Return the axis of each leaf of a container, None counted as a leaf."""
-    flatten_all(tree)
+def _flatten(axes: Axes, tree: Any, what: str, name: str) -> tuple[list[int | None], list[Any], Any]:
+    """Return the axis of each leaf of a pytree, the leaves, and the structure.
+
+    None is a leaf.
+    """
+    leaves, spec = flatten_all(tree)
+    if axes is None or type(axes) is int:
+        return [axes] * len(leaves), leaves, spec
     try:
         spread: list[Any] = optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace=NAMESPACE)
     except (ValueError, TypeError) as error:
@@ -168,7 +174,7 @@ def _prefix(axes: Axes, tree: Any, what: str, name: str) -> list[int | None]:
     for axis in spread:
         if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
             raise ConfigurationError(f"{name}: {what} holds {axis!r}; it is made of ints and None")
-    return spread
+    return spread, leaves, spec
 
 
 class _Members:
@@ -181,12 +187,11 @@ class _Members:
                     f"{name}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
                 )
             in_axes = tuple(in_axes)
-        axes = _prefix(in_axes, args, "in_axes", name)
-        self.leaves, self.spec = flatten_all(args)
+        axes, self.leaves, self.spec = _flatten(in_axes, args, "in_axes", name)
         self.mapped = [axis is not None and leaf is not None for axis, leaf in zip(axes, self.leaves, strict=True)]
-        self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
+        self.tensors = not all(map(is_bare, self.leaves))
         self.size = -1 if axis_size is None else axis_size
-        origin: Place | None = None
+        origin: TreePath | None = None
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None or leaf is None:
                 if isinstance(leaf, Tensor):
@@ -195,7 +200,7 @@ class _Members:
                 elif backend_of_type(type(leaf)) is not None:
                     self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # inside, operators then see Tensors only
                 continue
-            place = Place(lambda: [place_of(p, "argument") for p in paths(args, none_is_leaf=True)], i)
+            place = TreePath(args, i, "argument", none_is_leaf=True)
             axis = _axis_of(leaf, axis, place, name)
             size = leaf.shape[axis]
             if self.size not in (-1, size):
@@ -205,8 +210,8 @@ class _Members:
                 )
             if self.size == -1:
                 self.size, origin = size, place
-            moved = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
-            self.leaves[i] = members_apart(moved)
+            moved = strip_constant_levels(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            self.leaves[i] = copy_if_interleaved(moved)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
@@ -223,7 +228,7 @@ class _Members:
         return level, unflatten(self.spec, lifted)
 
 
-def _axis_of(leaf: Any, axis: int, place: Place, name: str) -> int:
+def _axis_of(leaf: Any, axis: int, place: TreePath, name: str) -> int:
     if not is_array(leaf):
         raise OperandError(
             f"{name}: {place} is a {type(leaf).__name__}, which has no axis to map over; "
@@ -279,16 +284,15 @@ def _computed(
     out = with_constants(called, f, args, kwargs)
     if isinstance(out_axes, list) and isinstance(out, tuple):
         out_axes = tuple(out_axes)
-    axes = _prefix(out_axes, out, "out_axes", name)
-    leaves, spec = flatten_all(out)
+    axes, leaves, spec = _flatten(out_axes, out, "out_axes", name)
     values = []
     for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
-        place = Place(lambda: [place_of(p, "output", whole="the result") for p in paths(out, none_is_leaf=True)], i)
+        place = TreePath(out, i, "output", whole="the result", none_is_leaf=True)
         values.append(_moved_out(level, leaf, axis, place, name))
     return _Results(values, axes, spec)
 
 
-def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: str) -> Any:
+def _moved_out(level: Batch, leaf: Any, axis: int | None, place: TreePath, name: str) -> Any:
     """Return a result without the level, with the members along an axis."""
     if leaf is None:
         return None
@@ -311,7 +315,7 @@ def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: st
     return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
 
 
-def _repeated(leaf: Any, members: int, place: Place, name: str) -> Any:
+def _repeated(leaf: Any, members: int, place: TreePath, name: str) -> Any:
     """Return a result that all members share, repeated for each."""
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):

@@ -19,7 +19,7 @@ def cublaslt() -> Any:
 
     ``absent`` says why there is none, ``refused`` which functions it does not have.
     """
-    from agrad.backends.cupy.products import lt_of
+    from agrad.kernels.cupy.products import lt_of
 
     return lt_of(0)
 
@@ -120,7 +120,7 @@ def without_workspace() -> tuple[float, str]:
     """Return the same product with the usual workspace and with none."""
     import cupy
 
-    from agrad.backends.cupy import products
+    from agrad.kernels.cupy import products
 
     rng = np.random.default_rng(0)
     x, w = (cupy.asarray(rng.normal(size=shape).astype(np.float32)) for shape in ((128, 784), (784, 256)))

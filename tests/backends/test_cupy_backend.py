@@ -94,8 +94,8 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.backends import load
-from agrad.backends.cupy.products import gemm, lt_of
-from agrad.jit.lower.cuda.products import cupy_way, product_function
+from agrad.kernels.cupy.products import gemm, lt_of
+from agrad.jit.lower.cuda.products import cupy_narrow_matmul, product_function
 from agrad.jit.program import Instruction, Variable
 from agrad.registry import PRIMITIVES
 from agrad.shapes import ARRAY
@@ -118,7 +118,7 @@ made = {
     "product": product_function(Instruction(PRIMITIVES["matmul"], (v, v), {}, (v,)))(x, x),
 }
 for precision in ("float16", "bfloat16"):
-    way = cupy_way(precision)
+    way = cupy_narrow_matmul(precision)
     narrow = made[precision] = way.narrow(x)
     made[precision + " product"] = way.product(narrow, narrow)
     made[precision + " batch"] = way.product(narrow[None], narrow)

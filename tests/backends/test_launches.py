@@ -11,7 +11,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.cupy import products
+from agrad.kernels.cupy import products
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 

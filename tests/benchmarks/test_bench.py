@@ -93,7 +93,7 @@ def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
     [
         pytest.param(n, marks=pytest.mark.needs("threadpoolctl")) if n == "threads" else n
         for n in MODULES
-        if n not in ("compare", "overhead", "transforms", "launches")
+        if n not in ("compare", "overhead", "transforms", "launches", "kernels")
     ],
 )
 def test_a_quick_run_without_peers(run: Callable, name: str, tmp_path: Path) -> None:

@@ -104,3 +104,37 @@ def test_the_gradient_through_a_copied_result(place: Any) -> None:
     for i, j in np.ndindex(2, 2):
         second[i, j, i, j] = 6.0 * X[i, j] * ((i, j) != (1, 0))
     assert_close(agrad.hessian(loss)(place(X)), second, "second order", 1e-12)
+
+
+PAIRS: dict[str, Callable[[Any], Any]] = {
+    "one array twice": lambda x: agrad.while_loop(lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0] * 2.0,) * 2, (x, x)),
+    "a view": lambda x: agrad.while_loop(
+        lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0].mT * 2.0, v[0].mT), (x, x * 1.0)
+    ),
+    "a captured array": lambda x: agrad.while_loop(
+        lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0] * 2.0, x), (x, x * 1.0)
+    ),
+    "branches": lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: (x, x.mT), lambda x: (x, x * 2.0), x),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_write_to_a_raw_result_changes_nothing_else(name: str) -> None:
+    for run in (PAIRS[name], jitted := agrad.jit(PAIRS[name]), jitted):
+        for k in range(2):
+            x = X.copy()
+            results = run(x)
+            other = results[1 - k].copy()
+            results[k][...] += 10.0
+            assert_close(x, X, "operand", 0.0)
+            assert_close(results[1 - k], other, "the other result", 0.0)
+            assert results[k].flags.c_contiguous
+
+
+def test_a_write_to_a_result_changes_no_constant() -> None:
+    k = np.ones(2)
+    run = agrad.jit(
+        lambda x: agrad.while_loop(lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0] * 2.0, k[:]), (x, k * 2.0))[1]
+    )
+    run(X)[...] = -7.0
+    assert k.tolist() == run(X).tolist() == [1.0, 1.0]

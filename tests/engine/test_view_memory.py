@@ -216,7 +216,7 @@ def test_a_put_rule_makes_an_own_operation_give_views() -> None:
     alone += 1
     assert_close(x, MATRIX, "without a put rule nothing is shared")
 
-    @upper.put
+    @upper.write_back
     def upper_put(xp: Any, x: Any, value: Any, *, rows: int) -> Any:
         return xp.setitem(x, value, index=(slice(0, rows),))
 
@@ -233,11 +233,11 @@ def test_put_rules_name_what_there_is() -> None:
         return x[:rows]
 
     with pytest.raises(PrimitiveDefinitionError, match=r"'columns'.*may name xp, x, value"):
-        mine.put(lambda x, value, columns: x)
+        mine.write_back(lambda x, value, columns: x)
 
     @agrad.primitive
     def two(xp: Any, x1: Any, x2: Any, /) -> Any:
         return x1
 
     with pytest.raises(PrimitiveDefinitionError, match="one array"):
-        two.put(lambda value: value)
+        two.write_back(lambda value: value)

@@ -33,16 +33,18 @@ GUIDES = [
     pytest.param(page, marks=pytest.mark.needs(NEEDED[page.stem]) if page.stem in NEEDED else ())
     for name in ("howto", "coming_from")
     for page in sorted((FOLDER.parent / name).glob("*.md"))
-    if page.name != "index.md"
+    if page.stem not in ("index", "other_libraries")  # tests/backends/test_libraries.py runs the programs of the latter
 ]
 WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
+WITH_DASK = pytest.param(FOLDER.parent / "parallel.md", marks=pytest.mark.needs("dask", "scipy"))
 WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
 
 
 NEEDING = [pytest.param(page, marks=pytest.mark.needs("scipy")) if page.stem == "sparse" else page for page in PAGES]
+SHOWN = [*NEEDING, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN, WITH_DASK]
 
 
-@pytest.mark.parametrize("page", [*NEEDING, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_programs_print_what_the_page_says(page: Path) -> None:
     scope: dict[str, object] = {"__name__": "page"}
     printed, checked = "", 0

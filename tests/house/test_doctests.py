@@ -35,6 +35,7 @@ MODULES = {
     "agrad.train": "matplotlib",
     "agrad.train.callbacks": "matplotlib",
     "agrad.train.metrics": None,
+    "agrad.parallel": "dask",
     "agrad.plotting": "matplotlib",
     "agrad.sklearn": "sklearn",
     "agrad.testing": None,

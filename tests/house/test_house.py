@@ -2,42 +2,45 @@
 
 import ast
 import builtins
+import importlib
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from test_floors import tree_of
+from test_floors import imported, module_of, tree_of
 
 import agrad
 from agrad.engine.operation import KINDS, Operation
-from agrad.registry import PRIMITIVES
+from agrad.registry import KERNELS, PRIMITIVES
 
 ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 935,
-    "backends": 4557,
-    "control": 1717,
-    "cli": 1902,
+    "": 943,
+    "backends": 2403,
+    "control": 1626,
+    "cli": 1915,
     "data": 2465,
-    "engine": 4122,
-    "inspecting": 1362,
+    "engine": 4022,
+    "inspecting": 1364,
     "interop": 3367,
-    "jit": 6568,
-    "nn": 4975,
+    "jit": 6394,
+    "nn": 4976,
     "numpy": 458,
-    "ops": 6127,
-    "optim": 2172,
+    "ops": 6119,
+    "optim": 2190,
     "random": 461,
     "scipy": 5839,
     "sklearn": 907,
-    "solvers": 1445,
+    "solvers": 1473,
     "testing": 870,
-    "train": 1837,
-    "transforms": 2779,
+    "train": 1973,
+    "transforms": 2777,
+    "kernels": 2397,
+    "parallel": 476,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
@@ -134,6 +137,40 @@ def test_engine_and_jit_know_operations_by_their_traits() -> None:
 def test_the_check_sees_a_name() -> None:
     tree = ast.parse("a.name == 'matmul'\nb in ('relu', 'no')\nc = {'sin': 1}\nd = {'cos'}\nkind == 'reshape'")
     assert names_of_operations(tree) == [(1, "matmul"), (2, "relu"), (3, "sin"), (4, "cos")]
+
+
+GAIN = 1.1
+"""The least gain of a filed kernel."""
+
+
+def test_kernels_of_numpy_and_cupy_are_filed_in_their_folder_with_a_gain() -> None:
+    """One call of ``kernel`` files each, with the gain that ``python -m bench kernels`` measured."""
+    filed: Counter[str] = Counter()
+    for file in FILES:
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "kernel":
+                library = getattr(node.args[0], "value", None) if node.args else None
+                if library in ("numpy", "cupy"):
+                    filed[place(file).rpartition("/")[0]] += 1
+                    assert "gain" in [keyword.arg for keyword in node.keywords], place(file, node)
+    assert filed.keys() == {"agrad/kernels/numpy", "agrad/kernels/cupy"}
+    importlib.import_module("agrad.kernels.cupy.kernels")  # without CuPy too
+    gains = {key: found.gain for key, found in KERNELS.items() if key[0] in ("numpy", "cupy")}
+    assert len(gains) > 70
+    assert not {key: gain for key, gain in gains.items() if gain is None or gain < GAIN}
+
+
+def test_passes_import_no_backend() -> None:
+    """They ask for traits and for filed kernels; the numerics of a library are in its kernels."""
+    libraries = {"numpy", "cupy", "torch", "jax", "dask", "cuda"}
+    files = [file for file in FILES if place(file).startswith("agrad/jit/passes/")]
+    assert len(files) > 10
+    assert not [
+        f"{place(file)}:{line} imports {name}"
+        for file in files
+        for line, name in imported(tree_of(file), module_of(file), False)
+        if name.startswith("agrad.") and (name.split(".")[1] == "kernels" or libraries & set(name.split(".")[2:]))
+    ]
 
 
 def test_every_operation_is_an_operation() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy import products as lt_products
-from agrad.backends.cupy.cublaslt import CublasLtError
-from agrad.backends.cupy.products import Lt, product_in_capture, timing
 from agrad.jit.lower.cuda import graphs
 from agrad.jit.lower.cuda import segments as cuda_segments
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy import products as lt_products
+from agrad.kernels.cupy.cublaslt import CublasLtError
+from agrad.kernels.cupy.products import Lt, product_in_capture, timing
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 

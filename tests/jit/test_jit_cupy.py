@@ -128,7 +128,7 @@ def test_generated_kernels_compute_what_numpy_does(launch: Callable[..., Any], c
     assert found
     rng = np.random.default_rng(3)
     for group in found:
-        assert all(i.results[0].shape == () or cuda_source.has_words(i) for i in group.program.instructions)
+        assert all(i.results[0].shape == () or cuda_source.has_cuda_expression(i) for i in group.program.instructions)
         inputs: list[Any] = []
         for v in group.program.inputs:
             x = 0.7 if v.on_host else rng.normal(size=v.shape).astype(v.dtype)
@@ -169,7 +169,7 @@ def test_nan_and_infinity_pass_as_in_numpy(launch: Callable[..., Any]) -> None:
 def test_unused_parts_are_masked_where_they_are_not_finite(launch: Callable[..., Any]) -> None:
     def f(used: Any, x: Any, y: Any) -> Any:
         part = x * y
-        return agrad.registry.CALLS["guard"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
+        return agrad.registry.CALLS["zero_masked"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
 
     g = np.array([0.0, 0.0, 0.0, 0.0, -0.0, 1.0, 2.0, np.nan])
     x = np.array([1.1, np.inf, np.nan, 3.3, 1e200, np.inf, 0.1, np.inf])
@@ -236,7 +236,7 @@ def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None
     g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))
     rules = [RulePrimitive(PRIMITIVES[name], PRIMITIVES[name].vjps["x"]) for name in ("relu", "tanh", "sigmoid")]
     body = [Instruction(rule, (g, y), {}, (Variable((9,), kind, np.ndarray),)) for rule in rules]
-    assert all(map(cuda_source.has_words, body))
+    assert all(map(cuda_source.has_cuda_expression, body))
     group = Group(Program([g, y], {}, body, [i.outputs[0] for i in body]), (9,))
     gs, ys = draw("float64", 9), np.abs(draw("float64", 9)) - 0.5
     expected = gs * (ys > 0), gs * (1 - ys * ys), gs * ys * (1 - ys)

@@ -9,7 +9,7 @@ import agrad
 from agrad import nn, optim
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.compile import PASSES
-from agrad.jit.lower.cuda.epilogues import Joined, with_epilogues
+from agrad.jit.lower.cuda.epilogues import FusedEpilogue, with_epilogues
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import Instruction, Program, interpret
@@ -124,7 +124,7 @@ def test_a_sum_is_the_products_unless_it_is_read_before(before: bool) -> None:
 
 
 def test_a_masked_product_does_not_let_infinities_through() -> None:
-    operation = Joined(PRIMITIVES["matmul"], masked=True)
+    operation = FusedEpilogue(PRIMITIVES["matmul"], masked=True)
     x, w = np.array([[np.inf, 1.0]], np.float32), np.eye(2, dtype=np.float32) + 1
     with np.errstate(invalid="ignore"):
         found = operation.bind(x, w, np.array([[False, False]]))

@@ -7,7 +7,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.numpy.blas import ROUTINES, added_multiple, address, laid, product_adder
+from agrad.kernels.numpy.blas import ROUTINES, added_multiple, address, laid, product_adder
 
 needs_routines = pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
 
@@ -83,7 +83,7 @@ def test_a_folded_step_is_the_ordinary_one(size: int, hold: bool) -> None:
     got, shown = _trained(True, size, hold, momentum=0.9)
     final = shown.split("# fusion")[1]
     assert "= sgd_update_of_a_product" in final
-    assert "= sgd_update_of_a_sum" in final
+    assert "= sgd_update_of_a_row_sum" in final
     for a, b in zip(got, right, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 

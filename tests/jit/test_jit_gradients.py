@@ -9,7 +9,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.numpy.blas import ROUTINES
+from agrad.kernels.numpy.blas import ROUTINES
 
 ROWS = 3
 

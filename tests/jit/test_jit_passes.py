@@ -142,11 +142,11 @@ def test_a_filled_array_that_is_a_result_stays_an_array() -> None:
 
 def test_simpler_operations() -> None:
     def f(x: Any, y: Any) -> Any:
-        return agrad.sin((x * 1) ** 1 / 1.0) + -(y**2), y * 1
+        return agrad.sin(x * 1 * 1.0) + y**2, y * 1
 
     program = traced(f, X, X + 1)
     better = without_dead_code(simplified(program))
-    assert names(better) == ["sin", "square", "subtract", "multiply"]
+    assert names(better) == ["sin", "square", "add", "multiply"]
     expected = interpret(program, [X, X + 1])
     got = lower_numpy(better)([X, X + 1])
     for a, b in zip(got, expected, strict=True):

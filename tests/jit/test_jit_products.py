@@ -10,16 +10,16 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy import products as lt_products
-from agrad.backends.cupy.cublaslt import CublasLtError
-from agrad.backends.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.jit.lower.cuda import products as cuda_products
 from agrad.jit.lower.cuda import segments as cuda_segments
-from agrad.jit.lower.cuda.epilogues import Joined
-from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available, product_function
+from agrad.jit.lower.cuda.epilogues import FusedEpilogue
+from agrad.jit.lower.cuda.products import cupy_narrow_matmul, epilogues_where_available, product_function
 from agrad.jit.passes.precision import NarrowProduct
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy import products as lt_products
+from agrad.kernels.cupy.cublaslt import CublasLtError
+from agrad.kernels.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.registry import PRIMITIVES
 
 
@@ -280,7 +280,9 @@ def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lt, "product", with_its_mask)
     x, w, b = (Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in ((2, 3), (3, 4), (4,)))
     outputs = Variable((2, 4), x.dtype, x.kind), Variable((2, 4), np.dtype("uint8"), x.kind)
-    run = product_function(Instruction(Joined(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs))
+    run = product_function(
+        Instruction(FusedEpilogue(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs)
+    )
     assert run is not None
     _, mask = run(*[cupy.zeros(v.shape, np.float32) for v in (x, w, b)])
     assert mask.dtype == np.uint8
@@ -364,7 +366,7 @@ def test_products_of_narrow_factors_by_cublas() -> None:
         if precision == "tf32":
             got = gemm(on_gpu(x), on_gpu(w), np.dtype("float32"), True)
         else:
-            way = cupy_way(precision)
+            way = cupy_narrow_matmul(precision)
             factors = way.narrow(on_gpu(x)), way.narrow(on_gpu(w))
             got = way.product(*factors)  # type: ignore[misc]
             batch = way.product(factors[0][None], factors[1])  # type: ignore[misc]
@@ -380,7 +382,7 @@ def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
 
     x, w, b = (draw("float32", *shape) for shape in ((4, 3), (3, 5), (5,)))
     for precision in ("float16", "bfloat16"):
-        way = cupy_way(precision)
+        way = cupy_narrow_matmul(precision)
         factors = [way.narrow(on_gpu(a)) for a in (x, w)]
         right = rounded(x, precision) @ rounded(w, precision)
         for name, more, expected in (("matmul", [], right), ("linear", [on_gpu(b)], right + b)):
@@ -406,7 +408,7 @@ def test_bfloat16_is_rounded_to_the_nearest() -> None:
     # a NaN whose bits below are all ones must not become an infinity, nor a zero of the other sign
     worst = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
     x = np.concatenate([draw("float32", 1000), ties, special, worst])
-    got = (cupy_way("bfloat16").narrow(on_gpu(x)).get().astype(np.uint32) << 16).view(np.float32)
+    got = (cupy_narrow_matmul("bfloat16").narrow(on_gpu(x)).get().astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
     real = ~np.isnan(x)
     np.testing.assert_array_equal(got[real], rounded(x, "bfloat16")[real])

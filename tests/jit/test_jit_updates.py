@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad import optim
-from agrad.jit.lower.cuda.groups import JointGroups
+from agrad.jit.lower.cuda.groups import HorizontalFusion
 from agrad.ops.updates import donatable, renew_p
 
 pytestmark = pytest.mark.needs("cupy")
@@ -60,7 +60,7 @@ def joint_updates(fast: Any) -> list[int]:
     return [
         len(i.operation.groups)
         for i in instructions(fast)
-        if isinstance(i.operation, JointGroups) and i.operation.flags
+        if isinstance(i.operation, HorizontalFusion) and i.operation.flags
     ]
 
 

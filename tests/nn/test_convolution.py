@@ -8,8 +8,8 @@ from torch_parity import Call, check_call, here, host
 
 import agrad
 from agrad import nn
-from agrad.backends.numpy import convolution as kernels
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.kernels.numpy import convolution as kernels
 
 F = nn.functional
 RNG = np.random.default_rng(11)

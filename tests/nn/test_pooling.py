@@ -9,8 +9,8 @@ from torch_parity import Call, check_call, here, host
 
 import agrad
 from agrad import nn
-from agrad.backends.numpy import pooling
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.kernels.numpy import pooling
 from agrad.shapes import window_places
 
 F = nn.functional

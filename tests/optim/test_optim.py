@@ -17,7 +17,7 @@ from agrad.errors import (
     NotDifferentiableError,
     OperandError,
 )
-from agrad.ops.updates import adam_update, adam_update_p, sgd_update, sgd_update_p
+from agrad.ops.updates import adam_update_p, sgd_update, sgd_update_p
 from agrad.registry import PRIMITIVES
 
 SGD_OPTIONS: list[dict[str, Any]] = [
@@ -211,10 +211,15 @@ def test_a_step_can_be_differentiated() -> None:
         for _ in range(2):
             w, v = sgd_update(w, w**3, v, lr=0.1, donate=True, **settings)
         m, s = v, agrad.square(v)
-        w, m, s = adam_update(
-            w, w**2, m, s, lr=0.1, beta1=0.9, beta2=0.8, eps=1e-8, weight_decay=0.1,
-            decoupled=True, step=2, donate=True,
-        )  # fmt: skip
+        options = {
+            "lr": 0.1,
+            "betas": (0.9, 0.8),
+            "eps": 1e-8,
+            "weight_decay": 0.1,
+            "amsgrad": False,
+            "maximize": False,
+        }
+        w, m, s = optim.AdamW.update(w, w**2, (m, s), 2, None, **options)
         return agrad.sum(w * w + m + s)
 
     w, h = draw(4), 1e-6
@@ -229,9 +234,9 @@ def test_a_step_can_be_differentiated() -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
 @pytest.mark.parametrize("name", sorted(name for name, operation in PRIMITIVES.items() if operation.is_update))
 def test_a_trace_takes_arrays_like_the_results_of_an_update(name: str, shape: Any, dtype: str) -> None:
-    numbers = {"lr": 0.1, "weight_decay": 0.1, "maximize": False, "donate": False}
+    numbers = {"lr": 0.1, "weight_decay": 0.1, "maximize": False, "donate": False, "decay": 0.1, "shrink": 0.9}
     momentum = {"momentum": 0.9, "dampening": 0.1, "nesterov": False}
-    moments = {"beta1": 0.9, "beta2": 0.8, "eps": 1e-8, "decoupled": True, "step": 2}
+    moments = {"beta1": 0.9, "beta2": 0.8, "rate": 0.1, "floor": 1e-8, "step": 2}
     operation = PRIMITIVES[name]
     settings = {k: v for k, v in {**numbers, **momentum, **moments}.items() if k in operation.settings}
     arrays = tuple([np.ones(shape, dtype) for _ in operation.arrays])

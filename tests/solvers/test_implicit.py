@@ -263,7 +263,7 @@ def test_what_diverges_is_no_solution() -> None:
         (lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])), moves),
         (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "gmres left a residual of inf"),
         (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "gmres left a residual of nan"),
-        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* still nan, .* start nearer to a root"),
+        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* still inf, .* start nearer to a root"),
     ):
         with pytest.raises(ConvergenceError, match=message), np.errstate(all="ignore"):
             call()

@@ -9,7 +9,7 @@ import pytest
 from checker import assert_close, host
 
 import agrad
-from agrad.solvers import traced
+from agrad.solvers import adjoint, linear
 
 A = np.asarray([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
 B = np.asarray([1.0, 2.0, 3.0])
@@ -38,7 +38,7 @@ def loss(solve: Function) -> Function:
 @pytest.mark.parametrize("dense", [True, False])
 def test_solutions_and_derivatives(solve: Function, dense: bool, place: Any, monkeypatch: Any) -> None:
     if not dense:
-        monkeypatch.setattr(traced, "DENSE", 1)
+        monkeypatch.setattr(linear, "DENSE", 1)
     b, along = place(B), place(np.asarray([1.0, -0.5, 0.25]))
     for f, what in (
         (solve, "value"),
@@ -252,3 +252,57 @@ def test_constants_alone_in_a_traced_function(name: str, place: Any) -> None:
     assert_close(agrad.jit(solve)(), [2.0**0.5] * 2, "solution")
     chosen = agrad.jit(lambda a: agrad.cond(agrad.sum(a) > 0, lambda: a * solve(), lambda: a))
     assert_close(chosen(x), host(x) * 2.0**0.5, "in a branch")
+
+
+@pytest.mark.parametrize(
+    ("kept", "times"),
+    [(3, np.asarray([0.0, 0.1, 4.0])), (32, MANY), (1, MANY[::-1].copy())],
+    ids=["few", "many", "back"],
+)
+def test_gradients_are_those_of_the_steps(kept: int, times: Any, place: Any, monkeypatch: Any) -> None:
+    """The gradient of the computed values, as outside of a trace, whatever the number of steps between two times."""
+    monkeypatch.setattr(adjoint, "KEPT", kept)
+    monkeypatch.setattr(adjoint, "FEW", 1)
+    weights = np.cos(np.arange(len(times)))
+
+    def f(y: Any, w: Any) -> Any:
+        slope = lambda y, s: {"a": w[1] * y["b"], "b": agrad.sin(w[0] * s) - y["a"] * agrad.sum(w)}  # noqa: E731
+        found = agrad.odeint(slope, {"a": y[0], "b": y[1]}, place(times), rtol=1e-4, atol=1e-4)
+        return agrad.sum(found["a"] ** 2 * place(weights) + found["b"])
+
+    y, w = place(np.asarray([1.0, 0.5])), place(np.asarray([2.0, 7.0]))
+    gradient = agrad.grad(f, (0, 1))
+    for found, expected in zip(agrad.jit(gradient)(y, w), gradient(y, w), strict=True):
+        assert_close(found, host(expected), "gradient", 1e-9)
+
+
+def test_a_gradient_goes_through_each_step_once() -> None:
+    """The calls of the equation do not grow with the number of times."""
+    calls = itertools.count()
+
+    @agrad.primitive(name="traced.counted.too", constant="s")
+    def counted(xp: Any, x: Any, s: Any, /) -> Any:
+        next(calls)
+        return x + 0
+
+    @counted.vjp("x")
+    def _(g: Any) -> Any:
+        return g
+
+    def count(n: int) -> int:
+        times = np.linspace(0.0, 3.0, n)
+        solve = lambda y: agrad.odeint(lambda y, s: -counted(y, s), y, times)  # noqa: E731
+        gradient, y = agrad.jit(agrad.grad(lambda y: agrad.sum(solve(y)))), np.asarray([1.0, 2.0])
+        gradient(y)
+        before = next(calls)
+        gradient(y)
+        return next(calls) - before
+
+    assert count(400) <= count(70) + 12
+
+
+def test_a_gradient_of_no_solution_is_nan() -> None:
+    for n in (3, 90):
+        times = np.linspace(0.0, 2.0, n)
+        f = lambda y: agrad.sum(agrad.odeint(lambda y, t: y * y, y, times))  # noqa: B023, E731
+        assert np.isnan(agrad.jit(agrad.grad(f))(np.asarray([1.0]))).all()

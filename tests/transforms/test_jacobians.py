@@ -333,7 +333,7 @@ def test_between_real_and_complex() -> None:
         agrad.jacrev(agrad.exp, holomorphic=True)(x)
     with pytest.raises(DtypeError, match="holomorphic=True, but its output has dtype float64"):
         agrad.jacfwd(agrad.abs, holomorphic=True)(z)
-    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns a complex number"):
+    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns complex numbers"):
         agrad.grad(lambda z: agrad.sum(agrad.abs(z)), holomorphic=True)(z)
     with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns complex"):
         agrad.elementwise_grad(agrad.abs, holomorphic=True)(z)

@@ -1,1 +1,1 @@
-"""CuPy: the backend and its CUDA kernels."""
+"""CuPy: its namespace, devices and streams."""

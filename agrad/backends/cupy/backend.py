@@ -14,16 +14,15 @@ import array_api_compat.cupy as compat
 import cupy
 import numpy as np
 
-import agrad.backends.cupy.kernels
-import agrad.backends.cupy.random  # noqa: F401 - both file kernels
 from agrad.backends import special as special_words
-from agrad.backends.base import DEVICE_GUARDS, HANDOVERS, Backend, vocabulary
+from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
-from agrad.backends.cupy.convolution import convolution
-from agrad.backends.cupy.elementwise import JOINT
 from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE, references
+from agrad.kernels.cupy import convolution  # noqa: F401 - as the package does, this files kernels
+from agrad.kernels.cupy.elementwise import JOINT
+from agrad.registry import namespace_kernels
 from agrad.shapes import fill_index
 
 
@@ -229,7 +228,7 @@ _XP = vocabulary(
     setitem=setitem,
     scatter_add=scatter_add,
     from_parts=from_parts,
-    convolution=convolution,
+    **namespace_kernels("cupy"),
     special=special_words.CUPY,
     floor_divide=_divided("floor_divide", "q"),
     remainder=_divided("remainder", "r"),
@@ -275,4 +274,4 @@ BACKEND = Backend(
 HANDOVERS.append(Handover)
 if COUNT > 1:
     cupy_devices.place_words(BACKEND.xp)
-    DEVICE_GUARDS.append(cupy_devices.DeviceGuard())
+    DEVICE_SCOPES.append(cupy_devices.DeviceScope())

@@ -49,7 +49,7 @@ def place_words(namespace: SimpleNamespace) -> None:
             setattr(namespace, name, placed(word))
 
 
-class DeviceGuard:
+class DeviceScope:
     """The guard that makes the device of a node's arrays current in a backward pass."""
 
     @contextmanager

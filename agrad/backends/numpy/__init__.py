@@ -1,1 +1,1 @@
-"""NumPy: the backend and its kernels."""
+"""NumPy: its namespace and its memory."""

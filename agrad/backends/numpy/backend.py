@@ -11,18 +11,12 @@ from typing import Any
 import array_api_compat.numpy as compat
 import numpy as np
 
-import agrad.backends.host_random
-import agrad.backends.numpy.elementwise
-import agrad.backends.numpy.pooling
-import agrad.backends.numpy.products
-import agrad.backends.numpy.reductions
-import agrad.backends.numpy.updates  # noqa: F401 - these file kernels
+import agrad.kernels.numpy  # noqa: F401 - these file kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import CONTENT, Backend, vocabulary
-from agrad.backends.numpy.convolution import convolution
-from agrad.backends.numpy.fused import where
 from agrad.backends.numpy.linalg import lu, solve_or_nan
-from agrad.backends.numpy.words import WORDS
+from agrad.backends.numpy.namespace import FUNCTIONS
+from agrad.registry import namespace_kernels
 from agrad.shapes import fill_index
 
 
@@ -151,12 +145,11 @@ BACKEND = Backend(
     name="numpy",
     xp=vocabulary(
         compat,
-        **WORDS,
-        where=where,
+        **FUNCTIONS,
+        **namespace_kernels("numpy"),
         getitem=getitem,
         setitem=setitem,
         from_parts=from_parts,
-        convolution=convolution,
         special=special_words.NUMPY,
     ),
     version=np.__version__,

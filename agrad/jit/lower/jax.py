@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.jit.lower.host_numbers import with_adam_rates
 from agrad.jit.lower.plain import Compiled, Split, plain
-from agrad.jit.passes.precision import Way
+from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Program
 
 
@@ -18,7 +17,7 @@ def lower_jax(program: Program) -> Compiled:
     """Compile a program by XLA, or lower it plainly if JAX cannot trace an operation."""
     jax = sys.modules["jax"]
     precision = program.notes.get("precision")
-    split = Split(with_adam_rates(program))
+    split = Split(program)
     compiled = jax.jit(plain(split.body))
     spare: list[Compiled] = []
     # "high" is TF32 on GPUs that have it, and float32 on CPUs
@@ -44,7 +43,7 @@ def lower_jax(program: Program) -> Compiled:
 # ------------------------------------------------------------------ products in a lower precision
 
 
-def jax_way(precision: str) -> Way:
+def jax_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of narrow operands with float32 results, as XLA computes them."""
     jnp = sys.modules["jax.numpy"]
     dtype = getattr(jnp, precision)
@@ -52,4 +51,4 @@ def jax_way(precision: str) -> Way:
     def product(x: Any, weight: Any) -> Any:
         return jnp.matmul(x, weight, preferred_element_type=jnp.float32)
 
-    return Way(lambda x: x.astype(dtype), product, np.dtype(dtype))
+    return NarrowMatmul(lambda x: x.astype(dtype), product, np.dtype(dtype))

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agrad.jit.lower.host_numbers import with_adam_rates, without_donation
 from agrad.jit.lower.plain import Compiled, Split, plain
-from agrad.jit.passes.precision import Way
+from agrad.jit.passes.aliasing import without_donation
+from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Program
 
 
@@ -102,7 +102,6 @@ class _Compiled:
     def __init__(self, program: Program, inputs: Sequence[Any], graphs: bool) -> None:
         torch = sys.modules["torch"]
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
-        program = with_adam_rates(program)
         self._split = Split(without_donation(program), ahead=True)
         rest = self._split.body
         body = plain(rest)
@@ -157,7 +156,7 @@ class _Compiled:
 # ------------------------------------------------------------------ products in a lower precision
 
 
-def torch_way(precision: str) -> Way:
+def torch_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of narrow matrices with results in float32.
 
     On CPUs, where PyTorch would round the results too, they are products of rounded float32 matrices.
@@ -180,4 +179,4 @@ def torch_way(precision: str) -> Way:
             return torch.bmm(x, weight, out_dtype=torch.float32)
         return torch.matmul(x.float(), weight.float())
 
-    return Way(narrow, product, dtype)
+    return NarrowMatmul(narrow, product, dtype)

@@ -13,8 +13,8 @@ import numpy as np
 
 from agrad.backends import load
 from agrad.errors import ConfigurationError
-from agrad.jit.lower.host_numbers import with_adam_rates, without_donation
 from agrad.jit.lower.plain import Compiled, Split, evaluation, plain
+from agrad.jit.passes.aliasing import without_donation
 from agrad.jit.program import Instruction, Program, Variable
 
 
@@ -68,7 +68,7 @@ def lower_xla(program: Program) -> Compiled:
     Raises ``ConfigurationError`` at the first call for an operation that JAX cannot trace.
     """
     with _jax_on_cpu() as jax:
-        split = Split(without_donation(with_adam_rates(program)))
+        split = Split(without_donation(program))
         here = jax.sharding.SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
         # with the device in the program, a call sets the precision alone: 10 us in place of 14
         compiled = jax.jit(plain(split.body, _typed), in_shardings=here, out_shardings=here)

@@ -7,23 +7,21 @@ import numpy as np
 from agrad.jit.program import Instruction, Program, Variable, is_rule
 from agrad.registry import PRIMITIVES
 
-ADD, SUBTRACT, NEGATIVE = PRIMITIVES["add"], PRIMITIVES["subtract"], PRIMITIVES["negative"]
-MULTIPLY, DIVIDE = PRIMITIVES["multiply"], PRIMITIVES["divide"]
+ADD, MULTIPLY = PRIMITIVES["add"], PRIMITIVES["multiply"]
 POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
 ASTYPE, CAST = PRIMITIVES["astype"], PRIMITIVES["cast"]
 
-_SIMPLER = frozenset({ADD, NEGATIVE, MULTIPLY, DIVIDE, POW, ASTYPE, CAST})
-"""The operations that are looked at, beside reshapes and the rules of ``pow``."""
+_SIMPLER = frozenset({ADD, MULTIPLY, POW, ASTYPE, CAST})
+"""The operations that are simplified, together with reshapes and the rules of ``pow``."""
 
 
 def simplified(program: Program) -> Program:
-    """Remove factors and powers of one, and copies; use squares and differences.
+    """Remove factors of one, sums of products with zeros, and copies; use squares.
 
-    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result is an
-    output stays: no two outputs, and no output and input, may be one array.
+    The results have the same bits, or those of the operator that an ordinary run uses. An instruction whose result is
+    an output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
-    negated: dict[Variable, Variable] = {}
     table: dict[Variable, Any] = {}
     kept: list[Instruction] = []
     for instruction in program.instructions:
@@ -48,9 +46,7 @@ def simplified(program: Program) -> Program:
         if same is not None and (out not in leaving or _is_product_read_once(same, program)):
             table[out] = same
             continue
-        if operation is NEGATIVE:
-            (negated[out],) = instruction.operands
-        kept += _square_derivative(instruction, out) or [_shorter(instruction, out, negated)]
+        kept += _square_derivative(instruction, out) or [_as_square(instruction, out)]
     outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
     return program.with_instructions(kept, outputs)
 
@@ -101,12 +97,11 @@ def _copied(instruction: Instruction, out: Variable) -> Variable | None:
 
 
 def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
-    """Return the operand that the result equals, bit for bit, or None."""
-    if instruction.operation not in (MULTIPLY, DIVIDE, POW):
+    """Return the operand that a product equals, bit for bit, or None."""
+    if instruction.operation is not MULTIPLY:
         return None
     a, b = instruction.operands
-    pairs = ((b, a), (a, b)) if instruction.operation is MULTIPLY else ((b, a),)
-    for one, other in pairs:
+    for one, other in ((b, a), (a, b)):
         is_like = isinstance(other, Variable) and other.shape == out.shape and other.dtype == out.dtype
         if is_like and not other.on_host and _is_one(one, program):
             return other
@@ -120,15 +115,9 @@ def _is_one(value: Any, program: Program) -> bool:
     return type(value) in (int, float) and bool(value == 1)
 
 
-def _shorter(instruction: Instruction, out: Variable, negated: dict[Variable, Variable]) -> Instruction:
-    if instruction.operation is POW:
-        x, power = instruction.operands
-        if _is_second(power) and isinstance(x, Variable) and x.dtype == out.dtype:
+def _as_square(instruction: Instruction, out: Variable) -> Instruction:
+    if instruction.operation is POW and _is_second(instruction.operands[1]):
+        x = instruction.operands[0]
+        if isinstance(x, Variable) and x.dtype == out.dtype:
             return Instruction(SQUARE, (x,), {}, instruction.outputs)
-    if instruction.operation is ADD:
-        a, b = instruction.operands
-        if b in negated:
-            return Instruction(SUBTRACT, (a, negated[b]), {}, instruction.outputs)
-        if a in negated:
-            return Instruction(SUBTRACT, (b, negated[a]), {}, instruction.outputs)
     return instruction

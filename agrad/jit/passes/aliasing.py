@@ -101,6 +101,15 @@ def with_updates_apart(program: Program) -> Program:
     return program.with_instructions(kept)
 
 
+def without_donation(program: Program) -> Program:
+    """Let no instruction overwrite its operands, whatever the host says at a call."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        flag = instruction.settings.get("donate")
+        kept.append(instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction)
+    return program.with_instructions(kept)
+
+
 # ------------------------------------------------------------------ arrays that a program owns
 
 

@@ -12,9 +12,10 @@ def without_dead_code(program: Program) -> Program:
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
-        if needed.isdisjoint(instruction.outputs):
+        effect = instruction.operation.has_effect
+        if needed.isdisjoint(instruction.outputs) and not effect:
             continue
-        if not needed.issuperset(instruction.results):
+        if not needed.issuperset(instruction.results) and not effect:
             outputs = tuple([v if v in needed else None for v in instruction.outputs])
             instruction = Instruction(instruction.operation, instruction.operands, instruction.settings, outputs)
         kept.append(instruction)
@@ -61,6 +62,9 @@ def without_repetition(program: Program) -> Program:
         if table:
             instruction = instruction.replaced(table)
         operation = instruction.operation
+        if instruction.operation.has_effect:
+            kept.append(instruction)
+            continue
         same = operation.function if isinstance(operation, HostCall) else operation
         about = (id(same), frozenset(instruction.reads()))
         first = alone.setdefault(about, instruction)
@@ -104,7 +108,7 @@ def with_constants_folded(program: Program) -> Program:
 
 
 def _stays(instruction: Instruction) -> bool:
-    """Return True for an instruction of the host, or with a large result."""
-    if instruction.on_host or isinstance(instruction.operation, HostCall):
+    """Return True for an instruction of the host, with an effect, or with a large result."""
+    if instruction.on_host or isinstance(instruction.operation, HostCall) or instruction.operation.has_effect:
         return True
     return any(v.size > FOLDED for v in instruction.results)

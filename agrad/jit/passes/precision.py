@@ -1,7 +1,7 @@
 """Products in a lower precision: narrow operands, sums and results in float32.
 
 As in mixed precision training, parameters, activations and gradients stay float32; only operands of products are
-narrow. TF32 is not a dtype but a way of multiplying on GPUs, which is left to each lowering.
+narrow. TF32 is not a dtype but a mode of matrix multiplication on GPUs, which is left to each lowering.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from agrad.jit.program import FunctionOperation, Instruction, Program, Variable
 PRECISIONS = ("tf32", "bfloat16", "float16")
 
 
-class Way(NamedTuple):
-    """The functions with which a backend multiplies in a narrow dtype."""
+class NarrowMatmul(NamedTuple):
+    """Matrix multiplication with operands in a narrow dtype, as a backend computes it."""
 
     narrow: Callable[[Any], Any]
     """A float32 array rounded to the narrow dtype."""
@@ -51,10 +51,10 @@ def _is_float32(v: Any) -> bool:
     return isinstance(v, Variable) and not v.on_host and dtype_name(v.dtype) == "float32"
 
 
-def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -> Program:
+def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], NarrowMatmul]]) -> Program:
     """Round the float32 operands of products to ``notes["precision"]``.
 
-    ways: for the names of backends the function from a dtype's name to the way in which products are computed. Raises
+    matmuls: by the name of a backend, the function from a dtype's name to the backend's ``NarrowMatmul``. Raises
     ``ConfigurationError`` if there are products and their backend does not have the dtype. An array is rounded once,
     however many products read it, and before it is transposed. Inputs are rounded first, so that a lowering can round
     all of them at once.
@@ -66,19 +66,19 @@ def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -
     rounded: dict[Variable, Variable] = {}
     first: list[Instruction] = []
     kept: list[Instruction] = []
-    way: Way | None = None
+    matmul: NarrowMatmul | None = None
 
-    def narrow(v: Variable, way: Way) -> Variable:
+    def narrow(v: Variable, matmul: NarrowMatmul) -> Variable:
         if v in rounded:
             return rounded[v]
-        rounded[v] = new = Variable(v.shape, way.dtype, v.kind)
+        rounded[v] = new = Variable(v.shape, matmul.dtype, v.kind)
         source = made.get(v)
         if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
-            turned = source.replaced({source.operands[0]: narrow(source.operands[0], way)})
+            turned = source.replaced({source.operands[0]: narrow(source.operands[0], matmul)})
             kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
         else:
             place = first if source is None else kept
-            place.append(Instruction(Rounding(precision, way.narrow), (v,), {}, (new,)))
+            place.append(Instruction(Rounding(precision, matmul.narrow), (v,), {}, (new,)))
         return new
 
     for instruction in program.instructions:
@@ -87,20 +87,22 @@ def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -
         if operation.kind != "product" or not floats or instruction.settings:
             kept.append(instruction)
             continue
-        way = way or _way(program, precision, ways)
+        matmul = matmul or _narrow_matmul(program, precision, matmuls)
         x, weight, *bias = instruction.operands
-        operands = (narrow(x, way), narrow(weight, way), *bias)
-        if way.product is not None:
-            operation = NarrowProduct(instruction.name, way.product, precision)
+        operands = (narrow(x, matmul), narrow(weight, matmul), *bias)
+        if matmul.product is not None:
+            operation = NarrowProduct(instruction.name, matmul.product, precision)
         kept.append(Instruction(operation, operands, {}, instruction.outputs))
     return program.with_instructions([*first, *kept])
 
 
-def _way(program: Program, precision: str, ways: Mapping[str, Callable[[str], Way]]) -> Way:
+def _narrow_matmul(
+    program: Program, precision: str, matmuls: Mapping[str, Callable[[str], NarrowMatmul]]
+) -> NarrowMatmul:
     backends = sorted(program.backends())
-    if len(backends) != 1 or backends[0] not in ways:
+    if len(backends) != 1 or backends[0] not in matmuls:
         raise ConfigurationError(
             f"jit: precision={precision!r} is not offered for arrays of {' and '.join(backends)}; leave it "
-            f"out, or use arrays of {', '.join(sorted(ways))}"
+            f"out, or use arrays of {', '.join(sorted(matmuls))}"
         )
-    return ways[backends[0]](precision)
+    return matmuls[backends[0]](precision)

@@ -1,7 +1,7 @@
 """Products joined with the operations that follow them, as cuBLASLt computes them.
 
-The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the pass nor ``Joined`` needs CuPy: on any
-arrays the operation calls those that it is made of.
+The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the pass nor ``FusedEpilogue`` needs CuPy:
+on any arrays the operation calls those that it is made of.
 """
 
 import math
@@ -19,7 +19,7 @@ NARROW = {"e", "H"}
 """Dtypes of the factors of a product with a float32 result: float16, and the bits of bfloat16."""
 
 
-class Joined(Operation):
+class FusedEpilogue(Operation):
     """A product and the operations that follow it, as one operation.
 
     relu: apply a ReLU after the bias. mask: also return where the result of ReLU is positive. masked: the last operand
@@ -120,10 +120,10 @@ def with_epilogues(program: Program) -> Program:
         """Return the mask of the ReLU ``y`` of a product before ``end``, or None."""
         at = made.get(y, end) if isinstance(y, Variable) else end
         found = kept[at]
-        if at >= end or found is None or not (isinstance(found.operation, Joined) and found.operation.relu):
+        if at >= end or found is None or not (isinstance(found.operation, FusedEpilogue) and found.operation.relu):
             return None
         if not found.operation.mask:
-            operation = Joined(found.operation.product, relu=True, mask=True)
+            operation = FusedEpilogue(found.operation.product, relu=True, mask=True)
             mask = Variable(y.shape, np.dtype(np.uint8), y.kind)
             found = kept[at] = Instruction(operation, found.operands, {}, (y, mask))
         return found.outputs[1]
@@ -143,7 +143,7 @@ def with_epilogues(program: Program) -> Program:
             if mask is None:
                 continue
             operands = (*operands, mask)
-        kept[at] = Instruction(Joined(source.operation, relu=not masked, masked=masked), operands, {}, i.outputs)
+        kept[at] = Instruction(FusedEpilogue(source.operation, relu=not masked, masked=masked), operands, {}, i.outputs)
         kept[here] = None
         made[i.results[0]] = at
     _join_sums(program, made, kept)
@@ -175,7 +175,9 @@ def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instructi
         if source is None or first_read.get(out, here) <= at or getattr(source.operation, "sums", False):
             continue
         product = source.operation.product if masked else source.operation
-        kept[at] = Instruction(Joined(product, masked=masked, sums=True), source.operands, {}, (source.outputs[0], out))
+        kept[at] = Instruction(
+            FusedEpilogue(product, masked=masked, sums=True), source.operands, {}, (source.outputs[0], out)
+        )
         kept[here] = None
 
 

@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from agrad.backends.cupy.products import Unchosen, timing
 from agrad.jit.lower.cuda.recording import Recipe, Recording
 from agrad.jit.lower.cuda.segments import Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
+from agrad.kernels.cupy.products import Unchosen, timing
 
 CAPTURES = 8
 """The most captures in a row that are used for fewer than ``WORTH`` replays. A program then runs without graphs."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.source import ARGUMENT_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
@@ -23,6 +22,7 @@ from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
+from agrad.kernels.cupy.source import ARGUMENT_BYTES
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
@@ -144,7 +144,7 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 # ------------------------------------------------------------------ several groups
 
 
-class JointGroups(Operation):
+class HorizontalFusion(Operation):
     """Groups as one operation on the operands of all, with the results of all."""
 
     no_alias = True
@@ -176,10 +176,10 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
     operands = [v for part in parts for v in part.operands]
     settings = {f"{name}_{k}": v for k, part in enumerate(parts) for name, v in part.settings.items()}
     outputs = [v for part in parts for v in part.outputs]
-    return Instruction(JointGroups([part.operation for part in parts]), tuple(operands), settings, tuple(outputs))
+    return Instruction(HorizontalFusion([part.operation for part in parts]), tuple(operands), settings, tuple(outputs))
 
 
-def with_joint_groups(program: Program) -> Program:
+def with_horizontal_fusion(program: Program) -> Program:
     """Compute groups by one instruction, if their kernels differ in sizes alone.
 
     It stands in the place of the last one.

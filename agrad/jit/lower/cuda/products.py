@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy import cublaslt
-from agrad.backends.cupy.elementwise import elementwise_kernel
-from agrad.backends.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
-from agrad.jit.lower.cuda.epilogues import Joined, is_batch, shape_of, with_epilogues
-from agrad.jit.passes.precision import Way
+from agrad.jit.lower.cuda.epilogues import FusedEpilogue, is_batch, shape_of, with_epilogues
+from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program
+from agrad.kernels.cupy import cublaslt
+from agrad.kernels.cupy.elementwise import elementwise_kernel
+from agrad.kernels.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
 from agrad.registry import PRIMITIVES
 
 
@@ -30,7 +30,7 @@ def epilogues_where_available(program: Program) -> Program:
 
 def is_product(instruction: Instruction) -> bool:
     """Return True for a product of matrices, alone or joined."""
-    return isinstance(instruction.operation, Joined) or instruction.name in ("matmul", "linear")
+    return isinstance(instruction.operation, FusedEpilogue) or instruction.name in ("matmul", "linear")
 
 
 def absence(program: Program) -> str:
@@ -63,7 +63,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
     if shape_of(instruction) is None:
         return _batch_function(instruction, tensor_float) if is_batch(instruction) else None
     operation = instruction.operation
-    joined = operation if isinstance(operation, Joined) else Joined(operation)
+    joined = operation if isinstance(operation, FusedEpilogue) else FusedEpilogue(operation)
     out = instruction.outputs[0]
     assert out is not None
     dtype, affine = np.dtype(out.dtype), joined.product.name == "linear"
@@ -80,7 +80,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         first = first.reshape(*rows, -1)
         return (first, *more) if more else first
 
-    def matrices(joined: Joined, x: Any, weight: Any, bias: Any, mask: Any) -> Any:
+    def matrices(joined: FusedEpilogue, x: Any, weight: Any, bias: Any, mask: Any) -> Any:
         lt = current_lt()
         # masks by cuBLASLt are bits, other masks are boolean
         fits = lt.masks_zero(dtype, x.dtype) if joined.mask else not joined.masked or mask.dtype.char == "B"
@@ -89,7 +89,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
             if found is not None:
                 return found if len(found) > 1 else found[0]
         if joined.mask and lt.reads_bits(dtype, x.dtype):
-            y = matrices(Joined(joined.product, relu=True), x, weight, bias, None)
+            y = matrices(FusedEpilogue(joined.product, relu=True), x, weight, bias, None)
             return y, positive_bits(y)
         alone = lt.attempt(x, weight, **plain)
         product = gemm(x, weight, **plain) if alone is None else alone[0]
@@ -125,7 +125,7 @@ def _truth(mask: Any, columns: int) -> Any:
 # ------------------------------------------------------------------ narrow factors
 
 
-def cupy_way(precision: str) -> Way:
+def cupy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float16, or of bfloat16 as bits in uint16.
 
     CuPy's arrays have no bfloat16.
@@ -145,4 +145,4 @@ def cupy_way(precision: str) -> Way:
             return gemm(x, weight, np.dtype(np.float32))
         return cupy.matmul(wide(x), wide(weight))
 
-    return Way(placed(narrow), placed(product), dtype)
+    return NarrowMatmul(placed(narrow), placed(product), dtype)

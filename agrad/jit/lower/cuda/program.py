@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.backends.cupy.products import gemm
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
-from agrad.jit.lower.cuda.groups import group_function, with_joint_groups
+from agrad.jit.lower.cuda.groups import group_function, with_horizontal_fusion
 from agrad.jit.lower.cuda.products import absence, is_product, product_function
 from agrad.jit.lower.cuda.scatter import scatter_function
 from agrad.jit.lower.cuda.segments import is_view, launches
@@ -23,6 +22,7 @@ from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.aliasing import donations
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
+from agrad.kernels.cupy.products import gemm
 
 # ------------------------------------------------------------------ numbers of the host
 
@@ -134,7 +134,7 @@ def lower_cupy(program: Program) -> Compiled:
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
     split = Split(program)
     body, pairs = numbers_on_device(split.body)
-    body = with_joint_groups(body)
+    body = with_horizontal_fusion(body)
     made = GraphProgram(split, body, pairs, can_capture, functions)
     made.remark = absence(program)
     return made

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
+from agrad.kernels.cupy.source import ELEMENTWISE
 
 THREADS = 256
 """Threads of a block, a power of two, as reductions halve it."""
@@ -141,7 +141,7 @@ def _known_dtypes(instruction: Instruction) -> bool:
     return all(_char(v.dtype) in C_TYPES for v in arrays) and all(type(n) in (bool, int, float) for n in numbers)
 
 
-def has_words(instruction: Instruction) -> bool:
+def has_cuda_expression(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction that has an expression in C."""
     name, out = instruction.name, instruction.outputs[0]
     if isinstance(instruction.operation, Rounding):
@@ -297,11 +297,15 @@ class Source:
 class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
-    All instructions of the group satisfy ``has_words``. The function ``run`` computes the share of one block, in packs
-    of elements. Its parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer
-    each, and for host numbers a pointer to a double, or null, and the value; the result arrays; and for each reduction
-    an array of the partial results of the blocks. ``complete`` takes the partial results, then the arrays for the
-    reductions' results. The text of both does not depend on the number of elements: see ``joined``.
+    All instructions of the group satisfy ``has_cuda_expression``. The function ``run`` computes the share of one block,
+    in packs of elements. Its parameters are:
+
+    - the arrays of the group's shape, aligned to packs;
+    - the single values, a pointer each, and for host numbers a pointer to a double, or null, and the value;
+    - the result arrays, and for each reduction an array of the partial results of the blocks.
+
+    The parameters of ``complete`` are the partial results, then the arrays for the reductions' results. The text of
+    both functions does not depend on the number of elements: see ``joined``.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from agrad.backends.cupy.products import chosen_before
 from agrad.backends.cupy.streams import CAPTURE, synchronize
 from agrad.jit.lower.cuda.source import PACK_BYTES
 from agrad.jit.program import Variable
+from agrad.kernels.cupy.products import chosen_before
 
 
 @cache

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.fused import zeros_beside
-from agrad.backends.numpy.words import reduced
 from agrad.backends.threads import BLOCK_BYTES, run_blocks
 from agrad.jit.lower.plain import Scope, call_text, define, evaluation
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import Reduction, is_reshape, operand_is_of_rows, reduction_of, whole_shape
 from agrad.jit.program import Instruction, Variable, names_of
+from agrad.kernels.numpy.fused import zeros_beside
+from agrad.kernels.numpy.reductions import reduced
 
 FEWEST = 1024
 """The fewest elements of a block."""

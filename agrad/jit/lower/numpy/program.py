@@ -15,7 +15,7 @@ from agrad.jit.lower.numpy.steps import STEPS, group_step
 from agrad.jit.lower.plain import Compiled, Scope, assignment, call_text, define, evaluation
 from agrad.jit.passes.aliasing import Ownership, makes_new_arrays
 from agrad.jit.passes.fusion import Group
-from agrad.jit.passes.precision import Way
+from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program, Variable, names_of
 
 SYMBOLS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
@@ -61,8 +61,10 @@ class Writer:
         self._ends: list[list[Variable]] = [[] for _ in self._read_last]
         """For each instruction the variables in buffers that it reads for the last time, or views of them."""
         self._scratch: list[int] = []
-        places = program.notes.get("spares", {}).items()
-        self._spares = {v: spare for place, spare in places if isinstance(v := program.outputs[place], Variable)}
+        places = program.notes.get("reusable_gradients", {}).items()
+        self._reusable_gradients = {
+            v: spare for place, spare in places if isinstance(v := program.outputs[place], Variable)
+        }
         self._converted: dict[tuple[Variable, np.dtype], str] = {}
         """The names of host numbers as arrays, by dtype."""
 
@@ -162,15 +164,15 @@ class Writer:
                 return self.names[out]
         return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
 
-    def spare(self, out: Variable, instruction: Instruction, over: Iterable[Any] = ()) -> str | None:
+    def reusable_gradient(self, out: Variable, instruction: Instruction, over: Iterable[Any] = ()) -> str | None:
         """Return the expression of an array for an output that has no buffer, or None.
 
         It is the array of the gradient before, or None at a call where somebody holds that. The instruction may read it
         as one of ``over``, and no later line does.
         """
-        if out not in self._spares:
+        if out not in self._reusable_gradients:
             return None
-        array, before = self._spares[out]
+        array, before = self._reusable_gradients[out]
         others = [v for v in instruction.reads() if all(v is not u for u in over)]
         read = before is not None and (
             self.aliases.last(before) > self.at or not self.aliases[before].isdisjoint(self.aliases.of(*others))
@@ -264,7 +266,7 @@ class Writer:
             texts = [self.names[v] if isinstance(v, Variable) else self.operand(v, like) for v in operands]
         name = self.scope.hold(function, getattr(function, "__name__", "function"))
         target = self.target(out, over)
-        to = target or self.spare(out, instruction, over)
+        to = target or self.reusable_gradient(out, instruction, over)
         texts += [] if to is None else [out_text(function, to)]
         self.line(f"{'' if target else f'{self.names[out]} = '}{name}({', '.join(texts)})")
 
@@ -320,7 +322,7 @@ def _numeral(size: float, sign: float, dtype: np.dtype) -> np.ndarray | None:
     return made
 
 
-def numpy_way(precision: str) -> Way:
+def numpy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float32 arrays rounded to float16."""
     if precision != "float16":
         raise ConfigurationError(
@@ -331,4 +333,4 @@ def numpy_way(precision: str) -> Way:
         with np.errstate(over="ignore"):  # loss scaling looks for the infinities
             return x.astype(np.float16).astype(np.float32)
 
-    return Way(narrow, None, np.dtype(np.float32))
+    return NarrowMatmul(narrow, None, np.dtype(np.float32))

@@ -4,22 +4,20 @@ A step writes the lines of one instruction through a ``Writer``. It returns Fals
 support, which becomes an ordinary call.
 """
 
-from collections.abc import Callable, Sequence
-from ctypes import c_int64
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy.fused import SHORT, all_ones, zeros_beside
-from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.lower.plain import evaluation, stem_of
-from agrad.jit.passes.added_products import AddedProduct
-from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
-from agrad.jit.passes.folding import FoldedStep, is_plain
+from agrad.jit.passes.folding import Folded
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.numpy import cross_entropy, updates
+from agrad.kernels.numpy.blas import ROUTINES
+from agrad.kernels.numpy.fused import SHORT, all_ones, zeros_beside
+from agrad.kernels.numpy.sums import product_added
 
 if TYPE_CHECKING:
     from agrad.jit.lower.numpy.program import Writer
@@ -116,126 +114,56 @@ def _transpose(w: "Writer", instruction: Instruction) -> bool:
 def _momentum(w: "Writer", instruction: Instruction) -> bool:
     """Update a parameter by plain momentum, in place if possible.
 
-    The gradient is an operand, or part of the operation (``FoldedStep``).
+    The gradient is an operand, or part of the operation (``Folded``).
     """
     p, *given, v = instruction.operands
-    folded = instruction.operation if isinstance(instruction.operation, FoldedStep) else None
-    if folded is None and not _is_plain_step(instruction):
+    inner = instruction.operation.inner if isinstance(instruction.operation, Folded) else None
+    if inner is None and not _is_plain_step(instruction):
         return False
     settings = instruction.settings
     fixed = {name: value for name, value in settings.items() if name not in ("donate", "lr")}
     otherwise = partial(evaluation(instruction, w.program), **fixed)
     donate, lr = w.text(settings["donate"]), w.text(settings["lr"])
-    if folded is not None and not folded.sums:
+    if inner is not None and inner.kind == "product":
         a, b = given
         sizes = (*a.shape, b.shape[1])
-        step = step_of_product(sizes, np.dtype(p.dtype), settings["momentum"], otherwise)
+        step = updates.step_of_product(sizes, np.dtype(p.dtype), settings["momentum"], otherwise)
         arguments = [*map(w.text, (p, a, b, v)), donate, lr]
     else:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
         # arrays of more elements are updated by BLAS, which takes Python numbers
-        as_rate = w.rate if p.size <= SMALL else lambda value, like: w.text(value)
+        as_rate = w.rate if p.size <= updates.SMALL else lambda value, like: w.text(value)
         numbers = [as_rate(settings[name], p) for name in ("lr", "momentum")]
-        step = step_of_gradient(folded is not None, given[1:], otherwise)
+        step = updates.step_of_gradient(inner is not None, given[1:], otherwise)
         arguments = [*map(w.text, (p, given[0], v)), f"b{spare}", donate, lr, *numbers]
     results = ", ".join(w.names[out] for out in instruction.results)
     w.line(f"{results}, = {w.scope.hold(step, stem_of(instruction.name))}({', '.join(arguments)})")
     return True
 
 
-def step_of_product(
-    sizes: tuple[int, int, int], dtype: np.dtype, momentum: float, otherwise: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return the function of ``v = momentum * v + a @ b; p -= lr * v``.
-
-    It computes in place if the arrays may be overwritten and BLAS supports their layouts. ``otherwise`` computes the
-    same into new arrays, and looks up the routine at each call.
-    """
-    product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
-    axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
-    # the product of one row is computed on one thread; axpy would wake the others, and move half of p to their caches
-    alone = sizes[1] == 1
-
-    def step(p: Any, a: Any, b: Any, v: Any, donate: bool, lr: float) -> Any:
-        of_a, of_b = laid(a), laid(b)
-        if not (donate and p.flags.carray and v.flags.carray and sizes[1] and of_a and of_b):
-            return otherwise(p, a, b, v, donate=donate, lr=lr)
-        to = address(v)
-        product(of_a, of_b, momentum, to)
-        settle(v)
-        if alone:
-            axpby(size, -lr, to, 1, 1.0, address(p), 1)
-        else:
-            axpy(size, -lr, to, 1, address(p), 1)
-        return p, v
-
-    return step
-
-
-def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of ``v = momentum * v + g; p -= lr * v``.
-
-    It computes in place if the arrays may be overwritten, and ``otherwise`` into new ones. sums: g is the sum over the
-    rows of what is given. rest: the other operands of the gradient. The function's ``spare`` has the shape and dtype of
-    p, and is written into; ``rate`` is ``lr`` as p's operations take it.
-    """
-
-    def step(p: Any, g: Any, v: Any, spare: Any, donate: bool, lr: float, rate: Any, momentum: Any) -> Any:
-        if not (donate and p.flags.carray and v.flags.carray):
-            return otherwise(p, g, *rest, v, donate=donate, lr=lr)
-        if sums:
-            g = g[0] if g.shape[0] == 1 else np.matmul(all_ones(g.shape[0], g.dtype), g, out=spare)
-        momentum_step(p, g, v, spare, rate, momentum)
-        return p, v
-
-    return step
-
-
 def _is_plain_step(instruction: Instruction) -> bool:
     """Return True for a plain momentum step of arrays of one type, shape and dtype."""
     p, g, v = instruction.operands
-    if not is_plain(instruction.settings) or None in instruction.outputs or p is v or not p.shape:
+    if not updates.is_plain(**instruction.settings) or None in instruction.outputs or p is v or not p.shape:
         return False
     return len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) == 1 and np.dtype(p.dtype).kind == "f"
 
 
 def _added_product(w: "Writer", instruction: Instruction) -> bool:
-    x, a, b = instruction.operands
+    """Add a product to the other operand, in place if possible."""
+    operation = instruction.operation
+    x, a, b = instruction.operands if operation.place else (instruction.operands[2], *instruction.operands[:2])
     (out,) = instruction.results
     apart = [x] if x is not a and x is not b else []
     add = w.scope.hold(product_added((*a.shape, b.shape[1]), np.dtype(out.dtype)), "add_product")
-    given = [w.text(v) for v in (x, a, b, instruction.settings["factor"])]
+    given = [w.text(v) for v in (x, a, b)]
     target = w.target(out, apart if w.is_alone(x, instruction) else ())
-    to = target or w.spare(out, instruction, apart) or "None"
+    to = target or w.reusable_gradient(out, instruction, apart) or "None"
     left = "" if target is not None else f"{w.names[out]} = "
     w.line(f"{left}{add}({', '.join(given)}, {to})")
     return True
-
-
-def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
-    """Return the function of ``beta * x + a @ b``.
-
-    It is written into ``out``, which may be x, or with None into a new array.
-    """
-    product, shape = product_adder(dtype, sizes), (sizes[0], sizes[2])
-
-    def add(x: Any, a: Any, b: Any, beta: float, out: Any) -> np.ndarray:
-        of_a, of_b = laid(a), laid(b)
-        if out is None:
-            out = np.empty(shape, dtype)
-        if not (of_a and of_b and out.flags.carray):
-            found = np.matmul(a, b)
-            np.multiply(x, beta, out=out)
-            return np.add(out, found, out=out)
-        if out is not x:
-            np.multiply(x, beta, out=out)
-            beta = 1.0
-        product(of_a, of_b, beta, address(out))
-        return out
-
-    return add
 
 
 def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
@@ -243,7 +171,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     loss, lse, g_x = instruction.outputs
     n, classes = x.shape
     dtype = np.dtype(x.dtype)
-    shape, starts, step = exponentials_layout(n, classes)
+    shape, starts, step = cross_entropy.layout(n, classes)
     spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
     if None in spare or g_x is None or g_x not in w.ownership.kept:
         return False
@@ -254,7 +182,8 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     for out in (loss, lse):
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
-    name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
+    function = cross_entropy.derivative_of_one if n == 1 else cross_entropy.derivative
+    name = w.scope.hold(function, "cross_entropy")
     middle = [] if n == 1 else [*(f"b{i}" for i in spare), *map(w.scope.hold, (starts, step))]
     w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
@@ -273,7 +202,7 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
         out = results[inner]
         over = [operands[v] for v in found if w.is_alone(operands[v], instruction)]
         target = w.target(out, [v for v in over if w.names[v] not in taken])
-        arguments.append(target or w.spare(out, instruction, [operands[v] for v in found]) or "None")
+        arguments.append(target or w.reusable_gradient(out, instruction, [operands[v] for v in found]) or "None")
         if target is not None:
             taken.add(target)
             left[out] = "_" if w.number(out) is not None else target
@@ -309,7 +238,7 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
     target = w.target(out)
     if target is None:
         target = w.names[out]
-        spare = w.spare(out, instruction)
+        spare = w.reusable_gradient(out, instruction)
         made = w.call(np.empty, out.shape, np.dtype(out.dtype), stem="empty")
         w.line(f"{target} = {made}" if spare is None else f"{target} = {made} if {spare} is None else {spare}")
     for i, v in enumerate(parts):
@@ -320,7 +249,7 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
 STEPS: dict[str, Step] = {
     "getitem": _getitem,
     "stack": _stack,
-    CrossEntropy.name: _cross_entropy,
+    "softmax_cross_entropy and its rule": _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,
@@ -328,8 +257,8 @@ STEPS: dict[str, Step] = {
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
-    AddedProduct.name: _added_product,
+    "add of a product": _added_product,
     "sgd_update": _momentum,
     "sgd_update of a product": _momentum,
-    "sgd_update of a sum": _momentum,
+    "sgd_update of a row_sum": _momentum,
 }

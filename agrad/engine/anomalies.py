@@ -1,0 +1,84 @@
+"""Checks of ``detect_anomaly`` for NaN and infinity."""
+
+import cmath
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from agrad.engine.namespaces import NAMESPACES
+from agrad.engine.tape import Node
+from agrad.engine.tensor import Tensor
+from agrad.errors import AnomalyError
+
+
+def users_line() -> str:
+    """Return the innermost line of code on the stack that is not agrad's own."""
+    package = __name__.partition(".")[0]
+    for frame, line in traceback.walk_stack(None):
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] != package and not frame.f_code.co_filename.startswith("<agrad"):
+            summary = traceback.extract_stack(frame, limit=1)[0]
+            return f"{summary.filename}:{line}: {summary.line}"
+    return "unknown line"
+
+
+def is_finite(value: Any) -> bool:
+    """Return True if all values are finite, and the tangents of forward levels too."""
+    while isinstance(value, Tensor):
+        if value.level.holds_tangents and not (value.node is None or is_finite(value.node)):
+            return False
+        value = value.data
+    if not hasattr(value, "dtype"):
+        return not isinstance(value, (float, complex)) or cmath.isfinite(value)
+    xp = NAMESPACES[type(value)]
+    return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
+
+
+def _not_finite(names: Sequence[str], values: Iterable[Any]) -> str:
+    return " and ".join(name for name, value in zip(names, values, strict=False) if not is_finite(value))
+
+
+def check_results(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
+    """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
+    if all(map(is_finite, out if isinstance(out, tuple) else (out,))):
+        return
+    given = _not_finite(primitive.argument_names(len(args)), args)
+    if given:
+        raise AnomalyError(
+            f"{primitive.name} was handed a NaN or an infinity in {given}, which no operation inside detect_anomaly "
+            f"made, at {users_line()}"
+        )
+    raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")
+
+
+def check_tangents(primitive: Any, traced: tuple[int, ...], tangents: list[Any], out: tuple[Any, ...]) -> None:
+    """Raise ``AnomalyError`` if a forward rule made a NaN or an infinity."""
+    if all(t is None or is_finite(t) for t in out):
+        return
+    names = primitive.argument_names(max(traced) + 1)
+    given = _not_finite([names[i] for i in traced], tangents)
+    if given:
+        raise AnomalyError(
+            f"{primitive.name} was handed a tangent of {given} that holds a NaN or an infinity already, at "
+            f"{users_line()}"
+        )
+    raise AnomalyError(f"the forward rule of {primitive.name} made a NaN or an infinity at {users_line()}")
+
+
+def check_cotangents(node: Node, gs: Iterable[Any], parts: tuple[Any, ...]) -> None:
+    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity.
+
+    ``gs``: the cotangents that the rule was handed.
+    """
+    name = node.plan.primitive.name
+    for argument, part in zip(node.plan.arguments, parts, strict=False):
+        if part is None or is_finite(part):
+            continue
+        where = getattr(node, "where", None)
+        line = f"; the operation was recorded at {where}" if where else ""
+        if not all(map(is_finite, gs)):
+            raise AnomalyError(
+                f"the backward rule of {name} was handed a cotangent that holds a NaN or an infinity already: the one "
+                f"given, or a sum of finite ones{line}"
+            )
+        raise AnomalyError(f"the backward rule of {name} made a NaN or an infinity for {argument}{line}")

@@ -1,0 +1,1 @@
+"""Kernels: faster implementations of operations and rules, by array library."""

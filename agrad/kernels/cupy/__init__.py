@@ -1,0 +1,3 @@
+"""CuPy kernels in CUDA. Importing the package files them."""
+
+from agrad.kernels.cupy import kernels, random  # noqa: F401

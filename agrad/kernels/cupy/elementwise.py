@@ -1,0 +1,93 @@
+"""Launches of CuPy's elementwise kernels, which compile on first use."""
+
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_source
+
+Raw = Any
+
+
+@cache
+def elementwise_kernel(name: str) -> Any:
+    """Return CuPy's kernel for an entry of ``ELEMENTWISE``."""
+    import cupy
+
+    source = ELEMENTWISE[name]
+    return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, f"agrad_{name}")
+
+
+def on_each(name: str, x: Raw, *others: Any) -> Any:
+    """Launch a kernel over all elements, on the device of the arrays."""
+    with x.device:
+        return elementwise_kernel(name)(x, *others)
+
+
+@cache
+def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, int]:
+    """Return the kernel over parts, compiled for a device, and the most parts."""
+    import cupy
+
+    text, most = joint_source(name, {"f": "float", "d": "double"}[char], arrays)
+    kernel = cupy.RawKernel(text, f"agrad_{name}_parts")
+    with cupy.cuda.Device(device):
+        kernel.compile()
+    return kernel, most
+
+
+class Joint(threading.local):
+    """A context whose updates are launched together, at its end.
+
+    Nothing may read their results before. An exception is an end too.
+    """
+
+    waiting: dict[Any, list[Sequence[Raw]]] | None = None
+
+    def __enter__(self) -> None:
+        self.waiting = {}
+
+    def __exit__(self, *exception: object) -> None:
+        waiting, self.waiting = self.waiting or {}, None
+        for (kernel, most, values), parts in waiting.items():
+            p = parts[0][0]
+            for start in range(0, len(parts), most):
+                some = parts[start : start + most]
+                words: list[int] = []
+                blocks = 0
+                for arrays in some:
+                    size = arrays[0].size
+                    words += [*[a.data.ptr for a in arrays], size, blocks]
+                    blocks += -(-size // CHUNK)
+                structure = np.zeros(most * (len(parts[0]) + 2), np.int64)
+                structure[: len(words)] = words
+                given = (structure.view(f"V{structure.nbytes}"), np.int32(len(some)), *map(float, values))
+                with p.device:
+                    kernel((blocks,), (THREADS,), given)
+
+
+JOINT = Joint()
+
+
+def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: Sequence[Raw]) -> tuple[Raw, ...]:
+    """Compute a parameter and its state from them, its gradient and numbers.
+
+    The arrays, of one shape, are the parameter, the gradient and the state. The results are written over ``over``, or
+    are new arrays. In the context ``JOINT`` the launch waits for its end, if all arrays are contiguous on one device.
+    """
+    p, waiting = arrays[0], JOINT.waiting
+    device = p.data.device_id
+    if not over:
+        import cupy
+
+        with p.device:
+            over = [cupy.empty(p.shape, p.dtype) for _ in arrays[1:]]
+    if waiting is None or [a for a in arrays if not a.flags.c_contiguous or a.data.device_id != device]:
+        on_each(name, *arrays, *values, *over)
+    else:
+        key = (*_joint_kernel(name, p.dtype.char, device, len(arrays)), values)
+        waiting.setdefault(key, []).append((*arrays, *over))
+    return tuple(over)

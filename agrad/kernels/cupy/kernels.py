@@ -1,0 +1,194 @@
+"""Fused kernels for CuPy, filed by the names of primitives.
+
+CuPy is imported and CUDA compiled on first use.
+"""
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from agrad.kernels.cupy.elementwise import on_each, updated
+from agrad.kernels.cupy.source import THREADS, row_source
+from agrad.registry import kernel
+
+Raw = Any
+
+_C_TYPES = {"f": "float", "d": "double"}
+
+
+def _fits(first: Raw, *others: Raw) -> bool:
+    """Return whether the arrays are alike, not empty, and of float32 or float64."""
+    alike = all(a.dtype == first.dtype and a.shape == first.shape for a in others)
+    return alike and first.dtype.char in _C_TYPES and first.size > 0
+
+
+@cache
+def _row_module(char: str) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=row_source(_C_TYPES[char]))
+
+
+SECTOR = 8
+"""The rows of a block, if they lie side by side: 32 bytes of float32, which memory transfers at once."""
+
+
+def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, inner: int = 1) -> None:
+    """Launch a kernel over ``rows`` rows of ``n`` elements, which are ``inner`` apart.
+
+    Short rows share a block, and rows that lie side by side do. Other long ones have a block each.
+    """
+    width, most = 1, THREADS // min(inner, SECTOR)
+    while width < n and 2 * width <= most:
+        width *= 2
+    beside = THREADS // width
+    block = (width, beside) if inner == 1 else (beside, width)
+    blocks = -(-rows // beside)
+    numbers = [np.int64(count) for count in (rows, n, *more)]
+    with arrays[0].device:
+        _row_module(arrays[0].dtype.char).get_function(name)((blocks,), block, (*arrays, *numbers))
+
+
+for _name, _gain in (("relu", 2.0), ("sigmoid", 8.0)):
+    kernel("cupy", _name, "forward", _fits, names=("x",), gain=_gain)(partial(on_each, _name))
+for _name, _gain in (("relu", 2.0), ("tanh", 3.0), ("sigmoid", 3.0)):
+    kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"), gain=_gain)(partial(on_each, f"{_name}_vjp"))
+
+
+@kernel("cupy", "gelu", "forward", gain=4.0, when=_fits)
+def gelu(x: Raw, *, approximate: bool) -> Raw:
+    return on_each("gelu_tanh" if approximate else "gelu_erf", x)
+
+
+@kernel("cupy", "gelu", "vjp:x", gain=10.0, when=_fits)
+def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
+    return on_each("gelu_tanh_vjp" if approximate else "gelu_erf_vjp", g, x)
+
+
+def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
+    import cupy
+
+    with arrays[0].device:
+        arrays = tuple(cupy.ascontiguousarray(a) for a in arrays)
+        out = cupy.empty_like(arrays[0])
+    shape = out.shape
+    inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner, logs, inner=inner)
+    return out
+
+
+def _file_softmax(name: str, logs: bool) -> None:
+    @kernel("cupy", name, "forward", gain=5.0, when=lambda x: _fits(x) and x.ndim > 0)
+    def softmax(x: Raw, *, axis: int) -> Raw:
+        return _along("softmax", axis, logs, x)
+
+    @kernel("cupy", name, "vjp:x", gain=4.0, when=lambda g, y: _fits(g, y) and y.ndim > 0)
+    def softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
+        return _along("softmax_vjp", axis, logs, g, y)
+
+
+_file_softmax("softmax", logs=False)
+_file_softmax("log_softmax", logs=True)
+
+
+def _labelled(x: Raw, labels: Raw) -> bool:
+    return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
+
+
+@kernel("cupy", "softmax_cross_entropy", "forward", gain=13.0, when=_labelled)
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+    import cupy
+
+    rows, n = x.shape
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        loss, lse = cupy.empty((rows,), x.dtype), cupy.empty((rows,), x.dtype)
+    _launch("softmax_cross_entropy", (x, labels, loss, lse), rows, n)
+    return loss, lse
+
+
+@kernel(
+    "cupy",
+    "softmax_cross_entropy",
+    "vjp:x",
+    gain=15.0,
+    when=lambda g_loss, g_lse, x, labels, lse: (
+        _labelled(x, labels) and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None)) and lse.dtype == x.dtype
+    ),
+)
+def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    import cupy
+
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        given = [lse if g is None else cupy.ascontiguousarray(g) for g in (g_loss, g_lse)]
+        out = cupy.empty_like(x)
+    _launch("softmax_cross_entropy_vjp", (*given, x, labels, out), *x.shape, g_loss is not None, g_lse is not None)
+    return out
+
+
+@kernel("cupy", "sgd_update", "forward", gain=4.0, when=_fits)
+def sgd_update(
+    p: Raw,
+    g: Raw,
+    v: Raw,
+    *,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    weight_decay: float,
+    maximize: bool,
+    donate: bool,
+) -> tuple[Raw, Raw]:
+    """Return the new parameter and velocity of a step of SGD by PyTorch's formula.
+
+    ``donate`` writes them into ``p`` and ``v``.
+    """
+    values: tuple[float, ...] = (lr, -1.0 if maximize else 1.0, weight_decay)
+    if momentum == 0:
+        return updated("sgd_plain", (p, g), values, (p,) if donate else ())[0], v
+    values = (*values, momentum, 1.0 - dampening, bool(nesterov))
+    return updated("sgd_momentum", (p, g, v), values, (p, v) if donate else ())
+
+
+@kernel("cupy", "adam_update", "forward", gain=12.0, when=_fits)
+def adam_update(
+    p: Raw,
+    g: Raw,
+    m: Raw,
+    v: Raw,
+    *,
+    rate: float,
+    floor: float,
+    beta1: float,
+    beta2: float,
+    decay: float,
+    shrink: float | None,
+    step: int,
+    donate: bool,
+) -> tuple[Raw, Raw, Raw]:
+    """Return the new parameter and moments of a step of Adam.
+
+    ``donate`` writes them into ``p``, ``m`` and ``v``.
+    """
+    values = (rate, floor, 1.0 if shrink is None else shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2)
+    return updated("adam", (p, g, m, v), values, (p, m, v) if donate else ())
+
+
+def _solvable(x1: Raw, x2: Raw) -> bool:
+    return bool(x1.dtype == x2.dtype and x1.size and x2.size)
+
+
+@kernel("cupy", "linalg.over_triangle", "forward", gain=1.3, when=_solvable)
+def over_triangle(x1: Raw, x2: Raw, *, upper: bool, checked: bool = False) -> Raw:
+    import cupy
+    from cupyx.scipy.linalg import solve_triangular
+
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    with x1.device:
+        x1, x2 = (cupy.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+        return solve_triangular(x2, x1.swapaxes(-1, -2), trans="T", lower=not upper).swapaxes(-1, -2)

@@ -1,0 +1,296 @@
+"""The CUDA text of the fused kernels. It needs neither CuPy nor a GPU."""
+
+from typing import NamedTuple
+
+
+class Elementwise(NamedTuple):
+    """An elementwise kernel, in the notation of CuPy's ``ElementwiseKernel``.
+
+    ``T`` is the arrays' dtype (float or double), ``L`` that of labels; ``i`` is the element's number.
+    """
+
+    inputs: str
+    outputs: str
+    body: str
+
+
+ELEMENTWISE = {
+    # the bits of a float32 x rounded to a narrow dtype, to the nearest, ties to even; any NaN is one NaN
+    "to_bfloat16": Elementwise(
+        "uint32 x",
+        "uint16 y",
+        "y = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;",
+    ),
+    # below 2^-14 the sum with 0.5 rounds to multiples of 2^-24; from 65520 on is infinity
+    "to_float16": Elementwise(
+        "uint32 x",
+        "uint16 y",
+        """
+        unsigned int size = x & 0x7fffffffu, bits;
+        if (size > 0x7f800000u) bits = 0x7fffu;
+        else if (size >= 0x477ff000u) bits = 0x7c00u;
+        else if (size < 0x38800000u) bits = __float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u;
+        else bits = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+        y = bits | ((x >> 16) & 0x8000u);
+        """,
+    ),
+    # a bit for each element of a row that is positive, the lowest first, in rows of whole bytes
+    "positive_bits": Elementwise(
+        "raw T y, int64 columns, int64 width",
+        "uint8 mask",
+        """
+        long long row = i / width, first = i % width * 8;
+        unsigned int bits = 0;
+        for (int k = 0; k < 8 && first + k < columns; k++)
+            bits |= (unsigned int)(y[row * columns + first + k] > T(0)) << k;
+        mask = bits;
+        """,
+    ),
+    "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
+    "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
+    "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),
+    "sigmoid": Elementwise(
+        "T x",
+        "T out",
+        """
+        T e = exp(-fabs(x));  // never overflows
+        out = x >= T(0) ? T(1) / (T(1) + e) : e / (T(1) + e);
+        """,
+    ),
+    "sigmoid_vjp": Elementwise("T g, T y", "T out", "out = g * y * (T(1) - y);"),
+    # x times the normal distribution function; its derivative is the function plus x times the density
+    "gelu_erf": Elementwise("T x", "T out", "out = x * T(0.5) * erfc(-x * T(0.70710678118654752440));"),
+    "gelu_erf_vjp": Elementwise(
+        "T g, T x",
+        "T out",
+        """
+        T below = T(0.5) * erfc(-x * T(0.70710678118654752440));
+        T density = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
+        out = g * (below + x * density);
+        """,
+    ),
+    # the constants are sqrt(2 / pi) and the 0.044715 of Hendrycks and Gimpel (arXiv 1606.08415)
+    "gelu_tanh": Elementwise(
+        "T x",
+        "T out",
+        """
+        T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+        out = T(0.5) * x * (T(1) + tanh(inner));
+        """,
+    ),
+    "gelu_tanh_vjp": Elementwise(
+        "T g, T x",
+        "T out",
+        """
+        T z = x > T(30) ? T(30) : x < T(-30) ? T(-30) : x;  // beyond, 0 times an infinite slope
+        T t = tanh(T(0.79788456080286535588) * (z + T(0.044715) * z * z * z));
+        T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * z * z);
+        out = g * T(0.5) * ((T(1) + t) + z * (T(1) - t * t) * slope);
+        """,
+    ),
+    "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
+    # keep is 1 - dampening
+    "sgd_momentum": Elementwise(
+        "T p, T g, T v, T lr, T sign, T decay, T momentum, T keep, bool nesterov",
+        "T new_p, T new_v",
+        """
+        T d = sign * g + decay * p;
+        T speed = momentum * v + keep * d;
+        new_p = p - lr * (nesterov ? d + momentum * speed : speed);
+        new_v = speed;
+        """,
+    ),
+    "adam": Elementwise(
+        "T p, T g, T m, T v, T rate, T floor, T shrink, T decay, T keep1, T beta2, T keep2",
+        "T new_p, T new_m, T new_v",
+        """
+        T d = g + decay * p;
+        T first = m + (d - m) * keep1;
+        T second = beta2 * v + keep2 * d * d;
+        new_p = shrink * p - rate * first / (sqrt(second) + floor);
+        new_m = first;
+        new_v = second;
+        """,
+    ),
+}
+
+THREADS = 256
+"""The number of threads of a block in the kernels below, divided among as many rows as fit."""
+
+ARGUMENT_BYTES = 4096
+"""The most bytes of a kernel's arguments."""
+
+CHUNK = 4 * THREADS
+"""The most elements of a block of ``joint_source``."""
+
+
+def joint_source(name: str, real: str, arrays: int) -> tuple[str, int]:
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
+
+    The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
+    contiguous and of one size; the inputs may be overwritten. A block works on one part.
+    """
+    source = ELEMENTWISE[name]
+    inputs, outputs = source.inputs.split(", "), source.outputs.split(", ")
+    numbers = ", ".join(f"double n{k}" for k, _ in enumerate(inputs[arrays:]))
+    convert = " ".join(f"const {x} = n{k};" for k, x in enumerate(inputs[arrays:]))
+    pointers = arrays + len(outputs)
+    # of 8 bytes each: the numbers and the count, and the pointers, the size and the first block of a part
+    most = (ARGUMENT_BYTES // 8 - len(inputs[arrays:]) - 1) // (pointers + 2)
+    read = " ".join(f"const {x} = part.arrays[{k}][i];" for k, x in enumerate(inputs[:arrays]))
+    write = " ".join(f"part.arrays[{k}][i] = {y[2:]};" for k, y in enumerate(outputs, arrays))
+    text = f"""
+typedef {real} T;
+struct Part {{ T* arrays[{pointers}]; long long size, first; }};
+struct Parts {{ Part all[{most}]; }};
+
+extern "C" __global__ void agrad_{name}_parts(const Parts parts, int count, {numbers}) {{
+    {convert}
+    int k = 0;
+    for (int last = count - 1; k < last;) {{
+        int middle = (k + last + 1) / 2;
+        if (parts.all[middle].first <= blockIdx.x) k = middle;
+        else last = middle - 1;
+    }}
+    const Part& part = parts.all[k];
+    long long start = (blockIdx.x - part.first) * {CHUNK}, end = min(start + {CHUNK}, part.size);
+    for (long long i = start + threadIdx.x; i < end; i += {THREADS}) {{
+        {read}
+        {"; ".join(outputs)};
+        {source.body}
+        {write}
+    }}
+}}
+"""
+    return text, most
+
+
+_ROWS = """
+#define THREADS 256
+
+// A row is the reduced axis: n elements, inner apart, of a C-contiguous array. A block works on blockDim.y rows, with
+// blockDim.x threads (a power of two) for each. Where rows lie side by side, x and y change places, so that threads
+// that are next to each other read elements that are.
+struct Row {
+    long long start, inner, n;
+    int lane, width, first, apart, me;
+    bool live;
+};
+
+__device__ Row my_row(long long rows, long long n, long long inner) {
+    Row row;
+    bool across = inner > 1;
+    int which = across ? threadIdx.x : threadIdx.y, beside = across ? blockDim.x : blockDim.y;
+    long long k = (long long)blockIdx.x * beside + which;
+    row.live = k < rows;
+    row.start = k / inner * n * inner + k % inner;
+    row.inner = inner;
+    row.n = n;
+    row.lane = across ? threadIdx.y : threadIdx.x;
+    row.width = across ? blockDim.y : blockDim.x;
+    row.first = across ? which : which * row.width;
+    row.apart = across ? beside : 1;
+    row.me = row.first + row.lane * row.apart;
+    return row;
+}
+
+// The sum, or the largest, of the values of a row's threads.
+__device__ T over_row(Row row, T value, T* scratch, bool largest) {
+    scratch[row.me] = value;
+    for (int half = row.width / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (row.lane < half) {
+            T other = scratch[row.me + half * row.apart];
+            scratch[row.me] = largest ? fmax(scratch[row.me], other) : scratch[row.me] + other;
+        }
+    }
+    __syncthreads();
+    T result = scratch[row.first];
+    __syncthreads();
+    return result;
+}
+
+// The largest element. A row without a finite one has NaN results: infinity less infinity.
+__device__ T row_shift(Row row, const T* x, T* scratch) {
+    T top = row.live ? x[row.start + (row.lane < row.n ? row.lane : 0) * row.inner] : T(0);
+    for (long long j = row.lane; row.live && j < row.n; j += row.width)
+        top = fmax(top, x[row.start + j * row.inner]);
+    return over_row(row, top, scratch, true);
+}
+
+__device__ T row_sum_of_exp(Row row, const T* x, T shift, T* scratch) {
+    T total = 0;
+    for (long long j = row.lane; row.live && j < row.n; j += row.width)
+        total += exp(x[row.start + j * row.inner] - shift);
+    return over_row(row, total, scratch, false);
+}
+
+// with logs the logarithms of the results
+extern "C" __global__ void softmax(
+        const T* x, T* y, long long rows, long long n, long long inner, long long logs) {
+    __shared__ T scratch[THREADS];
+    Row row = my_row(rows, n, inner);
+    T shift = row_shift(row, x, scratch);
+    T total = row_sum_of_exp(row, x, shift, scratch);
+    T log_total = log(total);
+    for (long long j = row.lane; row.live && j < n; j += row.width) {
+        long long at = row.start + j * inner;
+        y[at] = logs ? (x[at] - shift) - log_total : exp(x[at] - shift) / total;
+    }
+}
+
+extern "C" __global__ void softmax_vjp(
+        const T* g, const T* y, T* out, long long rows, long long n, long long inner, long long logs) {
+    __shared__ T scratch[THREADS];
+    Row row = my_row(rows, n, inner);
+    T total = 0;
+    for (long long j = row.lane; row.live && j < n; j += row.width) {
+        long long at = row.start + j * inner;
+        total += logs ? g[at] : g[at] * y[at];
+    }
+    total = over_row(row, total, scratch, false);
+    for (long long j = row.lane; row.live && j < n; j += row.width) {
+        long long at = row.start + j * inner;
+        out[at] = logs ? g[at] - exp(y[at]) * total : y[at] * (g[at] - total);
+    }
+}
+
+extern "C" __global__ void softmax_cross_entropy(
+        const T* x, const long long* labels, T* loss, T* lse, long long rows, long long n) {
+    __shared__ T scratch[THREADS];
+    Row row = my_row(rows, n, 1);
+    T shift = row_shift(row, x, scratch);
+    T log_total = log(row_sum_of_exp(row, x, shift, scratch));
+    if (row.live && row.lane == 0) {
+        long long k = row.start / n;
+        long long label = labels[k];
+        // a label out of range gives NaN, not a read outside the array
+        T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
+        lse[k] = shift + log_total;
+        loss[k] = log_total + (shift - score);
+    }
+}
+
+// by the sum of the weights again: beside a large shift the logarithm in lse is lost
+extern "C" __global__ void softmax_cross_entropy_vjp(
+        const T* g_loss, const T* g_lse, const T* x, const long long* labels, T* out,
+        long long rows, long long n, long long with_loss, long long with_lse) {
+    __shared__ T scratch[THREADS];
+    Row row = my_row(rows, n, 1);
+    T shift = row_shift(row, x, scratch);
+    T total = row_sum_of_exp(row, x, shift, scratch);
+    long long k = row.start / n;
+    T of_loss = row.live && with_loss ? g_loss[k] : T(0);
+    T of_lse = row.live && with_lse ? g_lse[k] : T(0);
+    for (long long j = row.lane; row.live && j < n; j += row.width) {
+        T p = exp(x[row.start + j] - shift) / total;
+        out[row.start + j] = (of_loss + of_lse) * p - (j == labels[k] ? of_loss : T(0));
+    }
+}
+"""
+
+
+def row_source(real: str) -> str:
+    """Return the row kernels for ``float`` or ``double``."""
+    # a typedef, as a macro would change the T of every template in CUDA's own headers
+    return f"typedef {real} T;\n{_ROWS}"

@@ -1,0 +1,15 @@
+"""NumPy kernels. Importing the package files them."""
+
+from agrad.kernels.numpy import (  # noqa: F401
+    convolution,
+    cross_entropy,
+    elementwise,
+    fused,
+    linalg,
+    pooling,
+    random,
+    reductions,
+    scatter,
+    sums,
+    updates,
+)

@@ -1,0 +1,129 @@
+"""Maxima and sums of windows on NumPy, in place.
+
+They are running ones, in blocks that stay in a cache, on threads.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.threads import BLOCK_BYTES, run_blocks
+from agrad.kernels.numpy.blocks import BITS
+from agrad.registry import kernel
+from agrad.shapes import window_places
+
+Raw = Any
+Steps = tuple[int, ...]
+
+
+def _is_plain(*arrays: Raw) -> bool:
+    return all(type(a) is np.ndarray and a.dtype in BITS and a.size for a in arrays)
+
+
+def _by_rows(fill: Callable[..., None], out: Raw, *given: Raw, axes: int) -> Raw:
+    """Call ``fill`` for blocks of the leading axes of all arrays, and return ``out``."""
+    arrays = [a.reshape(-1, *a.shape[a.ndim - axes :]) for a in (out, *given)]
+    rows = len(arrays[0])
+    step = max(1, BLOCK_BYTES * rows // max(a.nbytes for a in arrays))
+
+    def work(take: Callable[[], int]) -> None:
+        while (start := take() * step) < rows:
+            fill(*[a[start : start + step] for a in arrays])
+
+    run_blocks(work, -(-rows // step))
+    return out
+
+
+def _running(ufunc: np.ufunc, x: Raw, *how: int) -> Raw:
+    """Return the maxima or sums of windows along one axis."""
+    first, *others = window_places(x.shape, *how)
+    y = x[first]
+    for i, place in enumerate(others):
+        y = ufunc(y, x[place], out=y if i else None)
+    return y
+
+
+def _pooled(ufunc: np.ufunc, x: Raw, *settings: Steps) -> Raw:
+    axes = list(enumerate(zip(*settings, strict=True), 1))
+    m = len(axes)
+    lengths = [(n - d * (k - 1) - 1) // s + 1 for n, (_, (k, s, d)) in zip(x.shape[-m:], axes, strict=True)]
+
+    def fill(out: Raw, x: Raw) -> None:
+        for axis, how in axes:  # the first axis first: its runs are the longest
+            x = _running(ufunc, x, axis, *how)
+        out[...] = x
+
+    return _by_rows(fill, np.empty((*x.shape[: x.ndim - m], *lengths), x.dtype), x, axes=m)
+
+
+@kernel("numpy", "max_pool", "forward", gain=1.5, when=_is_plain)
+def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
+    return _pooled(np.maximum, x, kernel, strides, dilation)
+
+
+@kernel("numpy", "sum_pool", "forward", gain=1.5, when=_is_plain)
+def sum_pool(x: Raw, *, kernel: Steps, strides: Steps) -> Raw:
+    return _pooled(np.add, x, kernel, strides, (1,) * len(kernel))
+
+
+@kernel("numpy", "max_pool", "vjp:x", gain=2.5, when=lambda g, x, y: _is_plain(g, x, y) and g.dtype == x.dtype)
+def max_pool_vjp(g: Raw, x: Raw, y: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
+    m = len(kernel)
+    axes = list(enumerate(zip(kernel, strides, dilation, strict=True), 1))
+
+    def fill(out: Raw, g: Raw, x: Raw, y: Raw) -> None:
+        arrays = [x]
+        for axis, how in reversed(axes[1:]):
+            arrays.append(_running(np.maximum, arrays[-1], axis, *how))
+        for (axis, how), before, after in zip(axes, reversed(arrays), [y, *reversed(arrays[1:])], strict=True):
+            into = out if before is x else np.empty(before.shape, before.dtype)
+            _spread(g, before, after, into, window_places(before.shape, axis, *how), _tiles(before.shape[axis], *how))
+            g = into
+
+    return _by_rows(fill, np.empty(x.shape, x.dtype), g, x, y, axes=m)
+
+
+def _tiles(n: int, length: int, step: int, dilation: int) -> bool:
+    """Return whether each element of an axis lies in one window."""
+    return n % length == 0 and step == length and dilation == 1
+
+
+def _spread(g: Raw, x: Raw, y: Raw, out: Raw, places: list[Any], tiles: bool) -> None:
+    """Write into ``out`` the cotangents of windows at the first of their elements that is the maximum.
+
+    Bits are multiplied, as infinite cotangents times zero are not zero.
+    """
+    if not tiles:
+        out[...] = 0
+    bits = BITS[g.dtype]
+    rest, nan = g.view(bits), bool(np.isnan(y).any())
+    for i, place in enumerate(places):
+        part = rest
+        if i < len(places) - 1:
+            hit = np.equal(x[place], y)
+            if nan:
+                hit |= np.isnan(x[place])
+            part = np.multiply(hit.view(np.int8), rest)
+            rest = np.bitwise_xor(rest, part, out=rest if i else None)
+        if tiles:
+            out[place].view(bits)[...] = part
+        else:
+            out[place] += part.view(g.dtype)
+
+
+@kernel("numpy", "sum_pool", "vjp:x", gain=2.0, when=lambda g, x_meta: _is_plain(g))
+def sum_pool_vjp(g: Raw, x_meta: Any, *, kernel: Steps, strides: Steps) -> Raw:
+    m = len(kernel)
+    axes = list(enumerate(zip(kernel, strides, strict=True), 1))
+
+    def fill(out: Raw, g: Raw) -> None:
+        for axis, how in axes:
+            before = out.shape if axis == m else (*g.shape[:axis], out.shape[axis], *g.shape[axis + 1 :])
+            into = out if axis == m else np.empty(before, g.dtype)
+            into[...] = 0
+            for place in window_places(before, axis, *how):
+                into[place] += g
+            g = into
+
+    return _by_rows(fill, np.empty(x_meta.shape, g.dtype), g, axes=m)

@@ -1,0 +1,216 @@
+"""Solutions of equations: ``fixed_point`` and ``root``."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from agrad.engine.calls import lift_all
+from agrad.engine.joining import started
+from agrad.engine.namespaces import namespace_of
+from agrad.engine.tape import no_grad
+from agrad.errors import check_functions
+from agrad.solvers.implicit import attach, checked, given_back, pushed, state_leaves
+from agrad.solvers.linear import Packing, largest, minus, norm, precision, solved
+from agrad.solvers.loops import anywhere, in_trace, iterate, plain, reached, within
+from agrad.transforms.trees import unflatten
+
+__all__ = ["fixed_point", "root"]
+
+Leaves = Sequence[Any]
+Function = Callable[..., Any]
+Residual = Callable[[Leaves], list[Any]]
+
+
+def fixed_point(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
+) -> Any:
+    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
+
+    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
+    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
+    atol + rtol * norm(x).
+
+    Parameters
+    ----------
+    f : callable
+        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
+    x0 : nested container of floating arrays
+        The first guess.
+    *args
+        Further arguments of ``f``.
+    rtol, atol : float, optional
+        The tolerances, by default the dtype's precision to the power 3/4 for both.
+    maxiter : int
+        The number of iterations allowed.
+
+    Returns
+    -------
+    container like ``x0``
+
+    Raises
+    ------
+    ConvergenceError
+        After ``maxiter`` iterations.
+
+    See Also
+    --------
+    agrad.root : For f(x) = 0.
+
+    Examples
+    --------
+    >>> def cosine(a):
+    ...     return agrad.fixed_point(lambda x, a: agrad.cos(a * x), np.asarray(0.5), a)
+    >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
+    (0.739085, -0.297474)
+    """
+    check_functions("fixed_point", f=f)
+    leaves, spec = state_leaves(x0, "fixed_point: x0")
+
+    def step(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+
+    leaves = started(leaves, step)
+
+    def moved(xs: Leaves) -> list[Any]:
+        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
+
+    with no_grad():
+        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
+    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
+
+
+def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    """Return the arrays that a step does not change."""
+    packing = Packing(xs)
+    x = packing.pack(xs)
+    f = packing.on_vectors(step)
+    small = precision(x) ** 0.75
+    rtol, atol = (small if given is None else given for given in (rtol, atol))
+
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        _, after, left, bound = state
+        return moved(after, bound + left)
+
+    def moved(x: Any, bound: Any) -> tuple[Any, ...]:
+        before, after = lift_all([x, f(x)])
+        left, bound = lift_all([norm(after - before), bound])
+        return before, after, left, bound
+
+    def goes_on(state: Sequence[Any]) -> Any:
+        before, _, left, bound = state
+        # the bound of the norm saves computing it at each iteration
+        if not in_trace() and anywhere(left > bound * rtol + atol):
+            return True
+        good = within(left, norm(before) * rtol + atol)
+        return namespace_of((good,)).logical_not(good)
+
+    (before, after, left, _), _ = iterate(goes_on, advance, moved(x, norm(x)), maxiter - 1)
+
+    def error() -> str:
+        return (
+            f"fixed_point: x still moves by {largest(left):.3g} after {maxiter} iterations; give a better x0 or a "
+            "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+        )
+
+    return packing.unpack(reached(after, left, norm(before) * rtol + atol, error))
+
+
+def root(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
+) -> Any:
+    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
+
+    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
+    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
+    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
+
+    Parameters
+    ----------
+    f : callable
+        Returns a container like ``x0``, by agrad's functions.
+    x0 : nested container of floating arrays
+        The first guess.
+    *args
+        Further arguments of ``f``.
+    rtol, atol : float, optional
+        The tolerances, by default the dtype's precision to the power 3/4 for both.
+    maxiter : int
+        The number of steps allowed.
+
+    Returns
+    -------
+    container like ``x0``
+
+    Raises
+    ------
+    ConvergenceError
+        After ``maxiter`` steps, or if no step decreases the norm.
+
+    See Also
+    --------
+    agrad.fixed_point : For x = f(x).
+    agrad.linear_solve : For linear equations.
+
+    Examples
+    --------
+    >>> def cube_root(a):
+    ...     return agrad.root(lambda x, a: x**3 - a, np.asarray(1.0), a)
+    >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
+    (2.0, 0.083333)
+    """
+    check_functions("root", f=f)
+    leaves, spec = state_leaves(x0, "root: x0")
+
+    def residual(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
+
+    leaves = started(leaves, residual)
+    with no_grad():
+        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
+    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
+
+
+def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    """Return a root by Newton's method. A step is halved until the norm decreases."""
+    packing = Packing(xs)
+    f = packing.on_vectors(residual)
+
+    def at(x: Any) -> tuple[Any, Any, Any]:
+        x, r = lift_all([x, f(x)])
+        return x, r, norm(r)
+
+    def along(v: Any, x: Any) -> Any:
+        return packing.pack(pushed(residual, (), packing.unpack(x), packing.unpack(v)))
+
+    def advance(state: Sequence[Any]) -> tuple[Any, ...]:
+        x, r, size, _ = state
+        xp = namespace_of((r,))
+        step = solved(partial(along, x=x), -r, xp.zeros_like(r), "gmres", 1e-6, 0.0, None, "root", strict=False)
+
+        def is_down(scale: Any, left: Any) -> Any:
+            return (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
+
+        def halve(tried: Sequence[Any]) -> tuple[Any, ...]:
+            scale, *_, down = tried
+            return moved(xp.where(down, scale, scale / 2))
+
+        def moved(scale: Any) -> tuple[Any, ...]:
+            x_, r_, left = at(x + step * scale)
+            return scale, x_, r_, left, is_down(scale, left)
+
+        (_, *found), _ = iterate(lambda s: xp.logical_not(s[-1]), halve, moved(xp.ones_like(size)), 29)
+        return tuple(found)
+
+    first = at(packing.pack(xs))
+    small = precision(first[0]) ** 0.75
+    tolerance = first[2] * (small if rtol is None else rtol) + (small if atol is None else atol)
+    state = (*first, first[2] == first[2])
+    (x, _, size, _), _ = iterate(lambda s: (s[2] > tolerance) & s[3], advance, state, maxiter)
+
+    def error() -> str:
+        return (
+            f"root: norm(f(x)) is still {largest(size):.3g}, and {largest(tolerance):.3g} was asked for; start nearer "
+            "to a root, or give a greater maxiter or atol"
+        )
+
+    return packing.unpack(reached(x, size, tolerance, error))

@@ -1,0 +1,150 @@
+"""Loops of the solvers: Python's own, or operations of the program inside a trace.
+
+An algorithm is written once, as steps from a state to the next. Without a trace its loop reads each condition. A trace
+cannot: there the loop is one operation, and a solver returns NaN instead of raising an error.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of
+from agrad.control.bodies import id_above
+from agrad.control.staged import staged_scan, staged_while
+from agrad.engine.batching import Batch
+from agrad.engine.calls import lift_all
+from agrad.engine.namespaces import NAMESPACES, namespace_of
+from agrad.engine.tape import mode
+from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.errors import ConvergenceError
+from agrad.registry import namespace
+from agrad.transforms.custom import stop_gradient
+from agrad.transforms.trees import flatten
+
+State = Sequence[Any]
+Condition = Callable[[Any], Any]
+Advance = Callable[[Any], Any]
+
+
+def in_trace() -> bool:
+    """Return True while a function is traced."""
+    return mode().trace is not None
+
+
+def plain(value: Any) -> Any:
+    """Return an array, or a batch of ``vmap``, without the levels that record it."""
+    if not isinstance(value, Tensor):
+        return value
+    data = value.data
+    return (
+        data if value.level.derivative and not isinstance(data, Tensor) else strip_constant_levels(stop_gradient(value))
+    )
+
+
+def raw_of(value: Any) -> Any:
+    """Return the array under all levels, with all batch axes.
+
+    Raises ``TracedValueError`` inside a trace, which cannot replay a decision that depends on the value.
+    """
+    while isinstance(value, Tensor):
+        if not value.level.derivative and not isinstance(value.level, Batch):
+            value._check_concrete("the end of an iteration")
+        value = value.data
+    return value
+
+
+def computed(*values: Any) -> list[Any]:
+    """Return the values, computed if their library is lazy.
+
+    The library's graph would otherwise grow with each iteration.
+    """
+    raws = [raw_of(v) for v in values]
+    backend = backend_of(raws[0])
+    if not backend.lazy:
+        return list(values)
+    return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
+
+
+def _around(raw: Any, value: Any) -> Any:
+    if not isinstance(value, Tensor) or raw is value.raw:
+        return value if isinstance(value, Tensor) else raw
+    return wrap(_around(raw, value.data), value.level, value.node)
+
+
+def anywhere(condition: Any) -> bool:
+    """Return True if a condition holds for any batch element."""
+    if type(condition) is bool:
+        return condition
+    raw = raw_of(condition)
+    return bool(NAMESPACES[type(raw)].any(raw) if raw.shape else raw)
+
+
+def _age(values: Any) -> Any:
+    """Return the number of the trace of a loop with these first values.
+
+    Levels that are newer than the values record above the loop, because an equation may use them inside.
+    """
+    leaves = [strip_constant_levels(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
+    return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])
+
+
+def while_loop(goes_on: Condition, advance: Advance, state: State) -> Any:
+    """Return the last state of a loop that is as old as its first one."""
+    if in_trace():
+        return staged_while(goes_on, advance, state, _age(state))
+    while anywhere(goes_on(state)):
+        state = advance(state)
+    return state
+
+
+def iterate(goes_on: Condition, advance: Advance, state: State, limit: int) -> tuple[State, Any]:
+    """Return the last state of at most ``limit`` steps, and their number."""
+    if in_trace():
+        *state, count = while_loop(
+            lambda s: namespace.logical_and(goes_on(s[:-1]), s[-1] < limit),
+            lambda s: (*advance(s[:-1]), s[-1] + 1),
+            (*state, 0),
+        )
+        return state, count
+    count, lazy = 0, backend_of(raw_of(state[0])).lazy
+    while True:
+        state = computed(*state) if lazy else state
+        if count >= limit or not anywhere(goes_on(state)):
+            return state, count
+        state, count = advance(state), count + 1
+
+
+def scan(
+    step: Callable[..., Any], carry: Any, xs: Sequence[Any], reverse: bool = False, unrolled: bool = False
+) -> tuple[Any, Any]:
+    """Return the last carry and the rows of a scan over arrays or lists.
+
+    Inside a trace the rows are stacked, and the scan is as old as its first values. unrolled: by Python's own loop.
+    """
+    count = len(xs[0]) if isinstance(xs[0], list) else int(xs[0].shape[0])
+    if in_trace() and not unrolled:
+        return staged_scan(step, carry, xs, count, reverse, 0, _age((carry, xs)))
+    rows: list[Any] = [None] * count
+    for i in reversed(range(count)) if reverse else range(count):
+        carry, rows[i] = step(carry, [x[i] if isinstance(x, list) else x[(i, ...)] for x in xs])
+    return carry, rows
+
+
+def within(size: Any, tolerance: Any) -> Any:
+    """Return the condition that a size is within a finite tolerance."""
+    size, tolerance = lift_all([size, tolerance])
+    xp = namespace_of((size, tolerance))
+    return xp.logical_and(size <= tolerance, xp.isfinite(tolerance))
+
+
+def reached(x: Any, size: Any, tolerance: Any, error: Callable[[], str]) -> Any:
+    """Return ``x`` if an iteration converged: if ``size`` is within ``tolerance``.
+
+    Otherwise raise ``ConvergenceError`` with the text of ``error``, or inside a trace return NaN.
+    """
+    good = within(size, tolerance)
+    if in_trace():
+        good, x = lift_all([good, x])
+        return namespace_of((x,)).where(good, x, float("nan"))
+    if anywhere(namespace_of((good,)).logical_not(good)):
+        raise ConvergenceError(error())
+    return x

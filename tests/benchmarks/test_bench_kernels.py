@@ -1,0 +1,38 @@
+"""The suite that measures kernels: the general rule and the kernel of each pair compute the same."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agrad.backends import load
+from agrad.registry import KERNELS
+from bench import kernels
+from bench.suites import Options
+
+# updates write into their arguments
+OURS = [key[1:] for key in KERNELS if key[0] == "numpy" and not key[1].endswith("_update") and "(" not in key[2]]
+
+
+def results(found: Any) -> list[Any]:
+    if isinstance(found, tuple):
+        return [x for part in found for x in results(part)]
+    return [found]
+
+
+@pytest.mark.parametrize(("name", "part"), OURS, ids=[f"{name} {part}" for name, part in OURS])
+def test_both_compute_the_same(name: str, part: str) -> None:
+    calls = kernels.pair(load("numpy"), name, part, kernels.Case(name, 1 << 12, "float64"))
+    assert calls is not None
+    general, own = calls
+    for a, b in zip(results(general()), results(own()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+def test_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {key: KERNELS[key] for key in KERNELS if key[:2] in (("numpy", "relu"), ("numpy", "add"))}
+    monkeypatch.setattr("agrad.registry.KERNELS", chosen)
+    options = Options(("numpy",), (), (64,), "float32", None, 1, 0.001, (), True)
+    report = kernels.run(options)
+    assert {name.partition(",")[0] for name in report.record["seconds"]} == {f"{key[1]} {key[2]}" for key in chosen}
+    assert "relu vjp:x" in report.text

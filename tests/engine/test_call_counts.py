@@ -1,0 +1,127 @@
+"""Paths through agrad: how many functions a call runs, and how often it goes back to a file that it had left.
+
+The counts do not depend on the machine. A path that grows fails here; lower the bound where it gets shorter.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+
+PACKAGE = str(Path(agrad.__file__).parent)
+
+
+def counted(call: Callable[[], Any]) -> tuple[int, int, int]:
+    """Return the calls of Python functions, those of agrad's own, and the returns to a file already left.
+
+    Comprehensions count as functions in the first number alone: newer interpreters have no calls of them.
+    """
+    codes = []
+
+    def see(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            codes.append(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    own = [code for code in codes if code.co_filename.startswith(PACKAGE) and not code.co_name.endswith("comp>")]
+    returns, left, last = 0, set(), ""
+    for file in [code.co_filename for code in own]:
+        if file != last:
+            returns += file in left
+            left.add(file)
+            last = file
+    return len(codes), len(own), returns
+
+
+def loss(x: Any) -> Any:
+    return agrad.sum(x * x)
+
+
+def paths() -> Iterator[tuple[str, Callable[[], Any]]]:
+    raw = np.linspace(0.1, 1.0, 8)
+    gradient = agrad.grad(loss)
+    yield "grad(f)", lambda: gradient(raw)
+    mapped, rows = agrad.vmap(agrad.grad(loss)), np.ones((4, 8))
+    yield "vmap(grad(f))", lambda: mapped(rows)
+    yield "jvp(f)", lambda: agrad.jvp(loss, (raw,), (raw,))
+    tensor = agrad.asarray(raw)
+    yield "sum(T)", lambda: agrad.sum(tensor)
+    yield "T.sum()", lambda: tensor.sum()
+    leaf = agrad.asarray(raw, requires_grad=True)
+
+    def written() -> None:
+        y = leaf * 1.0
+        view = y[2:5]
+        view[0] = 1.0
+
+    yield "a write through a view", written
+    step, batch = _step()
+    yield "a step with Adam", lambda: step(*batch)
+    step, batch = _step()
+    jitted = agrad.jit(step)
+    jitted(*batch)
+    yield "a jitted step", lambda: jitted(*batch)
+
+
+def _step() -> tuple[Callable[..., Any], tuple[Any, Any]]:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(x: Any, labels: Any) -> Any:
+        optimizer.zero_grad()
+        found = nn.functional.cross_entropy(model(x), labels)
+        found.backward()
+        optimizer.step()
+        return found
+
+    return step, (np.ones((32, 8), np.float32), np.zeros(32, np.int64))
+
+
+BOUNDS = {
+    "grad(f)": (65, 24),
+    "vmap(grad(f))": (226, 119),
+    "jvp(f)": (83, 40),
+    "sum(T)": (9, 1),
+    "T.sum()": (12, 2),
+    "a write through a view": (119, 71),
+    "a step with Adam": (199, 95),
+    "a jitted step": (72, 16),
+}
+"""Calls of agrad's functions and returns to a file, at most."""
+
+
+def test_paths_do_not_grow() -> None:
+    found = {}
+    for name, call in paths():
+        for _ in range(3):  # plans and functions by type are made at the first call
+            call()
+        found[name] = counted(call)[1:]
+    assert found.keys() == BOUNDS.keys()
+    assert not {name: counts for name, counts in found.items() if counts > BOUNDS[name] or counts[1] > BOUNDS[name][1]}
+
+
+@pytest.mark.parametrize(("name", "calls"), [("grad(f)", 90), ("vmap(grad(f))", 270)])
+def test_transforms_take_few_calls(name: str, calls: int) -> None:
+    """Functions of NumPy and optree count too."""
+    call = dict(paths())[name]
+    for _ in range(3):
+        call()
+    assert counted(call)[0] <= calls
+
+
+def test_counts_are_of_functions_and_files() -> None:
+    assert counted(lambda: None) == (1, 0, 0)
+    total, own, returns = counted(lambda: [agrad.shapes.size((2, 3)), agrad.errors.described(1), agrad.shapes.size(())])
+    assert total >= own >= 3 and returns == 1

@@ -1,0 +1,360 @@
+"""CuPy's fused kernels: their guards, their text, and what they compute, on CuPy."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checker import host
+
+from agrad.backends import load
+from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.kernels.cupy.source import ELEMENTWISE, row_source
+from agrad.registry import KERNELS, PRIMITIVES
+
+NVCC = shutil.which("nvcc")
+
+
+def loop(name: str) -> str:
+    """An elementwise kernel as CUDA of its own."""
+    kernel = ELEMENTWISE[name]
+    arguments, locals_ = [], []
+    for text, const in ((kernel.inputs, "const "), (kernel.outputs, "")):
+        for part in text.split(","):
+            *raw, kind, argument = part.split()
+            if raw:  # the kernel indexes the array itself
+                arguments.append(f"{const}{kind}* {argument}")
+                continue
+            arguments.append(f"{const}{kind}* {argument}_")
+            locals_.append(f"{const}{kind}& {argument} = {argument}_[i];")
+    return (
+        f'extern "C" __global__ void each_{name}(long long count, {", ".join(arguments)}) {{\n'
+        "long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"if (i < count) {{ {' '.join(locals_)}\n{kernel.body} }} }}\n"
+    )
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
+@pytest.mark.parametrize("real", ["float", "double"])
+def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
+    source = tmp_path / "kernels.cu"
+    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
+    types += "typedef unsigned char uint8;\n"
+    source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
+    done = subprocess.run(
+        [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 4
+
+
+def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
+    """Call a kernel by name and part, as the engine would: guard first, then the arrays in order."""
+    filed = KERNELS["cupy", name, part]
+    assert len(arrays) == len(filed.names)
+    assert set(settings) <= set(filed.settings)
+    assert filed.when(*arrays)
+    return filed.function(*arrays, **settings)
+
+
+def call(name: str, part: str, /, *arrays: np.ndarray | None, **settings: object) -> object:
+    """The same with NumPy's arrays; gives such."""
+    backend = load("cupy")
+    out = apply(name, part, *[a if a is None else backend.from_host(a, None) for a in arrays], **settings)
+    return tuple(map(host, out)) if isinstance(out, tuple) else host(out)
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> np.dtype:
+    return np.dtype(request.param)
+
+
+def draw(dtype: np.dtype, *shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).normal(size=shape, scale=3).astype(dtype)
+
+
+def close(got: np.ndarray, expected: np.ndarray, dtype: np.dtype) -> None:
+    assert got.dtype == dtype
+    digits = 40 * np.finfo(dtype).eps
+    np.testing.assert_allclose(got, np.asarray(expected, dtype=dtype), rtol=digits, atol=digits)
+
+
+def slope(f: Callable, x: np.ndarray) -> np.ndarray:
+    """df/dx of an elementwise function of float64 numbers, by a complex step or a central difference."""
+    h = 1e-5
+    return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return np.array([v * 0.5 * math.erfc(-v / math.sqrt(2)) for v in x.ravel()]).reshape(x.shape)
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+ELEMENTWISE_CASES = {
+    "relu": (lambda x: np.maximum(x, 0), {}, "y"),
+    "tanh": (np.tanh, {}, "y"),
+    "sigmoid": (sigmoid, {}, "y"),
+    "gelu": (gelu, {"approximate": False}, "x"),
+    "gelu_tanh": (gelu_tanh, {"approximate": True}, "x"),
+}
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("case", ELEMENTWISE_CASES)
+def test_activations(dtype: np.dtype, case: str) -> None:
+    function, settings, saved = ELEMENTWISE_CASES[case]
+    name = case.removesuffix("_tanh")
+    x = draw(dtype, 5, 7)
+    wide = x.astype(np.float64)
+    y = function(wide).astype(dtype)
+    if ("cupy", name, "forward") in KERNELS:
+        close(call(name, "forward", x, **settings), y, dtype)
+    g = draw(dtype, 7, 5).T  # not contiguous
+    got = call(name, "vjp:x", g, y if saved == "y" else x, **settings)
+    digits = 2e-6 if dtype == np.float32 else 1e-8
+    np.testing.assert_allclose(got, g * slope(function, wide), rtol=1e-8, atol=digits)
+
+
+@pytest.mark.needs("cupy")
+def test_activations_keep_their_form_far_out(dtype: np.dtype) -> None:
+    x = np.array([-1000.0, -0.0, 1000.0, np.nan, np.inf, -np.inf], dtype=dtype)
+    np.testing.assert_array_equal(call("sigmoid", "forward", x), np.array([0, 0.5, 1, np.nan, 1, 0], dtype))
+    zero = np.zeros_like(x)
+    np.testing.assert_array_equal(call("relu", "vjp:x", x, zero), zero)
+
+
+def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    shifted = x.astype(np.float64) - x.max(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((1,), 0),
+        ((7,), 0),
+        ((3, 10), 1),
+        ((3, 10), 0),
+        ((2, 5, 3), 1),
+        ((2, 600), 1),
+        ((300, 2), 1),
+        ((33, 9), 1),
+    ],
+)
+def test_softmax_and_log_softmax(dtype: np.dtype, shape: tuple, axis: int) -> None:
+    x, g = draw(dtype, *shape), draw(dtype, *shape)[::-1]
+    log_y = log_softmax(x, axis)
+    y = np.exp(log_y)
+    close(call("softmax", "forward", x, axis=axis), y, dtype)
+    close(call("log_softmax", "forward", x, axis=axis), log_y, dtype)
+    dot = (g * y).sum(axis=axis, keepdims=True, dtype=np.float64)
+    close(call("softmax", "vjp:x", g, y.astype(dtype), axis=axis), y * (g - dot), dtype)
+    rounded = log_y.astype(dtype)
+    total = g.sum(axis=axis, keepdims=True, dtype=np.float64)
+    expected = g - np.exp(rounded.astype(np.float64)) * total
+    close(call("log_softmax", "vjp:x", g, rounded, axis=axis), expected, dtype)
+
+
+@pytest.mark.needs("cupy")
+def test_softmax_of_rows_that_overflow(dtype: np.dtype) -> None:
+    x = np.array([[1e4, -1e4, 1e4], [-np.inf, 0, -np.inf], [-np.inf] * 3, [np.nan, 0, 0]], dtype=dtype)
+    got = call("softmax", "forward", x, axis=1)
+    expected = [[0.5, 0, 0.5], [0, 1, 0], [np.nan] * 3, [np.nan] * 3]
+    np.testing.assert_array_equal(got, np.array(expected, dtype))
+    loss, lse = call("softmax_cross_entropy", "forward", x, np.array([0, 1, 2, 0]))
+    assert math.isclose(loss[0], math.log(2), rel_tol=1e-6)
+    np.testing.assert_array_equal(lse[1:], np.array([0, np.nan, np.nan], dtype))
+    assert loss[1] == 0
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 10), (40, 3), (2, 700)])
+@pytest.mark.parametrize("integers", ["int64", "uint8", "int32"])
+def test_cross_entropy(dtype: np.dtype, rows: int, columns: int, integers: str) -> None:
+    x = draw(dtype, rows, columns)
+    labels = (np.arange(rows) * 7 % columns).astype(integers)
+    log_y = log_softmax(x, 1)
+    loss, lse = call("softmax_cross_entropy", "forward", x, labels)
+    chosen = np.arange(rows), labels
+    close(loss, -log_y[chosen], dtype)
+    close(lse, (x - log_y)[:, 0], dtype)
+    one_hot = np.zeros((rows, columns))
+    one_hot[chosen] = 1
+    g_loss, g_lse = draw(dtype, rows), draw(dtype, rows, 1)[:, 0]
+    y = np.exp(x - lse[:, None].astype(np.float64))
+    of_loss, of_lse = g_loss[:, None] * (y - one_hot), g_lse[:, None] * y
+    for given, expected in (
+        ((g_loss, g_lse), of_loss + of_lse),
+        ((g_loss, None), of_loss),
+        ((None, g_lse), of_lse),
+    ):
+        close(call("softmax_cross_entropy", "vjp:x", *given, x, labels, lse), expected, dtype)
+
+
+@pytest.mark.needs("cupy")
+def test_cross_entropy_beside_a_large_logit(dtype: np.dtype) -> None:
+    x = np.array([[1e30, 1e30, 0], [-1e30, -1e30, -1e30]], dtype=dtype)
+    labels = np.array([0, 2])
+    loss, lse = call("softmax_cross_entropy", "forward", x, labels)
+    close(loss, np.log([2.0, 3.0]), dtype)
+    got = call("softmax_cross_entropy", "vjp:x", np.array([1, 3], dtype), None, x, labels, lse)
+    close(got, np.array([[-0.5, 0.5, 0], [1, 1, -2]]), dtype)
+
+
+@pytest.mark.needs("cupy")
+def test_a_label_out_of_range_reads_nothing_outside(dtype: np.dtype) -> None:
+    loss, lse = call("softmax_cross_entropy", "forward", draw(dtype, 4, 3), np.array([0, 3, -1, 2**40]))
+    assert np.isfinite(loss[0]) and np.isnan(loss[1:]).all() and np.isfinite(lse).all()
+
+
+def test_guards_leave_the_rest_to_the_generic_code() -> None:
+    def applies(name: str, part: str, *arrays: np.ndarray) -> bool:
+        return KERNELS["cupy", name, part].when(*arrays)
+
+    x = draw(np.dtype(np.float32), 3, 4)
+    for name in ("relu", "sigmoid", "gelu", "softmax", "log_softmax"):
+        assert applies(name, "forward", x)
+        for other in (x.astype(np.float16), x.astype(np.complex64), x.astype(np.int32), x[:0]):
+            assert not applies(name, "forward", other)
+    for name in ("relu", "tanh", "sigmoid", "gelu", "softmax", "log_softmax"):
+        assert applies(name, "vjp:x", x, x)
+        assert not applies(name, "vjp:x", x.astype(np.float64), x) and not applies(name, "vjp:x", x[:1], x)
+    labels = np.zeros(3, np.int64)
+    assert applies("softmax_cross_entropy", "forward", x, labels)
+    assert not applies("softmax_cross_entropy", "forward", x, labels[:2])
+    assert not applies("softmax_cross_entropy", "forward", x, labels.astype(np.float32))
+    assert not applies("softmax_cross_entropy", "forward", x[None], labels)
+    assert not applies("softmax_cross_entropy", "vjp:x", x[:, 0].astype(np.float64), None, x, labels, x[:, 0])
+    assert not applies("sgd_update", "forward", x, x, x.astype(np.float64))
+    assert not applies("adam_update", "forward", x, x, x, x[:2])
+
+
+def generic(name: str, *arrays: np.ndarray | None, **settings: object) -> tuple:
+    """An update by its own code, on NumPy in double precision."""
+    wide = [a if a is None else a.astype(np.float64) for a in arrays]
+    return PRIMITIVES[name].forward(load("numpy").xp, *wide, **settings)
+
+
+SGD = [
+    {},
+    {"weight_decay": 0.1},
+    {"maximize": True},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    {"momentum": 0.8, "dampening": 0.3},
+    {"momentum": 0.8, "maximize": True},
+]
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("donate", [False, True])
+@pytest.mark.parametrize("options", SGD, ids=str)
+def test_sgd_is_the_generic_code(dtype: np.dtype, options: dict, donate: bool) -> None:
+    backend = load("cupy")
+    every = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False, **options}
+    p, v = draw(dtype, 4, 3), np.zeros((4, 3), dtype)
+    on_gpu, speed = backend.from_host(p, None), backend.from_host(v, None)
+    for k in (1, 2, 3):
+        g = draw(dtype, 4, 3, k)[..., 0]
+        settings = {**every, "dampening": every["dampening"] if k > 1 else 0.0, "lr": 0.1}
+        p, v = generic("sgd_update", p, g, v, donate=False, **settings)
+        given, before, old = backend.from_host(g, None), host(on_gpu), speed
+        new, speed = apply("sgd_update", "forward", on_gpu, given, speed, donate=donate, **settings)
+        np.testing.assert_array_equal(host(given), g)
+        assert backend.shares_memory(new, on_gpu) == donate
+        assert backend.shares_memory(speed, old) == (donate or not every["momentum"])
+        close(host(speed), v, dtype)
+        if not donate:
+            np.testing.assert_array_equal(host(on_gpu), before)
+        close(host(new), p, dtype)
+        on_gpu = new
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("donate", [False, True])
+@pytest.mark.parametrize(("decay", "shrink"), [(0.0, None), (0.1, None), (0.0, 0.999)])
+def test_adam_is_the_generic_code(dtype: np.dtype, decay: float, shrink: float | None, donate: bool) -> None:
+    backend = load("cupy")
+    same = {"rate": 0.01, "floor": 1e-6, "beta1": 0.8, "beta2": 0.95, "decay": decay, "shrink": shrink}
+    state = draw(dtype, 4, 3), np.zeros((4, 3), dtype), np.zeros((4, 3), dtype)
+    on_gpu = [backend.from_host(a, None) for a in state]
+    for step in (1, 2, 3):
+        g = draw(dtype, 4, 3, step)[..., 0]
+        state = generic("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
+        before = [host(a) for a in on_gpu]
+        given = on_gpu[0], backend.from_host(g, None), *on_gpu[1:]
+        made = apply("adam_update", "forward", *given, step=step, donate=donate, **same)
+        for new, old, copy in zip(made, on_gpu, before, strict=True):
+            assert backend.shares_memory(new, old) == donate
+            if not donate:
+                np.testing.assert_array_equal(host(old), copy)
+        for new, right in zip(made, state, strict=True):
+            close(host(new), right, dtype)
+        on_gpu = list(made)
+
+
+TWO_DEVICES = """
+import cupy
+import numpy as np
+from agrad.backends import load
+from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.registry import KERNELS
+
+load("cupy")
+second = cupy.cuda.Device(1)
+with second:
+    x = cupy.asarray(np.arange(12.0).reshape(3, 4))
+    labels = cupy.asarray(np.arange(3))
+settings = {
+    "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
+    "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
+                   "maximize": False, "donate": False},
+    "adam_update": {"rate": 0.1, "floor": 1e-8, "beta1": 0.9, "beta2": 0.99, "decay": 0.0, "shrink": None,
+                    "step": 1, "donate": False},
+    "linalg.over_triangle": {"upper": True},
+}
+tried = 0
+for (backend, name, part), filed in KERNELS.items():
+    if backend != "cupy" or name.startswith("random_") or part == "namespace":
+        continue
+    with second:
+        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0}
+        arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
+        given = [arrays.get(n, x + 0) for n in filed.names]
+    assert filed.when(*given), name
+    out = filed.function(*given, **{s: v for s, v in settings.get(name, {}).items() if s in filed.settings})
+    for y in out if isinstance(out, tuple) else (out,):
+        assert y.device == second, (name, part)
+    tried += 1
+assert tried == 16, tried
+assert cupy.cuda.Device().id == 0
+"""
+
+
+@pytest.mark.needs("cuda_on_cpu")
+def test_kernels_work_on_the_device_of_their_arrays() -> None:
+    """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", TWO_DEVICES],
+        env={**os.environ, "CUPY_ON_CPU_DEVICES": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
