@@ -196,8 +196,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
-    For no elements, the result is minus infinity. If the result is infinite, the derivative with respect to an infinite
-    element is NaN.
+    The result is minus infinity for no elements. If it is infinite, its derivatives in infinite elements are NaN.
 
     Parameters
     ----------
