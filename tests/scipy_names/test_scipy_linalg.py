@@ -181,7 +181,7 @@ def test_lists_and_numbers() -> None:
         (lambda: linalg.solve(A, V[:2]), ShapeError, "3 rows"),
         (lambda: linalg.solve(A, V, assume_a="odd"), OperandError, "assume_a='odd'"),
         (lambda: linalg.solve(A + 0j, V, transposed=True), OperandError, "transposed"),
-        (lambda: linalg.solve_triangular(A, V, trans=3), OperandError, "trans is"),
+        (lambda: linalg.solve_triangular(A, V, trans=3), OperandError, "trans must be"),
         (lambda: linalg.lu_solve(linalg.lu_factor(A), V, trans=3), OperandError, "trans is 0, 1 or 2"),
         (lambda: linalg.lu_solve(linalg.lu_factor(A), V[:2]), ShapeError, "3 rows"),
         (lambda: linalg.lu_solve(linalg.lu_factor(A[:2]), V[:2]), ShapeError, "square"),
@@ -202,7 +202,7 @@ def test_lists_and_numbers() -> None:
         (lambda: linalg.solve_sylvester(A, A, V), ShapeError, "does not fit"),
         (lambda: linalg.expm(V), ShapeError, "two or more"),
         (lambda: linalg.sqrtm(A[:2]), ShapeError, "square"),
-        (lambda: linalg.hankel(1.0), ShapeError, "at least 1 axis"),
+        (lambda: linalg.hankel(1.0), ShapeError, "one or more axes"),
     ],
 )
 def test_errors(call: Any, error: type[Exception], match: str) -> None:
