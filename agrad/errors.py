@@ -440,7 +440,7 @@ class ConfigurationError(AgradError, ValueError):
     >>> agrad.optim.SGD([agrad.zeros(2, requires_grad=True)], lr=-1.0)
     Traceback (most recent call last):
         ...
-    agrad.errors.ConfigurationError: SGD: lr must be a finite number of 0 or more, got -1.0
+    agrad.errors.ConfigurationError: SGD: lr must be a finite number of at least 0, got -1.0
     """
 
 

@@ -58,14 +58,6 @@ ROWS = (
         "torch.func",
         "torch.func",
     ),
-    Row(
-        "Hessian of a Gaussian mixture",
-        "transforms",
-        ("Gaussian mixture: Hessian",),
-        "agrad",
-        "torch.func",
-        "torch.func",
-    ),
     Row(_TRAINING, "mlp", ("128",), "agrad, numpy", "PyTorch eager", "PyTorch"),
     Row(f"{_TRAINING}, compiled", "mlp", ("128",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
     Row("the same, compiled, batch 2,048", "mlp", ("2048",), "agrad.jit, numpy", "JAX, jit", "jax.jit"),
@@ -82,14 +74,6 @@ ROWS = (
         "agrad.jit, compiler='jax'",
         "jax.jit",
         "jax.jit",
-    ),
-    Row(
-        "MNIST image in `agrad train`, batch 128",
-        "train",
-        ("mnist, 128",),
-        "agrad train --jit, numpy",
-        "PyTorch eager",
-        "PyTorch",
     ),
 )
 

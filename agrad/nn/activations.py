@@ -1,4 +1,4 @@
-"""Activations as modules, with PyTorch's names."""
+"""Activation modules with the PyTorch names."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class ReLU(FunctionModule):
-    """The positive part of each element, max(x, 0).
+    """ReLU activation: the positive part of each element, max(x, 0).
 
     Examples
     --------
@@ -34,7 +34,7 @@ class ReLU(FunctionModule):
 
 
 class Tanh(FunctionModule):
-    """The hyperbolic tangent of each element.
+    """Hyperbolic tangent activation.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Tanh(FunctionModule):
 
 
 class Sigmoid(FunctionModule):
-    """The logistic function of each element, 1 / (1 + exp(-x)).
+    """Sigmoid activation: the logistic function 1 / (1 + exp(-x)).
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Sigmoid(FunctionModule):
 
 
 class LogSigmoid(FunctionModule):
-    """The logarithm of the logistic function of each element.
+    """LogSigmoid activation: the logarithm of the logistic function.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class LogSigmoid(FunctionModule):
 
 
 class SELU(FunctionModule):
-    """The scaled exponential linear unit of each element.
+    """SELU activation: the scaled exponential linear unit.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class SELU(FunctionModule):
 
 
 class SiLU(FunctionModule):
-    """Each element times its logistic function.
+    """SiLU (swish) activation: each element times its logistic function.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class SiLU(FunctionModule):
 
 
 class Mish(FunctionModule):
-    """Each element times the hyperbolic tangent of its softplus.
+    """Mish activation: x * tanh(softplus(x)).
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Mish(FunctionModule):
 
 
 class Softsign(FunctionModule):
-    """The quotient x / (1 + abs(x)) for each element.
+    """Softsign activation: x / (1 + abs(x)).
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Softsign(FunctionModule):
 
 
 class Tanhshrink(FunctionModule):
-    """The difference x - tanh(x) for each element.
+    """Tanhshrink activation: x - tanh(x).
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Tanhshrink(FunctionModule):
 
 
 class ReLU6(FunctionModule):
-    """Each element, limited to the interval from 0 to 6.
+    """ReLU6 activation: each element clipped to the interval from 0 to 6.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class ReLU6(FunctionModule):
 
 
 class Hardsigmoid(FunctionModule):
-    """Each element as relu6(x + 3) / 6.
+    """Hardsigmoid activation: relu6(x + 3) / 6.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Hardsigmoid(FunctionModule):
 
 
 class Hardswish(FunctionModule):
-    """Each element as x * relu6(x + 3) / 6.
+    """Hardswish activation: x * relu6(x + 3) / 6.
 
     Examples
     --------
@@ -184,12 +184,12 @@ class Hardswish(FunctionModule):
 
 
 class LeakyReLU(FunctionModule):
-    """Each element, the negative ones times ``negative_slope``.
+    """Leaky ReLU activation: negative elements are multiplied by ``negative_slope``.
 
     Parameters
     ----------
     negative_slope : float
-        The derivative at 0 and below.
+        Derivative for elements of at most 0.
 
     Examples
     --------
@@ -208,12 +208,12 @@ class LeakyReLU(FunctionModule):
 
 
 class ELU(FunctionModule):
-    """Each element, the negative ones as alpha * (exp(x) - 1).
+    """ELU activation: alpha * (exp(x) - 1) for x < 0, otherwise x.
 
     Parameters
     ----------
     alpha : float
-        Minus the limit for small x.
+        Negative of the limit as x approaches minus infinity.
 
     Examples
     --------
@@ -231,12 +231,12 @@ class ELU(FunctionModule):
 
 
 class CELU(FunctionModule):
-    """Each element, the negative ones as alpha * (exp(x / alpha) - 1).
+    """CELU activation: alpha * (exp(x / alpha) - 1) for x < 0, otherwise x.
 
     Parameters
     ----------
     alpha : float
-        Minus the limit for small x, not 0.
+        Negative of the limit as x approaches minus infinity. It must not be 0.
 
     Examples
     --------
@@ -251,12 +251,12 @@ class CELU(FunctionModule):
 
 
 class GELU(FunctionModule):
-    """Each element times its normal distribution function, x * Phi(x).
+    """GELU activation: x * Phi(x), with the normal distribution function Phi.
 
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        ``"tanh"`` for the approximation of Phi by tanh.
+        ``"tanh"`` to approximate Phi with tanh.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class GELU(FunctionModule):
 
 
 class Softplus(FunctionModule):
-    """The smooth positive part log(1 + exp(beta * x)) / beta of each element.
+    """Softplus activation: log(1 + exp(beta * x)) / beta, a smooth ReLU.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class Softplus(FunctionModule):
 
 
 class Hardtanh(FunctionModule):
-    """Each element, limited to an interval.
+    """Hardtanh activation: each element clipped to an interval.
 
     Parameters
     ----------
@@ -317,12 +317,12 @@ class Hardtanh(FunctionModule):
 
 
 class Hardshrink(FunctionModule):
-    """Each element, or 0 from ``-lambd`` to ``lambd``.
+    """Hardshrink activation: elements from ``-lambd`` to ``lambd`` become 0.
 
     Parameters
     ----------
     lambd : float
-        The greatest absolute value that gives 0.
+        Largest absolute value that becomes 0.
 
     Examples
     --------
@@ -337,12 +337,12 @@ class Hardshrink(FunctionModule):
 
 
 class Softshrink(FunctionModule):
-    """Each element, moved by ``lambd`` towards 0 but not past it.
+    """Softshrink activation: each element moved toward 0 by at most ``lambd``.
 
     Parameters
     ----------
     lambd : float
-        The distance, 0 or more.
+        Distance, at least 0.
 
     Examples
     --------
@@ -357,7 +357,7 @@ class Softshrink(FunctionModule):
 
 
 class Threshold(FunctionModule):
-    """Each element that is greater than a threshold, and a value for the others.
+    """Threshold activation: a constant replaces elements up to a threshold.
 
     Parameters
     ----------
@@ -382,12 +382,12 @@ class _AlongAxis(FunctionModule):
 
 
 class GLU(_AlongAxis):
-    """The first half along an axis times the logistic function of the second.
+    """Gated linear unit: first half along an axis times the sigmoid of the second.
 
     Parameters
     ----------
     dim : int
-        The axis.
+        Axis.
 
     Examples
     --------
@@ -399,12 +399,12 @@ class GLU(_AlongAxis):
 
 
 class Softmax(_AlongAxis):
-    """The softmax exp(x) / sum(exp(x)) along one axis.
+    """Softmax activation along an axis: exp(x) / sum(exp(x)).
 
     Parameters
     ----------
     dim : int
-        The axis along which the results sum to 1.
+        Axis along which the results sum to 1.
 
     Examples
     --------
@@ -417,12 +417,12 @@ class Softmax(_AlongAxis):
 
 
 class LogSoftmax(_AlongAxis):
-    """The logarithm of the softmax along one axis, x - log(sum(exp(x))).
+    """LogSoftmax activation along an axis: x - log(sum(exp(x))).
 
     Parameters
     ----------
     dim : int
-        The axis along which the exponentials of the results sum to 1.
+        Axis along which the exponentials of the results sum to 1.
 
     Examples
     --------
@@ -435,12 +435,12 @@ class LogSoftmax(_AlongAxis):
 
 
 class Softmin(_AlongAxis):
-    """The softmax of -x along one axis.
+    """Softmin activation: the softmax of -x along an axis.
 
     Parameters
     ----------
     dim : int
-        The axis along which the results sum to 1.
+        Axis along which the results sum to 1.
 
     Examples
     --------
@@ -453,7 +453,7 @@ class Softmin(_AlongAxis):
 
 
 class Softmax2d(ArrayModule):
-    """The softmax over the channels of images.
+    """Softmax over the channels of images.
 
     Examples
     --------
@@ -465,25 +465,25 @@ class Softmax2d(ArrayModule):
     def forward(self, x: Any, /) -> Any:
         """Return the softmax of (n, c, h, w) or (c, h, w) over the channels."""
         if len(x.shape) not in (3, 4):
-            raise ShapeError(f"Softmax2d takes an array of shape (n, c, h, w) or (c, h, w), not {tuple(x.shape)}")
+            raise ShapeError(f"Softmax2d: x must have shape (n, c, h, w) or (c, h, w), got {tuple(x.shape)}")
         return functional.softmax(x, -3)
 
 
 class PReLU(Module):
-    """Each element, the negative ones times a learnt slope.
+    """PReLU activation: negative elements are multiplied by a learnable weight.
 
     Parameters
     ----------
     num_parameters : int
-        1, or the number of channels, which are the second axis.
+        1, or the number of channels (the length of the second axis).
     init : float
-        The initial slope.
+        Initial value of the weight.
     dtype : dtype or None
-        The dtype of the slopes, by default float32.
+        dtype of the weight. By default, float32.
     backend : str or None
-        Their backend, by default the selected one.
+        Backend of the weight. By default, the selected backend.
     device : device or None
-        Their device, by default that of the backend.
+        Device of the weight. By default, the default device of the backend.
 
     Raises
     ------
@@ -511,12 +511,12 @@ class PReLU(Module):
         device: Any = None,
     ) -> None:
         if num_parameters < 1:
-            raise ConfigurationError(f"PReLU: num_parameters is 1 or more, not {num_parameters!r}")
+            raise ConfigurationError(f"PReLU: num_parameters must be at least 1, got {num_parameters!r}")
         values = np.full(num_parameters, float(init))
         self.weight: agrad.Tensor = parameter(values, dtype=dtype, backend=backend, device=device)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
-        """Return an array of shape (n, c, ...), negative elements times the slope."""
+        """Return ``functional.prelu`` of an array of shape (n, c, ...)."""
         return functional.prelu(x, self.weight)
 
     def settings(self) -> str:

@@ -1,4 +1,4 @@
-"""Layers of windows and columns, of channels and pixels, and of other lengths."""
+"""Layers that unfold windows, rearrange channels and pixels, and upsample."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ Factors = float | Sequence[float]
 
 
 class Unfold(FunctionModule):
-    """Sliding windows of images as columns, by ``functional.unfold``.
+    """Sliding windows of images as columns, see ``functional.unfold``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Unfold(FunctionModule):
 
 
 class Fold(FunctionModule):
-    """Images as sums of sliding windows, by ``functional.fold``.
+    """Images as sums of sliding windows, see ``functional.fold``.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Fold(FunctionModule):
 
 
 class PixelShuffle(FunctionModule):
-    """Channels rearranged to larger images, by ``functional.pixel_shuffle``.
+    """Upscaling that rearranges channels, see ``functional.pixel_shuffle``.
 
     Parameters
     ----------
     upscale_factor : int
-        The factor of height and width.
+        Factor of height and width.
 
     Examples
     --------
@@ -89,12 +89,12 @@ class PixelShuffle(FunctionModule):
 
 
 class PixelUnshuffle(FunctionModule):
-    """Images rearranged to more channels, by ``functional.pixel_unshuffle``.
+    """Downscaling that rearranges pixels, see ``functional.pixel_unshuffle``.
 
     Parameters
     ----------
     downscale_factor : int
-        The divisor of height and width.
+        Divisor of height and width.
 
     Examples
     --------
@@ -109,12 +109,12 @@ class PixelUnshuffle(FunctionModule):
 
 
 class ChannelShuffle(FunctionModule):
-    """Channels of groups interleaved, by ``functional.channel_shuffle``.
+    """Interleaved groups of channels, see ``functional.channel_shuffle``.
 
     Parameters
     ----------
     groups : int
-        The groups of channels.
+        Number of groups of channels.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class ChannelShuffle(FunctionModule):
 
 
 class Upsample(FunctionModule):
-    """Images of another size, by ``functional.interpolate``.
+    """Upsampling of images, see ``functional.interpolate``.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Upsample(FunctionModule):
 
 
 class UpsamplingNearest2d(FunctionModule):
-    """Images enlarged by their nearest elements, by ``functional.interpolate``.
+    """Nearest-neighbor upsampling of images, see ``functional.interpolate``.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class UpsamplingNearest2d(FunctionModule):
 
 
 class UpsamplingBilinear2d(FunctionModule):
-    """Images enlarged bilinearly, with aligned corners.
+    """Bilinear upsampling of images with aligned corners.
 
     Parameters
     ----------

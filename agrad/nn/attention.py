@@ -1,4 +1,4 @@
-"""Attention with several heads, as a layer."""
+"""Multi-head attention layer."""
 
 import math
 from typing import Any
@@ -15,36 +15,36 @@ from agrad.nn.seeding import Rng
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads, each to a projection of queries, keys and values.
+    """Multi-head attention.
 
     ``in_proj_weight`` has the shape (3 * embed_dim, embed_dim), the rows of queries, keys and values in this order, and
-    ``in_proj_bias`` (3 * embed_dim,). With ``kdim`` or ``vdim`` there are ``q_proj_weight``, ``k_proj_weight`` and
-    ``v_proj_weight`` of shape (embed_dim, ...) instead. All these are PyTorch's, in its layout; ``out_proj`` is a
-    ``Linear``, whose weight is the transpose of PyTorch's.
+    ``in_proj_bias`` (3 * embed_dim,). With ``kdim`` or ``vdim``, the layer has ``q_proj_weight``, ``k_proj_weight`` and
+    ``v_proj_weight`` of shape (embed_dim, ...) instead. These parameters have the names and the layout of PyTorch.
+    ``out_proj`` is a ``Linear``, whose weight is the transpose of the PyTorch weight.
 
     Parameters
     ----------
     embed_dim : int
-        The length of the last axis of queries and of the output, a multiple of ``num_heads``.
+        Length of the last axis of the queries and of the output, a multiple of ``num_heads``.
     num_heads : int
-        The heads, each of ``embed_dim // num_heads`` numbers.
+        Number of heads, each of length ``embed_dim // num_heads``.
     dropout : float
-        The probability to zero a weight in training.
+        Probability of zeroing a weight in training.
     bias : bool
-        False for projections without a bias.
+        False for projections without bias.
     kdim, vdim : int, optional
-        The lengths of the last axes of keys and values, by default ``embed_dim``.
+        Lengths of the last axes of keys and values. By default, ``embed_dim``.
     batch_first : bool
         True for arrays of shape (n, l, embed_dim), False for (l, n, embed_dim).
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Raises
     ------
     ConfigurationError
-        For lengths below 1, and an ``embed_dim`` that is no multiple of ``num_heads``.
+        If a length is below 1, or ``embed_dim`` is not a multiple of ``num_heads``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class MultiheadAttention(Module):
             setattr(self, name, found)
         if embed_dim % num_heads:
             raise ConfigurationError(
-                f"MultiheadAttention: embed_dim={embed_dim} is a multiple of num_heads={num_heads}"
+                f"MultiheadAttention: embed_dim must be a multiple of {num_heads} heads, got {embed_dim}"
             )
         self.batch_first = batch_first
         place = {"dtype": dtype, "backend": backend, "device": device}
@@ -113,36 +113,37 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[agrad.Tensor, Any]:
-        """Return the output, and the weights of the keys.
+        """Return the output and the attention weights.
 
         Parameters
         ----------
         query : array
             Array of shape (l, n, embed_dim), with ``batch_first`` (n, l, embed_dim), or without a batch (l, embed_dim).
         key, value : array
-            Arrays of shape (s, n, kdim) and (s, n, vdim), or as those of ``query``.
+            Arrays of shape (s, n, kdim) and (s, n, vdim), with ``batch_first`` (n, s, ...), or without a batch (s,
+            ...).
         key_padding_mask : array, optional
-            Array of shape (n, s), or (s,) without a batch: True for keys to leave out, or numbers to add to the scores.
+            Array of shape (n, s), or (s,) without a batch: True for keys to mask, or numbers to add to the scores.
         need_weights : bool
-            False for None in place of the weights. Long sequences then need less memory.
+            False to return None instead of the weights. Long sequences then need less memory.
         attn_mask : array, optional
-            Array of shape (l, s) or (n * num_heads, l, s): True for pairs to leave out, or numbers to add. A query with
-            no key left has weights and a mean of 0.
+            Array of shape (l, s) or (n * num_heads, l, s): True for pairs to mask, or numbers to add to the scores. If
+            all keys of a query are masked, its weights and their mean are 0.
         average_attn_weights : bool
-            False for the weights of each head, True for their mean.
+            True to return the mean of the weights over the heads, False to return the weights of each head.
         is_causal : bool
-            True for queries that take only keys of their own place and of those before. ``attn_mask`` is taken instead
-            if it is given.
+            True for a causal mask: queries attend only to keys up to their own position. Ignored if ``attn_mask`` is
+            given.
 
         Returns
         -------
         tuple
-            The output, of the shape of ``query``, and None or the weights, of shape (n, l, s) or (n, num_heads, l, s).
+            Output of the shape of ``query``, and None or the weights of shape (n, l, s) or (n, num_heads, l, s).
 
         Raises
         ------
         ShapeError, DtypeError
-            For arrays of other shapes, and masks of integers.
+            If a shape does not fit, or a mask is an integer array.
         """
         query, key, value, padding, single = self._batched(query, key, value, key_padding_mask)
         n, length = query.shape[:2]
@@ -178,10 +179,10 @@ class MultiheadAttention(Module):
         if not all(fits) or not same or shapes[1][:-1] != shapes[2][:-1]:
             form = "(n, l, {})" if self.batch_first else "(l, n, {})"
             wanted = ", ".join(form.format(end) for end in ends)
-            raise ShapeError(f"MultiheadAttention takes arrays of shape {wanted}, or without n, not {shapes}")
+            raise ShapeError(f"MultiheadAttention: arrays must have shapes {wanted}, or without n, got {shapes}")
         if single:
             padding = None if padding is None else agrad.expand_dims(padding, axis=0)
-            moved = {id(x): agrad.expand_dims(x, axis=0) for x in arrays}  # one array stays one
+            moved = {id(x): agrad.expand_dims(x, axis=0) for x in arrays}  # the same array remains the same
         else:
             moved = {id(x): x if self.batch_first else agrad.moveaxis(x, 1, 0) for x in arrays}
         query, key, value = (moved[id(x)] for x in arrays)
@@ -207,7 +208,7 @@ class MultiheadAttention(Module):
         return agrad.permute_dims(agrad.reshape(x, (n, length, self.num_heads, size // self.num_heads)), (0, 2, 1, 3))
 
     def _mask(self, mask: Any, padding: Any, sizes: tuple[int, int, int]) -> Any:
-        """Return both masks as one, true for pairs that take part or to be added to the scores."""
+        """Return both masks as one: True for pairs that take part, or numbers to add to the scores."""
         n, length, size = sizes
         found = []
         if mask is not None:
@@ -235,11 +236,11 @@ def _named_mask(name: str, mask: Any, shapes: dict[tuple[int, ...], tuple[int, .
     """Return a mask reshaped, and true where it was False."""
     shape = tuple(mask.shape)
     if shape not in shapes:
-        raise ShapeError(f"MultiheadAttention: {name} has the shape {' or '.join(map(str, shapes))}, not {shape}")
+        raise ShapeError(f"MultiheadAttention: {name} must have shape {' or '.join(map(str, shapes))}, got {shape}")
     if not agrad.isdtype(mask.dtype, ("bool", "real floating")):
         raise DtypeError(
-            f"MultiheadAttention: {name} holds truth values, True to leave out, or numbers added to the scores, not "
-            f"{mask.dtype}"
+            f"MultiheadAttention: {name} must be Boolean (True masks a position) or real floating-point (added to the "
+            f"scores), got {mask.dtype}"
         )
     mask = agrad.reshape(mask, shapes[shape])
     return agrad.logical_not(mask) if agrad.isdtype(mask.dtype, "bool") else mask

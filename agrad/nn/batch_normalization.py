@@ -1,4 +1,4 @@
-"""Normalization layers with running values: of batches and of instances."""
+"""Batch and instance normalization layers, with running statistics."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "Insta
 
 
 class _RunningNorm(ArrayModule):
-    """A normalization of channels, with running values and the number of batches they are of."""
+    """Normalization of channels, with running statistics and the number of batches."""
 
     weight: agrad.Tensor | Any
     bias: agrad.Tensor | Any
@@ -50,12 +50,9 @@ class _RunningNorm(ArrayModule):
         shape = tuple(x.shape)
         if len(shape) not in self.ndims:
             axes = " or ".join(map(str, self.ndims))
-            raise ShapeError(f"{type(self).__name__} takes an array of {axes} axes, not of shape {shape}")
+            raise ShapeError(f"{type(self).__name__}: x must have {axes} axes, got shape {shape}")
         if shape[channels] != self.num_features:
-            raise ShapeError(
-                f"{type(self).__name__} has num_features={self.num_features}, and an array of shape {shape} has "
-                f"{shape[channels]} channels"
-            )
+            raise ShapeError(f"{type(self).__name__}: x must have {self.num_features} channels, got shape {shape}")
 
     def host_state(self) -> dict[str, int]:
         return {} if self.running_mean is None else {"num_batches_tracked": self.num_batches_tracked}
@@ -64,9 +61,9 @@ class _RunningNorm(ArrayModule):
         self.num_batches_tracked = state["num_batches_tracked"]
 
     def note_running(self) -> None:
-        """Save the running values and their count for a checkpoint.
+        """Save the running statistics and their count for a checkpoint.
 
-        Its recomputation finds them as they were, and leaves them as they are.
+        The recomputation starts from the saved values and leaves the current values unchanged.
         """
         agrad.note_state(self, self._running, self._load_running)
 
@@ -103,7 +100,7 @@ class _BatchNorm(_RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return (n, num_features, ...) normalized; training changes running values."""
+        """Return (n, num_features, ...) normalized; training updates the statistics."""
         self.check(x, 1)
         arrays = (x, self.running_mean, self.running_var, self.weight, self.bias)
         if not self.training or self.running_mean is None:
@@ -135,7 +132,7 @@ class _InstanceNorm(_RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return ([n,] num_features, ...) normalized; training changes running values."""
+        """Return ([n,] num_features, ...) normalized; training updates the statistics."""
         single = len(x.shape) == self.ndims[0]
         self.check(x, 0 if single else 1)
         if self.training and self.running_mean is not None:
@@ -156,22 +153,23 @@ class _InstanceNorm(_RunningNorm):
 class BatchNorm1d(_BatchNorm):
     """Batch normalization of arrays of shape (n, c) or (n, c, l).
 
-    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+    It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
 
     Parameters
     ----------
     num_features : int
-        The channels, the length of the second axis.
+        Number of channels, the length of the second axis.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
     momentum : float, optional
-        The part of a batch's values in the new running ones; None for the mean over all batches in training.
+        Weight of the current batch in the running statistics. None for the mean over all training batches.
     affine : bool
-        False for no weight and bias.
+        False for a layer without weight and bias.
     track_running_stats : bool
-        False to take mean and variance of each batch in evaluation too.
+        False to use the mean and variance of each batch in evaluation as well.
     dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+        dtype, backend and device of parameters and buffers. By default, float32, the selected backend and its default
+        device.
 
     Examples
     --------
@@ -190,12 +188,12 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalization of arrays of shape (n, c, h, w).
 
-    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+    It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        As for ``BatchNorm1d``.
+        Same as for ``BatchNorm1d``.
 
     Examples
     --------
@@ -211,12 +209,12 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Batch normalization of arrays of shape (n, c, d, h, w).
 
-    It is ``functional.batch_norm`` with a learnt weight and bias, and with running values that training changes.
+    It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        As for ``BatchNorm1d``.
+        Same as for ``BatchNorm1d``.
 
     Examples
     --------
@@ -231,22 +229,23 @@ class BatchNorm3d(_BatchNorm):
 class InstanceNorm1d(_InstanceNorm):
     """Instance normalization of arrays of shape (n, c, l) or (c, l).
 
-    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+    It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
 
     Parameters
     ----------
     num_features : int
-        The channels.
+        Number of channels.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
     momentum : float
-        The part of a batch's values in the new running ones.
+        Weight of the current batch in the running statistics.
     affine : bool
-        True for a weight and bias.
+        True for a learnable weight and bias.
     track_running_stats : bool
-        True to keep running values, which are used in evaluation.
+        True to track running statistics and use them in evaluation.
     dtype, backend, device
-        Those of parameters and buffers, by default float32, the selected backend and its device.
+        dtype, backend and device of parameters and buffers. By default, float32, the selected backend and its default
+        device.
 
     Examples
     --------
@@ -262,12 +261,12 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalization of arrays of shape (n, c, h, w) or (c, h, w).
 
-    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+    It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        As for ``InstanceNorm1d``.
+        Same as for ``InstanceNorm1d``.
 
     Examples
     --------
@@ -283,12 +282,12 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalization of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
-    It is ``functional.instance_norm``, with a learnt weight and bias or running values if asked for.
+    It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        As for ``InstanceNorm1d``.
+        Same as for ``InstanceNorm1d``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Cells of recurrent networks: one step each, and the arithmetic of a step."""
+"""Cells of recurrent networks, which compute one step each."""
 
 import math
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
 
 
 class _Cell(Module):
-    """A step with its parameters."""
+    """Base class of recurrent cells."""
 
     bias_ih: agrad.Tensor | Any
     bias_hh: agrad.Tensor | Any
@@ -90,7 +90,7 @@ class _Cell(Module):
     def _next(self, x: Any, state: State | None) -> State:
         if len(x.shape) not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
-                f"{type(self).__name__} takes an array of shape (n, {self.input_size}) or ({self.input_size},), not "
+                f"{type(self).__name__}: x must have shape (n, {self.input_size}) or ({self.input_size},), got "
                 f"{tuple(x.shape)}"
             )
         given = functional.linear(x, self.weight_ih, self.bias_ih)
@@ -108,7 +108,7 @@ class _Cell(Module):
         input : array
             Array of shape (n, input_size) or (input_size,).
         hx : array, optional
-            The state, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+            State of shape (n, hidden_size) or (hidden_size,). By default, zeros.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class _Cell(Module):
         Raises
         ------
         ShapeError
-            For arrays of other shapes.
+            If a shape does not fit.
         """
         return self._next(input, None if hx is None else (hx,))[0]
 
@@ -127,33 +127,33 @@ class _Cell(Module):
 
 
 def checked_state(name: str, state: State, shapes: list[tuple[int, ...]]) -> State:
-    """Return a state, or raise ``ShapeError`` if it has not these shapes."""
+    """Return a state, or raise ``ShapeError`` if its shapes differ from ``shapes``."""
     found = [tuple(getattr(part, "shape", ())) for part in state]
     if found != shapes:
-        raise ShapeError(f"{name} takes a state of {' and '.join(map(str, shapes))}, not {found}")
+        raise ShapeError(f"{name}: the state must have shape {' and '.join(map(str, shapes))}, got {found}")
     return state
 
 
 class RNNCell(_Cell):
-    """A step of a recurrent network.
+    """Elman RNN cell, one step of a recurrent network.
 
-    It gives ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
+    The new state is ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
 
     ``weight_ih`` has the shape (hidden_size, input_size), ``weight_hh`` (hidden_size, hidden_size), and the biases
-    (hidden_size,), as PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    (hidden_size,), as in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and state.
+        Lengths of the last axis of the input and of the state.
     bias : bool
-        False for no biases.
+        False for no bias.
     nonlinearity : "tanh" or "relu"
-        The function of the sum.
+        Activation function.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -180,22 +180,22 @@ class RNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """A step of a network with long short-term memory.
+    """LSTM cell, one step of a long short-term memory network.
 
     ``weight_ih`` has the shape (4 * hidden_size, input_size), ``weight_hh`` (4 * hidden_size, hidden_size), and the
-    biases (4 * hidden_size,), with the rows of the input gate, the forget gate, the cell and the output gate in this
-    order, as PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    biases (4 * hidden_size,). As in PyTorch, the rows are ordered: input gate, forget gate, cell, output gate. Initial
+    values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and state.
+        Lengths of the last axis of the input and of the state.
     bias : bool
-        False for no biases.
+        False for no bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Notes
     -----
@@ -221,7 +221,7 @@ class LSTMCell(_Cell):
         input : array
             Array of shape (n, input_size) or (input_size,).
         hx : tuple of two arrays, optional
-            Hidden state and cell, of shape (n, hidden_size) or (hidden_size,), by default zeros.
+            Hidden state and cell, of shape (n, hidden_size) or (hidden_size,). By default, zeros.
 
         Returns
         -------
@@ -231,33 +231,33 @@ class LSTMCell(_Cell):
         Raises
         ------
         ShapeError
-            For arrays of other shapes.
+            If a shape does not fit.
         """
         hidden, cell = self._next(input, None if hx is None else tuple(hx))
         return hidden, cell
 
 
 class GRUCell(_Cell):
-    """A step of a network with gated recurrent units.
+    """GRU cell, one step of a network with gated recurrent units.
 
     ``weight_ih`` has the shape (3 * hidden_size, input_size), ``weight_hh`` (3 * hidden_size, hidden_size), and the
-    biases (3 * hidden_size,), with the rows of the reset gate, the update gate and the new state in this order, as
-    PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    biases (3 * hidden_size,). As in PyTorch, the rows are ordered: reset gate, update gate, new state. Initial values
+    are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and state.
+        Lengths of the last axis of the input and of the state.
     bias : bool
-        False for no biases.
+        False for no bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Notes
     -----
-    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate after the product, as in PyTorch.
 
     Examples
     --------

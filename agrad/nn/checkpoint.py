@@ -1,7 +1,7 @@
-"""Tensors and their description in one `.safetensors` file.
+"""Safetensors files with arrays and metadata.
 
-A file holds NumPy arrays by name and one JSON object, in the header's `__metadata__` under the key "agrad". It is
-written as a whole or not at all. Any program that reads safetensors can read the arrays, and no file is unpickled.
+A file contains NumPy arrays by name and one JSON object under the key "agrad" in `__metadata__` of the header. A file
+is written completely or not at all. Any safetensors reader can read the arrays, and no file is unpickled.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ DTYPES = (
     *("float16", "float32", "float64", "complex64"),
 )
 HEADER_LIMIT = 100_000_000
-"""The largest header in bytes, a limit of the format."""
+"""Largest header in bytes, a limit of the format."""
 DEPTH = 100
-"""The deepest nesting of metadata. Programs that walk deeper ones run out of stack."""
+"""Maximum nesting depth of metadata. Code that walks deeper metadata runs out of stack."""
 KEY = "agrad"
 """The key of agrad's metadata in the header."""
 
@@ -41,26 +41,26 @@ KEY = "agrad"
 def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
     """Write NumPy arrays by name and metadata to a file.
 
-    The previous file stays until the new one is complete and on the disk. A killed process leaves at most a
-    `.agrad-*.tmp` beside it. Numbers are saved bit for bit.
+    The previous file remains until the new one is complete and on disk. A killed process leaves at most a
+    `.agrad-*.tmp` file in the same folder. Numbers are saved bit for bit.
 
     Parameters
     ----------
     path : str or path
-        The file.
+        Path of the file.
     tensors : mapping of str to numpy.ndarray
-        The arrays by name.
+        Arrays by name.
     metadata : mapping
-        A JSON object. A tuple in it is loaded as a list.
+        JSON object. Tuples are loaded as lists.
 
     Raises
     ------
     MissingExtraError
         If the safetensors package is not installed.
     DtypeError
-        If the format has no name for a dtype (complex128, text, objects).
+        If the format does not support a dtype (complex128, strings, objects).
     ConfigurationError
-        If JSON cannot hold a name or the metadata unchanged.
+        If JSON cannot represent a name or the metadata unchanged.
     SaveError
         If `path` cannot be written.
     """
@@ -70,8 +70,7 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
     content = safetensors_numpy.save({name: _plain(name, value) for name, value in tensors.items()}, header)
     if int.from_bytes(content[:8], "little") > HEADER_LIMIT:
         raise ConfigurationError(
-            f"metadata: expected names, shapes and metadata of at most {HEADER_LIMIT} bytes in all, found "
-            "more; keep large state as tensors"
+            f"metadata: the header must have at most {HEADER_LIMIT} bytes. Save large state as tensors."
         )
     write_whole(path, content)
 
@@ -86,24 +85,24 @@ def load(
     Parameters
     ----------
     path : str or path
-        The file.
+        Path of the file.
     expected : mapping or None
-        Shape and dtype name of each array; the arrays are then checked as by `check_tensors`.
+        Shape and dtype name of each array, which are checked as in `check_tensors`.
     foreign : bool
-        True to accept files of other programs, which have no metadata of agrad.
+        True to accept files that agrad did not write and that lack its metadata.
 
     Returns
     -------
     tuple of dict
-        The arrays, writable and with memory of their own, and the metadata.
+        Arrays, which are writable and do not share memory, and the metadata.
 
     Raises
     ------
     MissingExtraError
         If the safetensors package is not installed.
     DataError
-        If the file is missing, truncated, of another format or by another program, or does not hold the expected
-        arrays.
+        If the file is missing, truncated or of another format, was not written by agrad, or does not contain the
+        expected arrays.
     """
     _require(path)
     content = read_file(path)
@@ -113,9 +112,9 @@ def load(
     try:
         views = safetensors_numpy.load(content)
     except safetensors.SafetensorError as error:
-        raise DataError(f"{file}: expected a safetensors file, found a damaged one: {error}") from error
+        raise DataError(f"{file}: the safetensors file is damaged: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{file}: expected arrays of the dtypes {', '.join(DTYPES)}, found another: {error}") from error
+        raise DataError(f"{file}: arrays must have one of the dtypes {', '.join(DTYPES)}: {error}") from error
     texts = header.get("__metadata__")
     known = not foreign or (isinstance(texts, dict) and KEY in texts)
     metadata = _metadata(header, file) if known else {}
@@ -132,56 +131,55 @@ def check_tensors(
 ) -> None:
     """Raise `DataError` unless the tensors of a file are the expected ones.
 
-    The message lists the first arrays that are missing, not expected, or of another shape or dtype.
+    The message lists the first arrays that are missing, unexpected, or of another shape or dtype.
 
     Parameters
     ----------
     path : str or path
-        The file, for the message.
+        Path of the file, for the message.
     tensors : mapping of str to numpy.ndarray
-        The arrays by name.
+        Arrays by name.
     expected : mapping
-        For each name the shape and the dtype's name, None for any dtype.
+        Shape and dtype name of each array. None accepts any dtype.
 
     Raises
     ------
     DataError
-        If they differ.
+        If the arrays differ.
     """
     problems = []
     for name, (shape, dtype) in expected.items():
         if name not in tensors:
-            problems.append(f"{name}: expected {dtype or 'an array'} of shape {tuple(shape)}, found none")
+            problems.append(f"{name}: must be {dtype or 'an array'} of shape {tuple(shape)}, got none")
             continue
         found = tensors[name]
         if found.shape != tuple(shape):
-            problems.append(f"{name}: expected shape {tuple(shape)}, found {found.shape}")
+            problems.append(f"{name}: must have shape {tuple(shape)}, got {found.shape}")
         if dtype is not None and found.dtype.name != dtype:
-            problems.append(f"{name}: expected dtype {dtype}, found {found.dtype.name}")
+            problems.append(f"{name}: must have dtype {dtype}, got {found.dtype.name}")
     problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
     if problems:
         few = listed(problems, 8, "\n  ", 150)
-        raise DataError(f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  {few}")
+        raise DataError(f"{os.fspath(path)!r} does not contain the expected arrays:\n  {few}")
 
 
 def _require(path: StrPath) -> None:
     """Raise `MissingExtraError` if the safetensors package is not installed."""
     if safetensors is None:
         raise MissingExtraError(
-            f"{os.fspath(path)!r}: models are kept in safetensors files, and the package safetensors is not "
-            "installed; install it with: pip install 'agrad[train]'"
+            f"{os.fspath(path)!r}: saving and loading models requires the package safetensors. Install it with: pip "
+            "install 'agrad[train]'"
         )
 
 
 def _plain(name: object, value: np.ndarray) -> np.ndarray:
-    """Return `value` in C order and native bytes; safetensors stores others wrongly."""
+    """Return `value` in C order and native byte order, as safetensors requires."""
     if not isinstance(name, str) or not name or name == "__metadata__" or not encodes(name):
-        raise ConfigurationError(f"expected names of tensors as non-empty text, found {name!r}")
+        raise ConfigurationError(f"tensor names must be non-empty strings, got {name!r}")
     array = np.asarray(value)
     if array.dtype.name not in DTYPES:
         raise DtypeError(
-            f"tensor {name!r}: expected one of the dtypes {', '.join(DTYPES)}, found {array.dtype}; "
-            "cast it before saving"
+            f"tensor {name!r}: dtype must be one of {', '.join(DTYPES)}, got {array.dtype}. Cast it before saving."
         )
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
@@ -190,7 +188,7 @@ def _json(metadata: Mapping[str, Any]) -> str:
     """Return metadata as JSON text, checked to be loaded unchanged."""
     plain = dict(metadata)
     if _too_deep(plain):
-        raise ConfigurationError(f"metadata: expected at most {DEPTH} levels, found deeper ones")
+        raise ConfigurationError(f"metadata: nesting depth must be at most {DEPTH}")
     _check_json(plain, "metadata")
     return json.dumps(plain)
 
@@ -208,39 +206,38 @@ def _too_deep(value: Any) -> bool:
 
 def _check_json(value: object, where: str) -> None:
     # json.dumps would turn the key 1 into "1" without an error, and possibly two keys into one
-    """Raise `ConfigurationError` for a value that JSON would change or refuse."""
+    """Raise `ConfigurationError` for a value that JSON changes or does not support."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ConfigurationError(f"{where}: expected text as keys, found {key!r}")
+                raise ConfigurationError(f"{where}: keys must be strings, got {key!r}")
             _check_json(item, f"{where}[{key!r}]")
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             _check_json(item, f"{where}[{number}]")
     elif value is not None and not isinstance(value, str | int | float):
         raise ConfigurationError(
-            f"{where}: expected text, a Python number, a boolean, None, a list or a dict, found {type(value).__name__}"
+            f"{where}: the value must be a string, number, Boolean, None, list or dict, got {type(value).__name__}"
         )
 
 
 def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """Return the header of a safetensors file, and the number of bytes behind it."""
+    """Return the header of a safetensors file and the number of bytes after it."""
     if len(content) < 8:
-        raise DataError(f"{name}: expected a safetensors file, of 8 bytes or more; found {len(content)} bytes")
+        raise DataError(f"{name} is not a safetensors file: it must have at least 8 bytes, got {len(content)}")
     length = int.from_bytes(content[:8], "little")
     if length > HEADER_LIMIT:
         raise DataError(
-            f"{name}: expected a safetensors file, which starts with the length of its header, at most "
-            f"{HEADER_LIMIT}; found {length}"
+            f"{name} is not a safetensors file: the header must have at most {HEADER_LIMIT} bytes, got {length}"
         )
     if length > len(content) - 8:
-        raise DataError(f"{name}: expected a header of {length} bytes, found {len(content) - 8}; the file is truncated")
+        raise DataError(f"{name} is truncated: the header must have {length} bytes, got {len(content) - 8}")
     try:
         header = json.loads(content[8 : 8 + length])
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{name}: expected a safetensors file, found a header that is not JSON: {error}") from error
+        raise DataError(f"{name} is not a safetensors file: the header is not JSON: {error}") from error
     if not isinstance(header, dict):
-        raise DataError(f"{name}: expected a safetensors file, found a header that is no JSON object")
+        raise DataError(f"{name} is not a safetensors file: the header is not a JSON object")
     return header, len(content) - 8 - length
 
 
@@ -249,18 +246,15 @@ def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
     texts = header.get("__metadata__")
     text = texts.get(KEY) if isinstance(texts, dict) else None
     if not isinstance(text, str):
-        raise DataError(
-            f"{name}: expected a safetensors file that agrad wrote, with its description under {KEY!r} in "
-            "the header; found none"
-        )
+        raise DataError(f"{name} was not saved by agrad: the header must contain the key {KEY!r}")
     try:
         metadata = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found: {error}") from error
+        raise DataError(f"{name}: {KEY!r} in the header must be a JSON object: {error}") from error
     if not isinstance(metadata, dict):
-        raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found {text[:40]!r}")
+        raise DataError(f"{name}: {KEY!r} in the header must be a JSON object, got {text[:40]!r}")
     if _too_deep(metadata):
-        raise DataError(f"{name}: expected metadata of at most {DEPTH} levels in the header, found deeper ones")
+        raise DataError(f"{name}: the nesting depth of the metadata in the header must be at most {DEPTH}")
     return metadata
 
 
@@ -274,6 +268,6 @@ def _check_size(header: dict[str, Any], found: int, name: str) -> None:
         return  # a damaged header, which the package describes
     if found != expected:
         raise DataError(
-            f"{name}: expected {expected} bytes of arrays after the header, found {found}; the file is "
-            f"{'truncated' if found < expected else 'longer than its header says'}"
+            f"{name} is {'truncated' if found < expected else 'longer than its header says'}: the arrays after the "
+            f"header must have {expected} bytes, got {found}"
         )

@@ -1,4 +1,4 @@
-"""Containers of modules and parameters, with PyTorch's names and methods."""
+"""Containers of modules and parameters, with the PyTorch names and methods."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import index
@@ -15,7 +15,7 @@ Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 
 class _Container(Module):
-    """Parts by name, in an order."""
+    """Ordered parts by name."""
 
     _parts: dict[str, Any]
     holds: ClassVar[type] = Module
@@ -31,12 +31,14 @@ class _Container(Module):
 
     def _checked(self, name: Any, value: Any) -> Any:
         if not isinstance(value, Module):
-            raise ConfigurationError(f"{type(self).__name__}: entry {name} is a {type(value).__name__}, not a Module")
+            raise ConfigurationError(
+                f"{type(self).__name__}: entry {name} must be a Module, got {type(value).__name__}"
+            )
         return value
 
     def _name(self, name: Any) -> str:
         if not isinstance(name, str) or not name or "." in name:
-            raise ConfigurationError(f"{type(self).__name__}: a key is text without a dot, not {name!r}")
+            raise ConfigurationError(f"{type(self).__name__}: keys must be strings without a dot, got {name!r}")
         return name
 
     def __getattr__(self, name: str) -> Any:
@@ -65,17 +67,17 @@ class _Container(Module):
 
 
 class _Row(_Container):
-    """Parts in a row, named by their places unless they have names of their own."""
+    """Sequence of parts, named by their indices unless they have names."""
 
     def _set(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        """Set all parts; those that a number names are numbered anew."""
+        """Set all parts and renumber those that are named by an index."""
         parts = {str(i) if name.isdecimal() else name: value for i, (name, value) in enumerate(pairs)}
         self.__dict__["_parts"] = parts
 
     def _place(self, i: Any, end: int) -> int:
         place = index(i)
         if not -len(self) <= place < end:
-            raise IndexError(f"{type(self).__name__} has {len(self)} entries, and no entry {place}")
+            raise IndexError(f"{type(self).__name__}: index {place} is out of range for {len(self)} entries")
         return place % len(self) if place < 0 else place
 
     def __iter__(self) -> Iterator[Any]:
@@ -101,7 +103,9 @@ class _Row(_Container):
             return
         values = list(value)
         if len(values) != len(names[i]):
-            raise ConfigurationError(f"{type(self).__name__}: {len(names[i])} entries are not set to {len(values)}")
+            raise ConfigurationError(
+                f"{type(self).__name__}: values must have length {len(names[i])}, got {len(values)}"
+            )
         self._parts.update({name: self._checked(name, v) for name, v in zip(names[i], values, strict=True)})
 
     def __delitem__(self, i: Any) -> None:
@@ -110,17 +114,17 @@ class _Row(_Container):
         self._set(pairs)
 
     def append(self, module: Any) -> Self:
-        """Add an entry at the end.
+        """Append an entry.
 
         Parameters
         ----------
         module : Module or Tensor
-            The entry.
+            Entry.
 
         Returns
         -------
         Module
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -131,17 +135,17 @@ class _Row(_Container):
         return self.extend([module])
 
     def extend(self, modules: Iterable[Any]) -> Self:
-        """Add entries at the end.
+        """Append entries.
 
         Parameters
         ----------
         modules : iterable of Module or Tensor
-            The entries.
+            Entries.
 
         Returns
         -------
         Module
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -150,25 +154,25 @@ class _Row(_Container):
         3
         """
         if isinstance(modules, (Mapping, agrad.Tensor, str)) or not isinstance(modules, Iterable):
-            raise OperandError(f"{type(self).__name__} takes a list of entries, not a {type(modules).__name__}")
+            raise OperandError(f"{type(self).__name__}: modules must be a list, got {type(modules).__name__}")
         new = [("0", self._checked(len(self) + i, value)) for i, value in enumerate(list(modules))]
         self._set([*self._parts.items(), *new])
         return self
 
     def insert(self, index: int, module: Any) -> Self:
-        """Add an entry before that of a number.
+        """Insert an entry before an index.
 
         Parameters
         ----------
         index : int
-            The number, from -len to len.
+            Index, from -len to len.
         module : Module or Tensor
-            The entry.
+            Entry.
 
         Returns
         -------
         Module
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -182,17 +186,17 @@ class _Row(_Container):
         return self
 
     def pop(self, key: int = -1) -> Any:
-        """Remove an entry, and return it.
+        """Remove an entry and return it.
 
         Parameters
         ----------
         key : int
-            The number of the entry, by default of the last one.
+            Index of the entry. By default, the last entry.
 
         Returns
         -------
         Module or Tensor
-            The entry.
+            Entry.
 
         Examples
         --------
@@ -213,15 +217,15 @@ class _Row(_Container):
 
 
 class Sequential(_Row):
-    """Modules in a chain, each called with the result of the one before it.
+    """Chain of modules, each called with the result of the previous one.
 
-    Input and output have the shapes of the first and the last module. A slice is a chain of the same modules, by their
-    names in this one. A module that is set as an attribute joins the chain.
+    Input and output have the shapes of the first and the last module. A slice is a chain of the same modules with the
+    same names. A module that is set as an attribute is appended to the chain.
 
     Parameters
     ----------
     *modules : Module
-        The modules in their order, or one dict of modules by name.
+        Modules in order, or one dict of modules by name.
 
     Raises
     ------
@@ -248,19 +252,19 @@ class Sequential(_Row):
             self.extend(modules)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the result of the last module for the argument of the first."""
+        """Call the modules in order and return the result of the last one."""
         for module in self._parts.values():
             x = module(x)
         return x
 
 
 class ModuleList(_Row):
-    """Modules in a list, which a module's ``forward`` calls as it likes.
+    """List of modules.
 
     Parameters
     ----------
     modules : iterable of Module, or None
-        The modules.
+        Modules.
 
     Raises
     ------
@@ -287,12 +291,12 @@ def _parameter(value: Any) -> agrad.Tensor:
 
 
 class ParameterList(_Row):
-    """Parameters in a list.
+    """List of parameters.
 
     Parameters
     ----------
     values : iterable of array, or None
-        Parameters and buffers, and arrays that become parameters.
+        Parameters and buffers. Other arrays become parameters.
 
     Examples
     --------
@@ -311,7 +315,7 @@ class ParameterList(_Row):
 
 
 class _Dict(_Container):
-    """Parts by key, with the methods of a dict."""
+    """Base class of parts by key, with the methods of a dict."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
@@ -321,7 +325,7 @@ class _Dict(_Container):
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._parts:
-            raise KeyError(f"{key!r} is not among the keys {', '.join(map(repr, self._parts)) or '(none)'}")
+            raise KeyError(f"the key must be one of {', '.join(map(repr, self._parts)) or '(none)'}, got {key!r}")
         return self._parts[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -337,7 +341,7 @@ class _Dict(_Container):
         Returns
         -------
         iterable of str
-            In the order of their addition.
+            Keys in insertion order.
 
         Examples
         --------
@@ -352,7 +356,7 @@ class _Dict(_Container):
         Returns
         -------
         iterable of Module or Tensor
-            In the order of their addition.
+            Keys in insertion order.
 
         Examples
         --------
@@ -362,12 +366,12 @@ class _Dict(_Container):
         return self._parts.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Return keys and entries.
+        """Return (key, entry) pairs.
 
         Returns
         -------
         iterable of (str, Module or Tensor)
-            In the order of their addition.
+            Keys in insertion order.
 
         Examples
         --------
@@ -384,12 +388,12 @@ class _Dict(_Container):
         key : str
             The key.
         default : any
-            What to return where there is none.
+            Value to return if the key is missing.
 
         Returns
         -------
         Module or Tensor
-            The entry, or ``default``.
+            Entry, or ``default``.
 
         Examples
         --------
@@ -404,7 +408,7 @@ class _Dict(_Container):
         Parameters
         ----------
         parts : mapping or iterable of pairs
-            Entries by key. If one cannot be set, none is.
+            Entries by key. If one entry cannot be set, nothing changes.
 
         Examples
         --------
@@ -417,7 +421,7 @@ class _Dict(_Container):
         self._parts.update({self._name(key): self._checked(key, value) for key, value in pairs})
 
     def pop(self, key: str) -> Any:
-        """Remove an entry, and return it.
+        """Remove an entry and return it.
 
         Parameters
         ----------
@@ -427,7 +431,7 @@ class _Dict(_Container):
         Returns
         -------
         Module or Tensor
-            The entry.
+            Entry.
 
         Examples
         --------
@@ -453,17 +457,17 @@ class _Dict(_Container):
 
 
 class ModuleDict(_Dict):
-    """Modules by key.
+    """Dict of modules.
 
     Parameters
     ----------
     modules : mapping, iterable of pairs, or None
-        Modules by key.
+        Dict of modules.
 
     Raises
     ------
     ConfigurationError
-        If a key is no text, or has a dot, or an entry is not a Module.
+        If a key is not a string or contains a dot, or an entry is not a Module.
 
     Examples
     --------
@@ -479,17 +483,17 @@ class ModuleDict(_Dict):
 
 
 class ParameterDict(_Dict):
-    """Parameters by key.
+    """Dict of parameters.
 
     Parameters
     ----------
     parameters : mapping, iterable of pairs, or None
-        Parameters and buffers by key, and arrays that become parameters.
+        Parameters and buffers by key. Other arrays become parameters.
 
     Raises
     ------
     ConfigurationError
-        If a key is no text, or has a dot.
+        If a key is not a string or contains a dot.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Convolution layers with PyTorch's names, arguments and initial values."""
+"""Convolution layers with the PyTorch names, arguments and initial values."""
 
 import math
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "
 
 Lengths = int | Sequence[int]
 PADDINGS = ("zeros", "reflect", "replicate", "circular")
-"""The values around the input of a convolution."""
+"""Values around the input of a convolution."""
 
 
 class _Convolution(Module):
-    """The parameters and settings of a convolution layer."""
+    """Base class of convolution layers."""
 
     spatial: ClassVar[int]
     transposed: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class _Convolution(Module):
         self.kernel_size: tuple[int, ...] = numbers(name, "kernel_size", sizes[2], self.spatial, 1)
         if channels % self.groups or rows % self.groups:
             raise ConfigurationError(
-                f"{name}: in_channels={channels} and out_channels={rows} are multiples of groups={self.groups}"
+                f"{name}: numbers of channels must be multiples of groups={self.groups}, got {channels} and {rows}"
             )
         self.options = {"groups": self.groups, **how}
         self.padding_mode = padding_mode
@@ -58,7 +58,7 @@ class _Convolution(Module):
         return getattr(functional, f"{kind}{self.spatial}d")(x, self.weight, self.bias, **options)
 
     def _around(self) -> list[int]:
-        """Return the places before and behind each axis, those of the last axis first."""
+        """Return the padding before and after each axis, beginning with the last axis."""
         name, padding = type(self).__name__, self.options["padding"]
         if padding == "valid":
             return [0] * (2 * self.spatial)
@@ -126,28 +126,28 @@ class _ConvTranspose(_Convolution):
 
 
 class Conv1d(_Conv):
-    """1-D convolution with a learnt weight and bias.
+    """1-D convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape
-    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape (out_channels, in_channels
+    // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2 is the
+    product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, dilation, groups
         Options of ``functional.conv1d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, as for ``functional.pad``.
+        Padding mode, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -162,28 +162,28 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """2-D convolution with a learnt weight and bias.
+    """2-D convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape
-    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape (out_channels,
+    in_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
+    is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, dilation, groups
         Options of ``functional.conv2d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, as for ``functional.pad``.
+        Padding mode, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -198,28 +198,28 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """3-D convolution with a learnt weight and bias.
+    """3-D convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape
-    (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape (out_channels,
+    in_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
+    is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, dilation, groups
         Options of ``functional.conv3d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        The values on both sides, as for ``functional.pad``.
+        Padding mode, as for ``functional.pad``.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -232,28 +232,28 @@ class Conv3d(_Conv):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """1-D transposed convolution with a learnt weight and bias.
+    """1-D transposed convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape
-    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape (in_channels, out_channels
+    // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2 is the
+    product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, output_padding, groups
         Options of ``functional.conv_transpose1d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     dilation : int or tuple of int
-        The steps between the elements of a kernel.
+        Spacing between the elements of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -266,28 +266,28 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """2-D transposed convolution with a learnt weight and bias.
+    """2-D transposed convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape
-    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape (in_channels,
+    out_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
+    is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, output_padding, groups
         Options of ``functional.conv_transpose2d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     dilation : int or tuple of int
-        The steps between the elements of a kernel.
+        Spacing between the elements of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -300,28 +300,28 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """3-D transposed convolution with a learnt weight and bias.
+    """3-D transposed convolution with a learnable weight and bias.
 
-    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape
-    (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform between -b and b,
-    where 1 / b**2 is the product of all lengths of ``weight`` except the first.
+    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape (in_channels,
+    out_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
+    is the product of all lengths of ``weight`` except the first.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Numbers of channels, multiples of ``groups``.
+        Numbers of input and output channels, multiples of ``groups``.
     kernel_size : int or tuple of int
-        The lengths of the kernels.
+        Kernel size.
     stride, padding, output_padding, groups
         Options of ``functional.conv_transpose3d``.
     bias : bool
-        False for a layer without a bias.
+        False for a layer without bias.
     dilation : int or tuple of int
-        The steps between the elements of a kernel.
+        Spacing between the elements of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------

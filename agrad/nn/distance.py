@@ -1,4 +1,4 @@
-"""Distances and angles of vectors as modules."""
+"""Distances and angles between vectors as modules."""
 
 from agrad.nn import functional
 from agrad.nn.function_module import ArraysFunctionModule
@@ -7,7 +7,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class CosineSimilarity(ArraysFunctionModule):
-    """Cosine similarity, by ``functional.cosine_similarity``.
+    """Cosine similarity, see ``functional.cosine_similarity``.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class CosineSimilarity(ArraysFunctionModule):
 
 
 class PairwiseDistance(ArraysFunctionModule):
-    """Distance of vectors, by ``functional.pairwise_distance``.
+    """Distance between vectors, see ``functional.pairwise_distance``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Modules that draw random numbers in training: dropout and its kinds, and RReLU."""
+"""Modules that draw random numbers in training: dropout variants and RReLU."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -17,16 +17,16 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class RandomModule(ArrayModule):
-    """Base class of modules that draw in training; ``function`` takes a key.
+    """Base class of modules that draw random numbers in training.
 
-    The key of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
-    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same numbers
-    on every backend.
+    The subclass sets ``function``, which accepts a key. The key of the n-th call in training depends only on (seed, n).
+    The seed is drawn when the module is created, and ``state_dict`` saves it with the number of calls. A resumed run
+    therefore continues bit for bit, with the same numbers on every backend.
 
     Parameters
     ----------
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
     """
 
     traced_attributes = ("calls",)
@@ -42,16 +42,16 @@ class RandomModule(ArrayModule):
         Parameters
         ----------
         call : int
-            The number of the call, from 0.
+            Index of the call, from 0.
         backend : str or None
-            The backend of the key, by default the selected one.
+            Backend of the key. By default, the selected backend.
         device : device or None
-            Its device, by default that of the backend.
+            Device. By default, the default device of the backend.
 
         Returns
         -------
         Tensor
-            A key of ``agrad.random``.
+            Key of ``agrad.random``.
         """
         return host_array_call(self._words, (call,), lambda w: agrad.asarray(w, backend=backend, device=device))
 
@@ -61,23 +61,23 @@ class RandomModule(ArrayModule):
         return np.array(words, np.uint32)
 
     def next_key(self, like: Any) -> Any:
-        """Return the key of the next call in training, and count the call.
+        """Return the key of the next call in training and count the call.
 
         Parameters
         ----------
         like : array
-            An array beside which the key is placed.
+            Array that determines the backend and device of the key.
 
         Returns
         -------
         array
-            A key of ``agrad.random``. A Tensor if ``like`` is one, else a raw array. Under ``vmap`` with
-            ``randomness="different"`` a Tensor, with a key for each member.
+            Key of ``agrad.random``. A Tensor if ``like`` is a Tensor, otherwise a plain array. Under ``vmap`` with
+            ``randomness="different"``, a Tensor with one key for each batch element.
 
         Raises
         ------
         ConfigurationError
-            If it is called under ``vmap`` without ``randomness``.
+            If called under ``vmap`` without ``randomness``.
         """
         place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
 
@@ -92,7 +92,7 @@ class RandomModule(ArrayModule):
         return key if place is like or type(key) is not agrad.Tensor else key.raw
 
     def drawn(self, x: Any, *options: Any) -> Any:
-        """Return the result in training, with the next key; an error counts no call."""
+        """Return the result in training with the next key; an error does not count."""
         calls = self.calls
         try:
             return self.function(x, *options, training=True, key=self.next_key(x))
@@ -108,14 +108,14 @@ class RandomModule(ArrayModule):
 
 
 class _Dropout(RandomModule):
-    """A kind of dropout; the output is the input in evaluation."""
+    """Base class of dropout; in evaluation the output is the input."""
 
     def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
         self.p: float = float(share(type(self).__name__, "p", p))
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:
-        """Return the function's result in training, otherwise ``x``."""
+        """Return the result of the function in training, otherwise ``x``."""
         return self.drawn(x, self.p) if self.training and self.p else x
 
     def settings(self) -> str:
@@ -123,26 +123,27 @@ class _Dropout(RandomModule):
 
 
 class Dropout(_Dropout):
-    """Dropout: in training, zeros with probability ``p``, the rest divided by 1 - p.
+    """Dropout: zero elements with probability ``p`` in training.
 
-    In evaluation the output is the input. Shapes are any, and are kept.
+    The other elements are divided by 1 - p. In evaluation the output is the input. The input has any shape, and the
+    output has the same shape.
 
-    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
-    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same masks on
-    every backend. ``p`` is met to the nearest multiple of 2**-32. Under ``agrad.vmap`` give ``randomness="different"``
-    for a mask of each member, or ``"same"`` for one mask.
+    The mask of the n-th call in training depends only on (seed, n). The seed is drawn when the module is created, and
+    ``state_dict`` saves it with the number of calls. A resumed run therefore continues bit for bit, with the same masks
+    on every backend. ``p`` is rounded to the nearest multiple of 2**-32. Under ``agrad.vmap``, pass
+    ``randomness="different"`` for a separate mask of each batch element, or ``"same"`` for one mask.
 
     Parameters
     ----------
     p : float
-        The probability to zero an element, from 0 to 1.
+        Probability of zeroing an element, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Raises
     ------
     ConfigurationError
-        If ``p`` is not a number from 0 to 1.
+        If ``p`` is not between 0 and 1.
 
     Notes
     -----
@@ -165,14 +166,14 @@ class Dropout(_Dropout):
 class Dropout1d(_Dropout):
     """Dropout of whole channels of arrays of shape (n, c, l) or (c, l).
 
-    Masks are drawn and saved as those of ``Dropout``.
+    Masks are drawn and saved as for ``Dropout``.
 
     Parameters
     ----------
     p : float
-        The probability to zero a channel, from 0 to 1.
+        Probability of zeroing a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -187,14 +188,14 @@ class Dropout1d(_Dropout):
 class Dropout2d(_Dropout):
     """Dropout of whole channels of arrays of shape (n, c, h, w).
 
-    Masks are drawn and saved as those of ``Dropout``. Three axes are (n, c, l), as in PyTorch.
+    Masks are drawn and saved as for ``Dropout``. As in PyTorch, a 3-D array has shape (n, c, l).
 
     Parameters
     ----------
     p : float
-        The probability to zero a channel, from 0 to 1.
+        Probability of zeroing a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -209,14 +210,14 @@ class Dropout2d(_Dropout):
 class Dropout3d(_Dropout):
     """Dropout of whole channels of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
-    Masks are drawn and saved as those of ``Dropout``.
+    Masks are drawn and saved as for ``Dropout``.
 
     Parameters
     ----------
     p : float
-        The probability to zero a channel, from 0 to 1.
+        Probability of zeroing a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -229,16 +230,16 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout to the limit of ``selu``, which keeps mean and variance.
+    """Alpha dropout, which keeps mean and variance for use with ``SELU``.
 
-    Masks are drawn and saved as those of ``Dropout``.
+    Masks are drawn and saved as for ``Dropout``.
 
     Parameters
     ----------
     p : float
-        The probability to set an element, from 0 to 1.
+        Probability of replacing an element, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -253,16 +254,16 @@ class AlphaDropout(_Dropout):
 
 
 class FeatureAlphaDropout(_Dropout):
-    """Dropout of whole channels of (n, c, ...) to the limit of ``selu``.
+    """Alpha dropout of whole channels of arrays of shape (n, c, ...).
 
-    It keeps mean and variance. Masks are drawn and saved as those of ``Dropout``.
+    It keeps mean and variance, for use with ``SELU``. Masks are drawn and saved as for ``Dropout``.
 
     Parameters
     ----------
     p : float
-        The probability to set a channel, from 0 to 1.
+        Probability of replacing a channel, from 0 to 1.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -276,16 +277,16 @@ class FeatureAlphaDropout(_Dropout):
 
 
 class RReLU(RandomModule):
-    """Each element, those of 0 or less times a slope, which is random in training.
+    """RReLU activation: a leaky ReLU with a random negative slope in training.
 
-    Slopes are drawn and saved as the masks of ``Dropout``.
+    Random numbers are drawn and saved as for ``Dropout``.
 
     Parameters
     ----------
     lower, upper : float
-        The bounds of the slopes; in evaluation their mean is the slope.
+        Bounds of the negative slope. In evaluation, the slope is their mean.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -301,7 +302,7 @@ class RReLU(RandomModule):
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:
-        """Return ``functional.rrelu`` of ``x``, with random slopes in training."""
+        """Return ``functional.rrelu`` of ``x``, random in training."""
         if self.training:
             return self.drawn(x, self.lower, self.upper)
         return functional.rrelu(x, self.lower, self.upper)

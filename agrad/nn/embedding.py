@@ -1,4 +1,4 @@
-"""Embedding: a learnt table of rows."""
+"""Embedding layers."""
 
 from typing import Any
 
@@ -13,30 +13,30 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
-    """Learnt table of rows, looked up by ``functional.embedding``.
+    """Learnable embedding table, see ``functional.embedding``.
 
-    ``weight`` has the shape (num_embeddings, embedding_dim) and starts normal, with mean 0 and variance 1; the row
-    ``padding_idx`` starts at 0.
+    ``weight`` has the shape (num_embeddings, embedding_dim). Initial values are normal with mean 0 and variance 1, and
+    0 in the row ``padding_idx``.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        The rows of the table, and their length.
+        Number of rows of the table, and their length.
     padding_idx : int, optional
-        A row that is not trained; a negative one counts from the end.
+        Index of a row that is not trained. A negative index counts from the end.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype : dtype or None
-        The dtype of the table, by default float32.
+        dtype of the table. By default, float32.
     backend : str or None
-        Its backend, by default the selected one.
+        Backend. By default, the selected backend.
     device : device or None
-        Its device, by default that of the backend.
+        Device. By default, the default device of the backend.
 
     Raises
     ------
     ConfigurationError
-        For lengths below 1, or a ``padding_idx`` that names no row.
+        If a length is below 1, or ``padding_idx`` is not the index of a row.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Embedding(Module):
         (self.num_embeddings,) = numbers("Embedding", "num_embeddings", num_embeddings, 1, 1)
         (self.embedding_dim,) = numbers("Embedding", "embedding_dim", embedding_dim, 1, 1)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ConfigurationError(f"Embedding: padding_idx is one of {num_embeddings} rows, not {padding_idx}")
+            raise ConfigurationError(f"Embedding: padding_idx must be one of {num_embeddings} rows, got {padding_idx}")
         self.padding_idx: int | None = None if padding_idx is None else padding_idx % num_embeddings
         values = init.normal((self.num_embeddings, self.embedding_dim), 1.0, rng)
         if self.padding_idx is not None:
@@ -80,33 +80,33 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Embedding):
-    """Learnt table, looked up and reduced by ``functional.embedding_bag``.
+    """Embedding table with reduced bags of rows, see ``functional.embedding_bag``.
 
-    The table is that of ``Embedding``.
+    The table is the same as in ``Embedding``.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        The rows of the table, and their length.
+        Number of rows of the table, and their length.
     mode : {"mean", "sum", "max"}
-        The reduction of a bag.
+        Reduction of a bag.
     include_last_offset : bool
-        True if offsets have the end of the last bag, too.
+        True if ``offsets`` also contains the end of the last bag.
     padding_idx : int, optional
-        A row that does not count and is not trained; a negative one counts from the end.
+        Index of a row that is ignored and not trained. A negative index counts from the end.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype : dtype or None
-        The dtype of the table, by default float32.
+        dtype of the table. By default, float32.
     backend : str or None
-        Its backend, by default the selected one.
+        Backend. By default, the selected backend.
     device : device or None
-        Its device, by default that of the backend.
+        Device. By default, the default device of the backend.
 
     Raises
     ------
     ConfigurationError
-        For lengths below 1, or a ``padding_idx`` that names no row.
+        If a length is below 1, or ``padding_idx`` is not the index of a row.
 
     Examples
     --------
@@ -133,16 +133,16 @@ class EmbeddingBag(Embedding):
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> agrad.Tensor:
-        """Return the reduced bags of rows that ``x`` names.
+        """Return the reduced bags of the rows with the indices ``x``.
 
         Parameters
         ----------
         x : array
-            Numbers of rows: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype.
+            Row indices: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype.
         offsets : array, optional
-            The first place of each bag in ``x``.
+            Start index of each bag in ``x``.
         per_sample_weights : array, optional
-            A factor of each row, for sums alone.
+            Factor of each row, only for ``mode="sum"``.
 
         Returns
         -------

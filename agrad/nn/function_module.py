@@ -1,4 +1,4 @@
-"""FunctionModule: the base class of modules that call one function."""
+"""Base class of modules that call one function."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class FunctionModule(ArrayModule):
-    """A module that calls one function, with its attributes as keyword arguments.
+    """Base class of modules that call a function with attributes as keyword arguments.
 
-    A subclass sets ``function``, and in ``__init__`` an attribute for each option.
+    A subclass sets ``function`` and, in ``__init__``, an attribute for each keyword argument.
     """
 
     function: ClassVar[Callable[..., Any]]
-    """The function, of one array or more."""
+    """The function, of at least one array."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the function.
@@ -24,12 +24,12 @@ class FunctionModule(ArrayModule):
         Returns
         -------
         dict
-            The attributes that ``__init__`` has set.
+            Attributes that ``__init__`` has set.
         """
         return {name: value for name, value in self.members() if name != "training"}
 
     def forward(self, *arrays: Any) -> Any:
-        """Return the function's result."""
+        """Return the result of the function."""
         return self.function(*arrays, **self.options())
 
     def settings(self) -> str:
@@ -37,9 +37,9 @@ class FunctionModule(ArrayModule):
 
 
 class ArraysFunctionModule(FunctionModule):
-    """A module that calls one function of two arrays or more.
+    """Base class of modules that call a function of at least two arrays.
 
-    The difference from ``FunctionModule`` is for type checkers alone.
+    It differs from ``FunctionModule`` only for type checkers.
     """
 
     if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Hooks: functions that run before and after a module's forward and backward pass."""
+"""Hooks: functions that run before or after forward and backward passes."""
 
 import itertools
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _count = itertools.count()
 
 
 class RemovableHandle:
-    """The result of registering a hook, whose ``remove()`` removes it.
+    """Handle of a registered hook.
 
-    As a context manager it removes the hook at the end.
+    As a context manager, it removes the hook on exit.
     """
 
     def __init__(self, hooks: dict[int, Any], key: int) -> None:
@@ -31,10 +31,10 @@ class RemovableHandle:
 
 
 class Hooks:
-    """The hooks of one module, by kind and number."""
+    """Hooks of one module."""
 
     traced_attributes: tuple[str, ...] = ()
-    """Declared so that ``agrad.jit`` traces anew after a hook is added or removed."""
+    """Declared so that ``agrad.jit`` retraces after a hook is added or removed."""
 
     def __init__(self) -> None:
         self.before: dict[int, tuple[Any, bool]] = {}
@@ -48,7 +48,7 @@ class Hooks:
             found = hook(module, args, kwargs) if keyed else hook(module, args)
             if keyed and found is not None:
                 if not isinstance(found, tuple) or len(found) != 2:
-                    raise OperandError(f"a forward pre-hook with_kwargs gives None or (args, kwargs), not {found!r}")
+                    raise OperandError(f"a pre-hook with kwargs must return None or (args, kwargs), got {found!r}")
                 args, kwargs = found
             elif found is not None:
                 args = found if isinstance(found, tuple) else (found,)
@@ -88,13 +88,13 @@ class _Backward:
         places = [i for i, value in enumerate(values) if isinstance(value, agrad.Tensor) and value.requires_grad]
         if any(values[i].level.name == "forward" for i in places):
             raise NotDifferentiableError(
-                f"{type(self.module).__name__} has backward hooks, and forward mode has no backward pass; remove the "
-                "hooks, or differentiate in reverse mode"
+                f"{type(self.module).__name__}: backward hooks are not supported in forward mode. Remove the hooks, or "
+                "differentiate in reverse mode."
             )
         return places
 
     def _identity(self, values: tuple[Any, ...], places: list[int], back: Callable[..., Any]) -> tuple[Any, ...]:
-        """Return the values, with ``back`` as one rule for those at ``places``."""
+        """Return the values, with ``back`` as the custom rule of those at ``places``."""
         if not places:
             return values
 
@@ -106,7 +106,7 @@ class _Backward:
             for i, g in zip(places, gs, strict=True):
                 full[i] = None if g is None else agrad.asarray(g)
             found = back(tuple(full))
-            # a rule gives raw arrays where it is given raw arrays
+            # a rule returns plain arrays for plain arrays
             return tuple([
                 x.raw if isinstance(x := found[i], agrad.Tensor) and not isinstance(g, agrad.Tensor) else x
                 for i, g in zip(places, gs, strict=True)
@@ -139,22 +139,22 @@ class _Backward:
             return gs
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(gs):
-            raise OperandError(f"{what}: the hook gives None or {len(gs)} gradients, not {len(found)}")
+            raise OperandError(f"{what}: the hook must return None or {len(gs)} gradients, got {len(found)}")
         for old, new in zip(gs, found, strict=True):
             if old is not None and (getattr(new, "shape", None) != old.shape or new.dtype != old.dtype):
                 shown = f"{old.dtype} of shape {old.shape}"
-                raise OperandError(f"{what}: the hook replaces a gradient, {shown}, by one like it, not by {new!r}")
+                raise OperandError(f"{what}: the hook must return a gradient of {shown}, got {new!r}")
         return found
 
 
 class Hooked:
-    """The half of ``Module`` that has hooks."""
+    """Mixin of ``Module`` for hooks."""
 
     _hooks: Hooks | None = None
 
     def _register(self, kind: str, hook: Any, keyed: bool, prepend: bool) -> RemovableHandle:
         if not callable(hook):
-            raise OperandError(f"a hook is a function, not {type(hook).__name__}")
+            raise OperandError(f"a hook must be a function, got {type(hook).__name__}")
         if self._hooks is None:
             self._hooks = Hooks()
         hooks: dict[int, Any] = getattr(self._hooks, kind)
@@ -176,14 +176,14 @@ class Hooked:
         hook : callable
             ``hook(module, args)``. A result other than None replaces the arguments.
         prepend : bool
-            True to call it before the hooks that are there.
+            True to call it before the existing hooks.
         with_kwargs : bool
-            True for ``hook(module, args, kwargs)``, with None or (args, kwargs) as its result.
+            True to call ``hook(module, args, kwargs)``, which returns None or (args, kwargs).
 
         Returns
         -------
         RemovableHandle
-            Its ``remove()`` removes the hook.
+            Handle whose ``remove()`` removes the hook.
 
         Examples
         --------
@@ -204,14 +204,14 @@ class Hooked:
         hook : callable
             ``hook(module, args, output)``. A result other than None replaces the output.
         prepend : bool
-            True to call it before the hooks that are there.
+            True to call it before the existing hooks.
         with_kwargs : bool
-            True for ``hook(module, args, kwargs, output)``.
+            True to call ``hook(module, args, kwargs, output)``.
 
         Returns
         -------
         RemovableHandle
-            Its ``remove()`` removes the hook.
+            Handle whose ``remove()`` removes the hook.
 
         Examples
         --------
@@ -224,24 +224,24 @@ class Hooked:
         return self._register("after", hook, with_kwargs, prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook`` in backward passes before that of the module.
+        """Call ``hook`` before the backward pass of the module.
 
         Parameters
         ----------
         hook : callable
-            ``hook(module, grad_output)``, with a tuple of the gradients of the results. A result other than None
-            replaces them.
+            ``hook(module, grad_output)``, where ``grad_output`` is a tuple of the gradients with respect to the
+            results. A result other than None replaces them.
         prepend : bool
-            True to call it before the hooks that are there.
+            True to call it before the existing hooks.
 
         Returns
         -------
         RemovableHandle
-            Its ``remove()`` removes the hook.
+            Handle whose ``remove()`` removes the hook.
 
         Notes
         -----
-        What holds for ``register_full_backward_hook`` holds here too.
+        The notes of ``register_full_backward_hook`` also apply here.
 
         Examples
         --------
@@ -253,26 +253,26 @@ class Hooked:
         return self._register("backward_before", hook, False, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook`` in backward passes after that of the module.
+        """Call ``hook`` after the backward pass of the module.
 
         Parameters
         ----------
         hook : callable
-            ``hook(module, grad_input, grad_output)``, with tuples of the gradients by positional arguments and by
-            results, None where there is none. A result other than None replaces ``grad_input``.
+            ``hook(module, grad_input, grad_output)``, with tuples of the gradients with respect to positional arguments
+            and results. Missing gradients are None. A result other than None replaces ``grad_input``.
         prepend : bool
-            True to call it before the hooks that are there.
+            True to call it before the existing hooks.
 
         Returns
         -------
         RemovableHandle
-            Its ``remove()`` removes the hook.
+            Handle whose ``remove()`` removes the hook.
 
         Notes
         -----
-        Gradients are seen of Tensors that are positional arguments themselves, and of a result that is a Tensor or a
-        tuple of them; not of those in other containers. A module none of whose arguments has a gradient calls the hook
-        with None for each. Forward mode through the module is an error.
+        A hook receives the gradients of Tensors that are positional arguments, and of a result that is a Tensor or a
+        tuple of Tensors. It does not receive gradients of Tensors in other pytrees. If no argument has a gradient,
+        ``grad_input`` contains only None. Forward mode through the module raises ``NotDifferentiableError``.
 
         Examples
         --------

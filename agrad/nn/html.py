@@ -1,4 +1,4 @@
-"""Modules as HTML, for notebooks."""
+"""HTML representation of modules for notebooks."""
 
 from html import escape
 from typing import Any
@@ -11,9 +11,9 @@ _INSIDE = '<div style="margin-left:1.5em">'
 
 
 def represent_html(root: Any) -> str:
-    """Return a module as HTML, which unfolds to the modules and Tensors in it.
+    """Return a module as HTML that unfolds to its modules and Tensors.
 
-    The names are those of ``repr`` and ``state_dict``. No values are read.
+    The names are the same as in ``repr`` and ``state_dict``. No values are read.
     """
     parts = list(walk(root, once=False))
     depths = [part.depth for part in parts[1:]] + [0]

@@ -1,4 +1,4 @@
-"""Initial values: arrays drawn on the host, and functions that fill a leaf."""
+"""Initial values: arrays drawn on the host, and functions that fill a Tensor."""
 
 import math
 from collections.abc import Callable
@@ -24,19 +24,19 @@ Shape = tuple[int, ...]
 
 
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """Return a parameter.
+    """Create a parameter.
 
     Parameters
     ----------
     values : numpy.ndarray
-        The values, an array on the host. They are rounded there, so every backend gets the same ones.
+        Values, a NumPy array. They are rounded on the host, so all backends get the same values.
     dtype, backend, device
-        By default float32, the selected backend and its device.
+        By default, float32, the selected backend and its default device.
 
     Returns
     -------
     Tensor
-        A leaf with the shape of ``values``.
+        Leaf Tensor with the shape of ``values``.
 
     Examples
     --------
@@ -62,11 +62,11 @@ def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
     Parameters
     ----------
     shape : tuple of int
-        The shape of the result.
+        Shape of the result.
     bound : float
-        The largest absolute value.
+        Largest absolute value.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
+        Source of keys. By default, the default generator.
 
     Examples
     --------
@@ -83,11 +83,11 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
     Parameters
     ----------
     shape : tuple of int
-        The shape of the result.
+        Shape of the result.
     std : float
-        The standard deviation.
+        Standard deviation.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of keys, None for the default one.
+        Source of keys. By default, the default generator.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, as ``fans`` reads it.
+        Shape of a weight, as for ``fans``.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
     a : float
-        The slope of the leaky ReLU behind the weight. The default is that of PyTorch's Linear.
+        Negative slope of the leaky ReLU after the weight. The default is the value of the PyTorch ``Linear``.
 
     Notes
     -----
@@ -129,9 +129,9 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
     Parameters
     ----------
     shape, rng
-        As for ``kaiming_uniform``.
+        Same as for ``kaiming_uniform``.
     a : float
-        The slope of the leaky ReLU behind the weight, 0 for a ReLU.
+        Negative slope of the leaky ReLU after the weight, 0 for a ReLU.
 
     Notes
     -----
@@ -152,11 +152,11 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, as ``fans`` reads it.
+        Shape of a weight, as for ``fans``.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
     gain : float
-        A factor on the standard deviation.
+        Factor of the standard deviation.
 
     Notes
     -----
@@ -177,7 +177,7 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
     Parameters
     ----------
     shape, rng, gain
-        As for ``xavier_uniform``.
+        Same as for ``xavier_uniform``.
 
     Notes
     -----
@@ -193,12 +193,12 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
 
 
 def zeros(shape: Shape) -> np.ndarray:
-    """Return zeros.
+    """Return an array of zeros.
 
     Parameters
     ----------
     shape : tuple of int
-        The shape of the result.
+        Shape of the result.
 
     Examples
     --------
@@ -210,17 +210,17 @@ def zeros(shape: Shape) -> np.ndarray:
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """Return the number of inputs of an output and the number of outputs of an input.
+    """Return the fan-in and fan-out of a weight.
 
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
+        Shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
 
     Returns
     -------
     tuple of int
-        The two numbers, each times the elements of the kernel.
+        (fan-in, fan-out): the numbers of inputs and outputs, each multiplied by the number of kernel elements.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def fans(shape: Shape) -> tuple[int, int]:
     ((20, 10), (75, 200))
     """
     if len(shape) < 2:
-        raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
+        raise ShapeError(f"a weight must have at least two axes, (inputs, outputs), got shape {tuple(shape)}")
     if len(shape) == 2:
         return shape[0], shape[1]
     kernel = math.prod(shape[2:])
@@ -241,16 +241,16 @@ def fans(shape: Shape) -> tuple[int, int]:
 
 
 def _shape(tensor: agrad.Tensor, what: str, drawn: bool = True) -> Shape:
-    """Return the shape of a leaf, for ``drawn`` numbers one of a floating dtype."""
+    """Return the shape of a leaf, checked to be floating-point if ``drawn``."""
     if not isinstance(tensor, agrad.Tensor) or not tensor.is_leaf:
-        raise OperandError(f"{what} takes a leaf Tensor, such as a parameter, not {repr(tensor)[:80]}")
+        raise OperandError(f"{what}: tensor must be a leaf Tensor, such as a parameter, got {repr(tensor)[:80]}")
     if drawn and not tensor.dtype.kind.endswith("floating"):
-        raise DtypeError(f"{what} fills a Tensor of a floating dtype, not of {tensor.dtype}")
+        raise DtypeError(f"{what}: tensor must have a floating-point dtype, got {tensor.dtype}")
     return tensor.shape
 
 
 def _fill(tensor: agrad.Tensor, values: Any) -> agrad.Tensor:
-    """Write float64 values of the host into a leaf, and return it."""
+    """Write float64 host values into a leaf and return it."""
     name = tensor.dtype.name
     # rounded on the host, so every backend gets the same values
     host = np.array(np.broadcast_to(values, tensor.shape), dtype=None if name == "bfloat16" else name)
@@ -259,24 +259,24 @@ def _fill(tensor: agrad.Tensor, values: Any) -> agrad.Tensor:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the recommended factor on the standard deviation before a function.
+    """Return the recommended gain of an activation function.
 
     Parameters
     ----------
     nonlinearity : str
         ``"linear"``, ``"sigmoid"``, ``"tanh"``, ``"relu"``, ``"leaky_relu"``, ``"selu"``, or the name of a convolution.
     param : float, optional
-        The negative slope of ``"leaky_relu"``, by default 0.01.
+        Negative slope of ``"leaky_relu"``. By default, 0.01.
 
     Returns
     -------
     float
-        The factor.
+        Factor.
 
     Raises
     ------
     ConfigurationError
-        For another name.
+        If the name is unknown.
 
     Examples
     --------
@@ -290,16 +290,16 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = None) -> agrad.Tensor:
-    """Fill a leaf with uniform numbers between ``a`` and ``b``, and return it.
+    """Fill a Tensor with uniform numbers between ``a`` and ``b``, and return it.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf, such as a parameter.
+        Leaf Tensor, such as a parameter.
     a, b : float
-        The bounds.
+        Bounds.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Examples
     --------
@@ -312,16 +312,16 @@ def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = No
 
 
 def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng = None) -> agrad.Tensor:
-    """Fill a leaf with normal numbers, and return it.
+    """Fill a Tensor with normal numbers, and return it.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf, such as a parameter.
+        Leaf Tensor, such as a parameter.
     mean, std : float
         Mean and standard deviation.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Examples
     --------
@@ -336,18 +336,18 @@ def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng 
 def trunc_normal_(
     tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, rng: Rng = None
 ) -> agrad.Tensor:
-    """Fill a leaf with normal numbers between ``a`` and ``b``, and return it.
+    """Fill a Tensor with truncated normal numbers, and return it.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf, such as a parameter.
+        Leaf Tensor, such as a parameter.
     mean, std : float
-        Mean and standard deviation of the normal distribution that is cut.
+        Mean and standard deviation of the normal distribution before truncation.
     a, b : float
-        The bounds.
+        Bounds.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Examples
     --------
@@ -357,21 +357,21 @@ def trunc_normal_(
     True
     """
     if not a < b:
-        raise ConfigurationError(f"trunc_normal_: a is below b, not a={a!r} and b={b!r}")
+        raise ConfigurationError(f"trunc_normal_: a must be less than b, got a={a!r} and b={b!r}")
     bounds = ((bound - mean) / std for bound in (a, b))
     drawn = _drawn(random.truncated_normal, _shape(tensor, "trunc_normal_"), rng, *bounds)
     return _fill(tensor, np.clip(drawn * std + mean, a, b))
 
 
 def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
-    """Fill a leaf with one number, and return it.
+    """Fill a Tensor with a constant, and return it.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf, such as a parameter.
+        Leaf Tensor, such as a parameter.
     val : float
-        The number.
+        Constant.
 
     Examples
     --------
@@ -384,7 +384,7 @@ def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
 
 
 def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
-    """Fill a leaf with ones, and return it; as ``constant_`` does.
+    """Fill a Tensor with ones, and return it.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
 
 
 def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
-    """Fill a leaf with zeros, and return it; as ``constant_`` does.
+    """Fill a Tensor with zeros, and return it.
 
     Examples
     --------
@@ -415,7 +415,7 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
     Parameters
     ----------
     tensor : Tensor
-        A leaf of two axes.
+        2-D leaf Tensor.
 
     Examples
     --------
@@ -425,19 +425,19 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
             [0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
     """
     if len(_shape(tensor, "eye_", drawn=False)) != 2:
-        raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
+        raise ShapeError(f"eye_: tensor must be a matrix, got shape {tensor.shape}")
     return _fill(tensor, np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
-    """Fill the weight of a convolution so that it keeps its input's channels.
+    """Fill the weight of a convolution so that it preserves the channels.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf of shape (out_channels, in_channels // groups, ...).
+        Leaf Tensor of shape (out_channels, in_channels // groups, ...).
     groups : int
-        The groups of channels.
+        Number of groups of channels.
 
     Examples
     --------
@@ -449,7 +449,7 @@ def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
     """
     shape = _shape(tensor, "dirac_", drawn=False)
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
-        raise ShapeError(f"dirac_ fills a weight of 3 to 5 axes, the first a multiple of {groups}, not shape {shape}")
+        raise ShapeError(f"dirac_: tensor must have 3 to 5 axes, the first a multiple of {groups}, got shape {shape}")
     values = np.zeros(shape)
     rows = shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
@@ -465,9 +465,9 @@ def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) ->
     Parameters
     ----------
     tensor : Tensor
-        A leaf of a shape that ``fans`` describes.
+        Leaf Tensor of a shape that ``fans`` accepts.
     gain, rng
-        As for ``xavier_uniform``.
+        Same as for ``xavier_uniform``.
 
     Examples
     --------
@@ -485,9 +485,9 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
     Parameters
     ----------
     tensor : Tensor
-        A leaf of a shape that ``fans`` describes.
+        Leaf Tensor of a shape that ``fans`` accepts.
     gain, rng
-        As for ``xavier_normal``.
+        Same as for ``xavier_normal``.
 
     Examples
     --------
@@ -512,15 +512,15 @@ def kaiming_uniform_(
     Parameters
     ----------
     tensor : Tensor
-        A leaf of a shape that ``fans`` describes.
+        Leaf Tensor of a shape that ``fans`` accepts.
     a : float
-        The negative slope of a leaky ReLU behind the weight.
+        Negative slope of a leaky ReLU after the weight.
     mode : {"fan_in", "fan_out"}
-        ``"fan_out"`` to count outputs in place of inputs.
+        ``"fan_in"`` to divide by the number of inputs, ``"fan_out"`` by the number of outputs.
     nonlinearity : str
-        The function behind the weight, as ``calculate_gain`` takes it.
+        Activation function after the weight, as for ``calculate_gain``.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Examples
     --------
@@ -541,9 +541,9 @@ def kaiming_normal_(
     Parameters
     ----------
     tensor : Tensor
-        A leaf of a shape that ``fans`` describes.
+        Leaf Tensor of a shape that ``fans`` accepts.
     a, mode, nonlinearity, rng
-        As for ``kaiming_uniform_``.
+        Same as for ``kaiming_uniform_``.
 
     Examples
     --------
@@ -562,11 +562,11 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
     Parameters
     ----------
     tensor : Tensor
-        A leaf of two axes or more; those after the first are taken as one.
+        Leaf Tensor with at least two axes. The axes after the first one are flattened.
     gain : float
-        A factor on the matrix.
+        Factor of the matrix.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Raises
     ------
@@ -575,7 +575,7 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
 
     Notes
     -----
-    Saxe et al. 2013, arXiv:1312.6120. The matrix is uniform over all such ones.
+    Saxe et al. 2013, arXiv:1312.6120. The distribution is uniform over all such matrices.
 
     Examples
     --------
@@ -587,7 +587,7 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
             [0.0, 0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
     """
     if len(_shape(tensor, "orthogonal_")) < 2:
-        raise ShapeError(f"orthogonal_ fills a Tensor of two axes or more, not of shape {tensor.shape}")
+        raise ShapeError(f"orthogonal_: tensor must have at least two axes, got shape {tensor.shape}")
     if not tensor.size:
         return tensor
     rows, columns = tensor.shape[0], tensor.size // tensor.shape[0]
@@ -598,23 +598,23 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
 
 
 def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng = None) -> agrad.Tensor:
-    """Fill a matrix with normal numbers, and a part of each column with zeros.
+    """Fill a matrix with normal numbers and zeros.
 
     Parameters
     ----------
     tensor : Tensor
-        A leaf of two axes.
+        2-D leaf Tensor.
     sparsity : float
-        The part of each column that is 0, rounded up to whole elements.
+        Share of zeros in each column, rounded up to whole elements.
     std : float
-        The standard deviation of the other elements.
+        Standard deviation of the other elements.
     rng
-        As for ``uniform``.
+        Same as for ``uniform``.
 
     Raises
     ------
     ShapeError, ConfigurationError
-        For other axes, or a part that is not from 0 to 1.
+        If ``tensor`` is not 2-D, or ``sparsity`` is not between 0 and 1.
 
     Examples
     --------
@@ -624,7 +624,7 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     1000
     """
     if len(_shape(tensor, "sparse_")) != 2:
-        raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")
+        raise ShapeError(f"sparse_: tensor must be a matrix, got shape {tensor.shape}")
     share("sparse_", "sparsity", sparsity)
     values = normal(tensor.shape, std, rng)
     order = np.argsort(_drawn(random.uniform, tensor.shape, rng), axis=0)

@@ -1,4 +1,4 @@
-"""Layers: affine and bilinear maps, the identity, axes joined and split."""
+"""Linear and bilinear layers, identity, flatten and unflatten."""
 
 import math
 import warnings
@@ -20,9 +20,9 @@ _noted: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
 def _note_wider(layer: "Linear", x: Any, y: Any) -> None:
-    """Warn once of a float32 layer that computes in float64 because of its input.
+    """Warn once if a float32 layer computes in float64 because of its input.
 
-    Results of other layers are not data: the first layer has warned.
+    It does not warn for results of other layers, because the first layer warned.
     """
     if getattr(x, "requires_grad", False) or layer in _noted:
         return
@@ -37,28 +37,28 @@ def _note_wider(layer: "Linear", x: Any, y: Any) -> None:
 
 
 class Linear(Module):
-    """The affine map ``x @ weight + bias`` of the last axis.
+    """Linear layer ``x @ weight + bias`` along the last axis.
 
-    ``weight`` has the shape (in_features, out_features) and ``bias`` (out_features,). Both start uniform between
-    -1 / sqrt(in_features) and 1 / sqrt(in_features), drawn on the host, as PyTorch's do. The input has the shape
-    (..., in_features), the output (..., out_features). A float64 input to a layer of float32 is computed in float64, as
-    in NumPy, with one warning for each layer.
+    ``weight`` has the shape (in_features, out_features) and ``bias`` (out_features,). As in PyTorch, initial values are
+    uniform between -1 / sqrt(in_features) and 1 / sqrt(in_features). They are drawn on the host. The input has the
+    shape (..., in_features) and the output (..., out_features). A float32 layer computes in float64 for a float64
+    input, as in NumPy, and warns once per layer.
 
     Parameters
     ----------
     in_features, out_features : int
-        Lengths of the last axis of input and output, 1 or more.
+        Lengths of the last axis of the input and of the output, at least 1.
     bias : bool
-        False for a map without a bias; ``bias`` is then None.
+        False for a layer without bias; ``bias`` is then None.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Raises
     ------
     ConfigurationError
-        If a length is not an integer of 1 or more.
+        If a length is not an integer of at least 1.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Linear(Module):
             if shape and shape[-1] == self.in_features:
                 raise
             name = f"Linear({self.settings()})"
-            raise ShapeError(f"{name} takes an array of shape (..., {self.in_features}), not {shape}") from error
+            raise ShapeError(f"{name}: input must have shape (..., {self.in_features}), got {shape}") from error
         if y.dtype is not self.weight.dtype:
             _note_wider(self, x, y)
         return y
@@ -113,7 +113,7 @@ class Linear(Module):
 
 
 class Identity(ArrayModule):
-    """The identity: the output is the input, an array of any shape.
+    """Identity layer: the output is the input, an array of any shape.
 
     Examples
     --------
@@ -127,26 +127,26 @@ class Identity(ArrayModule):
 
 
 class Bilinear(Module):
-    """Bilinear function with a learnt weight and bias, ``functional.bilinear``.
+    """Bilinear layer with a learnable weight and bias.
 
-    ``weight`` has the shape (out_features, in1_features, in2_features) and ``bias`` (out_features,). Both start uniform
-    between -1 / sqrt(in1_features) and 1 / sqrt(in1_features).
+    ``weight`` has the shape (out_features, in1_features, in2_features) and ``bias`` (out_features,). Initial values are
+    uniform between -1 / sqrt(in1_features) and 1 / sqrt(in1_features).
 
     Parameters
     ----------
     in1_features, in2_features, out_features : int
-        Lengths of the last axes of both inputs and of the output, 1 or more.
+        Lengths of the last axes of both inputs and of the output, at least 1.
     bias : bool
-        False for a map without a bias; ``bias`` is then None.
+        False for a layer without bias; ``bias`` is then None.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Raises
     ------
     ConfigurationError
-        If a length is not an integer of 1 or more.
+        If a length is not an integer of at least 1.
 
     Examples
     --------
@@ -197,17 +197,17 @@ class Bilinear(Module):
 
 def _axis(name: str, what: str, shape: tuple[int, ...], dim: int) -> int:
     if not -len(shape) <= dim < len(shape):
-        raise ShapeError(f"{name}: {what}={dim} is no axis of an array of shape {shape}")
+        raise ShapeError(f"{name}: {what} must be an axis of x, got {dim} for shape {shape}")
     return dim % len(shape)
 
 
 class Flatten(ArrayModule):
-    """A row of axes made one, by default all axes but the first.
+    """Layer that flattens axes into one. By default, all axes except the first.
 
     Parameters
     ----------
     start_dim, end_dim : int
-        The first and the last of the axes. Negative ones count from the end.
+        First and last axis to flatten. Negative numbers count from the end.
 
     Examples
     --------
@@ -226,7 +226,9 @@ class Flatten(ArrayModule):
         start = _axis("Flatten", "start_dim", shape, self.start_dim)
         end = _axis("Flatten", "end_dim", shape, self.end_dim) + 1
         if start >= end:
-            raise ShapeError(f"Flatten: start_dim {self.start_dim} is behind end_dim {self.end_dim} in shape {shape}")
+            raise ShapeError(
+                f"Flatten: start_dim must be at most {self.end_dim}, got {self.start_dim} for shape {shape}"
+            )
         return agrad.reshape(x, (*shape[:start], math.prod(shape[start:end]), *shape[end:]))
 
     def settings(self) -> str:
@@ -236,14 +238,14 @@ class Flatten(ArrayModule):
 
 
 class Unflatten(ArrayModule):
-    """One axis made a row of axes.
+    """Layer that splits one axis into several axes.
 
     Parameters
     ----------
     dim : int
-        The axis. A negative one counts from the end.
+        Axis. A negative number counts from the end.
     unflattened_size : tuple of int
-        The lengths of the new axes; one may be -1, for what the others leave.
+        Lengths of the new axes. One may be -1 and is inferred from the others.
 
     Examples
     --------
@@ -263,8 +265,8 @@ class Unflatten(ArrayModule):
             new = tuple(shape[axis] // known if n == -1 else n for n in new)
         if min(new, default=-1) < 0 or math.prod(new) != shape[axis]:
             raise ShapeError(
-                f"Unflatten: axis {self.dim} of shape {shape} does not split into unflattened_size="
-                f"{self.unflattened_size}"
+                f"Unflatten: unflattened_size must have the length of axis {self.dim} of shape {shape} as its product, "
+                f"got {self.unflattened_size}"
             )
         return agrad.reshape(x, (*shape[:axis], *new, *shape[axis + 1 :]))
 

@@ -1,4 +1,4 @@
-"""Losses as modules, with PyTorch's names."""
+"""Loss modules with the PyTorch names."""
 
 from typing import Any
 
@@ -14,22 +14,22 @@ __all__ = [
 
 
 def buffer(weight: Any) -> Any:
-    """Return an array as a Tensor, which a module saves and moves; None stays None."""
+    """Return an array as a Tensor that a module saves and moves, or None for None."""
     return weight if weight is None or isinstance(weight, agrad.Tensor) else agrad.asarray(weight)
 
 
 class Loss(ArraysFunctionModule):
-    """Base class of losses, whose one option is the reduction.
+    """Base class of losses.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+        Reduction over all losses.
 
     Raises
     ------
     ConfigurationError
-        If the reduction is another one.
+        If the reduction is unknown.
     """
 
     reductions = REDUCTIONS
@@ -44,12 +44,12 @@ class Loss(ArraysFunctionModule):
 
 
 class MSELoss(Loss):
-    """The squared differences of prediction and target.
+    """Mean squared error loss.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+        Reduction over all losses.
 
     Examples
     --------
@@ -64,12 +64,12 @@ class MSELoss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute differences of prediction and target.
+    """L1 loss: absolute differences of prediction and target.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+        Reduction over all losses.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class L1Loss(Loss):
 
 
 class HuberLoss(Loss):
-    """Half the squared differences up to ``delta``, and lines beyond.
+    """Huber loss: quadratic up to ``delta``, linear beyond.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class HuberLoss(Loss):
 
 
 class SmoothL1Loss(Loss):
-    """The absolute differences of prediction and target, smooth at 0.
+    """Smooth L1 loss: absolute differences, quadratic near 0.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class SmoothL1Loss(Loss):
 
 
 class BCELoss(Loss):
-    """The cross entropy of probabilities with targets from 0 to 1.
+    """Binary cross entropy of probabilities and targets from 0 to 1.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class BCELoss(Loss):
 
 
 class BCEWithLogitsLoss(Loss):
-    """The cross entropy of the logistic function of logits with targets.
+    """Binary cross entropy of sigmoid(logits) and targets.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class BCEWithLogitsLoss(Loss):
 
 
 class NLLLoss(Loss):
-    """Minus the logarithms of probabilities of labels.
+    """Negative log-likelihood loss of class labels.
 
     Parameters
     ----------
@@ -202,9 +202,9 @@ class NLLLoss(Loss):
 
 
 class CrossEntropyLoss(Loss):
-    """The cross entropy of softmax(logits) with labels or probabilities.
+    """Cross entropy of softmax(logits) with labels or probabilities.
 
-    The classes are along axis 1, as PyTorch has them.
+    The classes are along axis 1, as in PyTorch.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class CrossEntropyLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """The loss target * (log(target) - x), for x the logarithms of probabilities.
+    """Kullback-Leibler divergence loss of log-probabilities.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class KLDivLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """The negative logarithm of the normal density of targets.
+    """Negative log-likelihood of targets under a normal distribution.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class GaussianNLLLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """The negative logarithm of the Poisson probability of counts.
+    """Negative log-likelihood of counts under a Poisson distribution.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class PoissonNLLLoss(Loss):
 
 
 class TripletMarginLoss(Loss):
-    """The margin by which a positive should be nearer than a negative, not reached.
+    """Triplet margin loss.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class TripletMarginLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """The loss 1 - cosine of vectors that belong together, cosine - margin of others.
+    """Cosine embedding loss of similar and dissimilar vectors.
 
     Parameters
     ----------

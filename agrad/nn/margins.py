@@ -1,4 +1,4 @@
-"""Losses of margins and of alignments as modules, with PyTorch's names."""
+"""Margin losses and CTC loss as modules with the PyTorch names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class MarginRankingLoss(Loss):
-    """The loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
+    """Margin ranking loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class MarginRankingLoss(Loss):
 
 
 class HingeEmbeddingLoss(Loss):
-    """Distances of pairs that belong together, and what others lack of a margin.
+    """Hinge embedding loss of similar and dissimilar pairs.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class HingeEmbeddingLoss(Loss):
 
 
 class SoftMarginLoss(Loss):
-    """The loss ``log(1 + exp(-target * x))``.
+    """Soft margin loss ``log(1 + exp(-target * x))``.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+        Reduction over all losses.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class SoftMarginLoss(Loss):
 
 
 class MultiMarginLoss(Loss):
-    """The margin by which the score of a class should exceed the others, not reached.
+    """Multi-class margin loss.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ class MultiMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """The margin by which the scores of several classes should exceed the others.
+    """Multi-label margin loss.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all losses.
+        Reduction over all losses.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class MultiLabelMarginLoss(Loss):
 
 
 class MultiLabelSoftMarginLoss(Loss):
-    """The mean over classes of the cross entropy of logits with targets.
+    """Multi-label soft margin loss: mean binary cross entropy over classes.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class MultiLabelSoftMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """The margin by which a positive fails to be nearer than a negative.
+    """Triplet margin loss with a custom distance.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class TripletMarginWithDistanceLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """Minus the logarithm of the probability of all alignments of targets.
+    """Connectionist temporal classification (CTC) loss.
 
     Parameters
     ----------

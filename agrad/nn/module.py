@@ -1,4 +1,4 @@
-"""Module: a function with parameters, found among its own attributes."""
+"""Module: the base class of layers and models."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,16 +32,16 @@ _DTYPES = [
     for bits in (8, 16, 32, 64, 128)
     for name in (f"int{bits}", f"uint{bits}", f"float{bits}", f"bfloat{bits}", f"complex{bits}")
 ]
-"""Names of dtypes, each equal to the dtype of that name of any library."""
+"""Names of dtypes, which compare equal to dtypes of that name of any library."""
 
 
 class Module(Stateful, Parts, State, Hooked):
-    """A function with parameters, set in ``__init__`` and used in ``forward``.
+    """Base class of layers and models, with parameters set in ``__init__``.
 
-    Among its attributes, a ``Parameter``, or another leaf Tensor that requires a gradient, is a parameter, and any
-    other leaf Tensor a buffer, which is saved and moved but not trained. Modules are found in the same way, and both
-    also in lists, tuples and dicts. Attributes whose names start with an underscore are left out, unless they are a
-    Module, a ``Parameter`` or a ``Buffer``. A Tensor or Module found twice counts once.
+    An attribute that is a ``Parameter`` or another leaf Tensor that requires a gradient is a parameter. Any other leaf
+    Tensor is a buffer, which is saved and moved but not trained. Attributes can also be modules, and lists, tuples and
+    dicts of modules and Tensors. Attributes whose names start with an underscore are ignored, unless they are a Module,
+    a ``Parameter`` or a ``Buffer``. A Tensor or Module that occurs twice counts once.
 
     Examples
     --------
@@ -57,41 +57,41 @@ class Module(Stateful, Parts, State, Hooked):
     """
 
     traced_attributes: tuple[str, ...] = ()
-    """The attributes besides Tensors that calls change.
+    """Attributes, other than Tensors, that calls change.
 
-    A function made by ``agrad.jit`` reads and writes them at each call. It is traced again if another one changes.
+    A compiled function reads and writes them at each call. It is retraced if another attribute changes.
     """
 
     torch_transposed: tuple[str, ...] = ()
-    """Names of own parameters with the last two axes in the other order in PyTorch."""
+    """Names of parameters whose last two axes are swapped in PyTorch."""
 
     training: bool = True
-    """True while the module is trained. Set it with ``train()`` and ``eval()``."""
+    """True in training mode. Set it with ``train()`` and ``eval()``."""
 
     def torch_counts(self) -> dict[str, int]:
-        """Return the counts that PyTorch's module of this name saves.
+        """Return the counts that the PyTorch module of this name saves.
 
         Returns
         -------
         dict of str to int
-            By name. Those that ``host_state`` has as well are loaded with PyTorch's weights.
+            Counts by name. Counts that are also in ``host_state`` are loaded with PyTorch weights.
         """
         return {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of a call of the module; each subclass defines its own.
+        """Compute the output. Each subclass defines this method.
 
         Parameters
         ----------
         *args, **kwargs : any
-            The arguments of the call.
+            Arguments of the call.
 
         Returns
         -------
         any
-            The result, an array in most modules.
+            Output, usually an array.
         """
-        raise ConfigurationError(f"{type(self).__name__} defines no forward(self, x), so it cannot be called")
+        raise ConfigurationError(f"{type(self).__name__} does not define forward(self, x), so you cannot call it")
 
     def __call__(self: "_HasForward[P, R]", *args: "P.args", **kwargs: "P.kwargs") -> "R":
         return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
@@ -99,17 +99,17 @@ class Module(Stateful, Parts, State, Hooked):
     # ------------------------------------------------------------------ modes
 
     def train(self, mode: bool = True) -> Self:
-        """Set ``training`` here and in all modules below.
+        """Set ``training`` of this module and all its submodules.
 
         Parameters
         ----------
         mode : bool
-            True to train, False to evaluate.
+            True for training mode, False for evaluation mode.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -122,12 +122,12 @@ class Module(Stateful, Parts, State, Hooked):
         return self
 
     def eval(self) -> Self:
-        """Switch to evaluation, as ``train(False)`` does.
+        """Switch to evaluation mode, like ``train(False)``.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -138,19 +138,19 @@ class Module(Stateful, Parts, State, Hooked):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Train all parameters, or freeze them.
+        """Unfreeze or freeze all parameters.
 
-        A frozen parameter stays one: it is among ``parameters()``, and gets no gradient.
+        A frozen parameter is still included in ``parameters()``, but receives no gradient.
 
         Parameters
         ----------
         requires_grad : bool
-            False to freeze.
+            False to freeze the parameters.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class Module(Stateful, Parts, State, Hooked):
         Parameters
         ----------
         set_to_none : bool
-            False for zeros, where there is a gradient.
+            False to replace existing gradients with zeros.
 
         Examples
         --------
@@ -186,29 +186,30 @@ class Module(Stateful, Parts, State, Hooked):
     # ------------------------------------------------------------------ device and dtype
 
     def to(self, target: Any = None, dtype: Any = None) -> Self:
-        """Move parameters and buffers to a backend or device, and cast floating ones.
+        """Move parameters and buffers to a backend or device, or cast them.
 
-        They stay the same Tensors, without their gradients. An optimizer that has taken a step holds state beside them:
-        make it after moving.
+        The Tensor objects remain the same, without their gradients. Create optimizers after the move, because their
+        state is not moved. A cast changes only floating-point values.
 
         Parameters
         ----------
         target : str, device or dtype, optional
-            The name of a backend, or a device, as ``Tensor.to`` takes it; or a dtype.
+            Name of a backend, a device as for ``Tensor.to``, or a dtype.
         dtype : dtype, optional
-            A floating dtype. Integers and truth values keep theirs.
+            Floating-point dtype. Integer and Boolean Tensors keep their dtypes.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Raises
         ------
         BackendUnavailableError, DeviceUnavailableError
-            If the target cannot be used. Nothing is changed then.
+            If the target is not available. Nothing is changed in this case.
         DtypeError
-            If the dtype is not floating, or real where there are complex values. Nothing is changed then.
+            If the dtype is not floating-point, or a complex value would be cast to a real dtype. Nothing is changed in
+            this case.
 
         Examples
         --------
@@ -218,7 +219,7 @@ class Module(Stateful, Parts, State, Hooked):
         """
         if target is not None and any(known == target for known in _DTYPES):
             if dtype is not None:
-                raise ConfigurationError(f"to takes one dtype, not {target!r} and {dtype!r}")
+                raise ConfigurationError(f"to: at most one dtype can be given, got {target!r} and {dtype!r}")
             target, dtype = None, target
         found = self._tensors()
         moved = [tensor.detach() if target is None else tensor.detach().to(target) for _, tensor in found]
@@ -232,22 +233,23 @@ class Module(Stateful, Parts, State, Hooked):
         return self
 
     def astype(self, dtype: Any, /) -> Self:
-        """Cast floating parameters and buffers, as ``to(dtype=dtype)`` does.
+        """Cast floating-point parameters and buffers, like ``to(dtype=dtype)``.
 
         Parameters
         ----------
         dtype : dtype
-            A floating dtype.
+            Floating-point dtype.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Raises
         ------
         DtypeError
-            If the dtype is not floating, or real where there are complex values. Nothing is cast then.
+            If the dtype is not floating-point, or a complex value would be cast to a real dtype. Nothing is cast in
+            this case.
 
         Examples
         --------
@@ -257,12 +259,12 @@ class Module(Stateful, Parts, State, Hooked):
         return self.to(None, dtype)
 
     def float(self) -> Self:
-        """Cast floating parameters and buffers to float32.
+        """Cast floating-point parameters and buffers to float32.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -272,12 +274,12 @@ class Module(Stateful, Parts, State, Hooked):
         return self.to(None, "float32")
 
     def double(self) -> Self:
-        """Cast floating parameters and buffers to float64.
+        """Cast floating-point parameters and buffers to float64.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -287,12 +289,12 @@ class Module(Stateful, Parts, State, Hooked):
         return self.to(None, "float64")
 
     def half(self) -> Self:
-        """Cast floating parameters and buffers to float16.
+        """Cast floating-point parameters and buffers to float16.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -302,24 +304,24 @@ class Module(Stateful, Parts, State, Hooked):
         return self.to(None, "float16")
 
     def bfloat16(self) -> Self:
-        """Cast floating parameters and buffers to bfloat16, on backends that have it.
+        """Cast floating-point parameters and buffers to bfloat16, where supported.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
         """
         return self.to(None, "bfloat16")
 
     # ------------------------------------------------------------------ display
 
     def settings(self) -> str:
-        """Return the text in parentheses of the ``repr`` of a module without modules.
+        """Return the options of a module without submodules for its ``repr``.
 
         Returns
         -------
         str
-            The settings, such as ``"p=0.5"``.
+            Options, such as ``"p=0.5"``.
         """
         return ""
 
@@ -342,9 +344,9 @@ class Module(Stateful, Parts, State, Hooked):
 
 
 class ArrayModule(Module):
-    """A module of one array, whose result is a Tensor where the array is one.
+    """Module of one array, whose result is a Tensor if the array is a Tensor.
 
-    The difference from ``Module`` is for type checkers alone.
+    It differs from ``Module`` only for type checkers.
     """
 
     if TYPE_CHECKING:
@@ -358,15 +360,15 @@ class ArrayModule(Module):
 
 
 def _cast(names: list[str], tensors: list[agrad.Tensor], dtype: Any) -> list[agrad.Tensor]:
-    """Return constant Tensors, the floating ones with another dtype."""
+    """Return constant Tensors, the floating-point ones cast to a dtype."""
     backend = tensors[0].backend if tensors else "numpy"
     try:
         new = agrad.zeros((1,), dtype=dtype, backend=backend).dtype
     except (AttributeError, TypeError) as error:
-        raise DtypeError(f"{backend} has no dtype {dtype!r}") from error
+        raise DtypeError(f"backend {backend!r} does not support the dtype {dtype!r}") from error
     if new.kind not in _FLOATING:
-        raise DtypeError(f"a module is cast to a floating dtype, which can be trained, not to {new}")
+        raise DtypeError(f"a module can be cast only to a floating-point dtype, got {new}")
     for name, tensor in zip(names, tensors, strict=True):
         if tensor.dtype.kind == "complex floating" and new.kind == "real floating":
-            raise DtypeError(f"{name} is {tensor.dtype}, so a cast to {new} would lose its imaginary part")
+            raise DtypeError(f"{name} cannot be cast from {tensor.dtype} to {new}, which loses its imaginary part")
     return [agrad.astype(t, new, copy=False) if t.dtype.kind in _FLOATING else t for t in tensors]

@@ -1,4 +1,4 @@
-"""Normalization layers with PyTorch's names, arguments and initial values."""
+"""Normalization layers with the PyTorch names, arguments and initial values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,24 +16,24 @@ __all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def affine_parameters(module: Any, shape: tuple[int, ...], affine: bool, bias: bool, place: dict[str, Any]) -> None:
-    """Set ``weight`` of ones and ``bias`` of zeros, or None."""
+    """Set ``weight`` to ones and ``bias`` to zeros, or to None."""
     module.weight = init.parameter(np.ones(shape), **place) if affine else None
     module.bias = init.parameter(np.zeros(shape), **place) if affine and bias else None
 
 
 class LayerNorm(ArrayModule):
-    """Layer normalization with a learnt weight and bias.
+    """Layer normalization with a learnable weight and bias.
 
     Parameters
     ----------
     normalized_shape : int or tuple of int
-        The lengths of the last axes.
+        Lengths of the last axes.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
     elementwise_affine, bias : bool
-        False for no weight and bias, or for no bias.
+        False for a layer without weight and bias, or without bias.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class LayerNorm(ArrayModule):
         affine_parameters(self, self.normalized_shape, elementwise_affine, bias, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return an array of shape ``(..., *normalized_shape)`` normalized."""
+        """Normalize an array of shape ``(..., *normalized_shape)``."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def settings(self) -> str:
@@ -76,22 +76,22 @@ class LayerNorm(ArrayModule):
 
 
 class RMSNorm(ArrayModule):
-    """RMS normalization with a learnt weight.
+    """RMS normalization with a learnable weight.
 
     Parameters
     ----------
     normalized_shape : int or tuple of int
-        The lengths of the last axes.
+        Lengths of the last axes.
     eps : float, optional
-        A number added to the mean square, by default the dtype's resolution.
+        Number added to the mean square. By default, the resolution of the dtype.
     elementwise_affine : bool
-        False for no weight.
+        False for a layer without weight.
     dtype : dtype or None
-        The dtype of the weight, by default float32.
+        dtype of the weight. By default, float32.
     backend : str or None
-        Its backend, by default the selected one.
+        Backend. By default, the selected backend.
     device : device or None
-        Its device, by default that of the backend.
+        Device. By default, the default device of the backend.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class RMSNorm(ArrayModule):
         self.weight = init.parameter(np.ones(self.normalized_shape), **place) if elementwise_affine else None
 
     def forward(self, x: Any, /) -> Any:
-        """Return an array of shape ``(..., *normalized_shape)`` normalized."""
+        """Normalize an array of shape ``(..., *normalized_shape)``."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def settings(self) -> str:
@@ -127,20 +127,20 @@ class RMSNorm(ArrayModule):
 
 
 class GroupNorm(ArrayModule):
-    """Group normalization with a learnt weight and bias.
+    """Group normalization with a learnable weight and bias.
 
     Parameters
     ----------
     num_groups : int
         The groups of channels.
     num_channels : int
-        The length of the second axis, a multiple of ``num_groups``.
+        Length of the second axis, a multiple of ``num_groups``.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
     affine : bool
-        False for no weight and bias.
+        False for a layer without weight and bias.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -166,13 +166,15 @@ class GroupNorm(ArrayModule):
         (self.num_groups,) = numbers("GroupNorm", "num_groups", num_groups, 1, 1)
         (self.num_channels,) = numbers("GroupNorm", "num_channels", num_channels, 1, 1)
         if self.num_channels % self.num_groups:
-            raise ConfigurationError(f"GroupNorm: num_channels={num_channels} is a multiple of num_groups={num_groups}")
+            raise ConfigurationError(
+                f"GroupNorm: num_channels must be a multiple of num_groups={num_groups}, got {num_channels}"
+            )
         self.eps = eps
         place = {"dtype": dtype, "backend": backend, "device": device}
         affine_parameters(self, (self.num_channels,), affine, True, place)
 
     def forward(self, x: Any, /) -> Any:
-        """Return an array of shape (n, num_channels, ...) normalized."""
+        """Normalize an array of shape (n, num_channels, ...)."""
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def settings(self) -> str:
@@ -180,7 +182,7 @@ class GroupNorm(ArrayModule):
 
 
 class LocalResponseNorm(FunctionModule):
-    """Local response normalization, by ``functional.local_response_norm``.
+    """Local response normalization, see ``functional.local_response_norm``.
 
     Parameters
     ----------

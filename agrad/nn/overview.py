@@ -12,11 +12,11 @@ from agrad.nn.parts import walk
 
 
 class Summary:
-    """The table that ``summary`` returns. ``print`` shows it."""
+    """Table that ``summary`` returns. Print it with ``print``."""
 
     def __init__(self, rows: list[tuple[str, ...]], total: int, trainable: int) -> None:
         self.rows = rows
-        """Layers, output shapes, parameters, trainable ones, remarks."""
+        """Layers, output shapes, parameters, trainable parameters, remarks."""
         self.total, self.trainable = total, trainable
 
     def __str__(self) -> str:
@@ -34,30 +34,30 @@ class Summary:
 
 
 def summary(model: Module, inputs: Any, *, dtype: Any = None) -> Summary:
-    """Return a table of the layers of a model, made by one call of it.
+    """Summarize the layers of a model in a table.
 
-    The call runs in evaluation and without recording; afterwards modes, parameters, buffers and host states are what
-    they were.
+    It calls the model once, in evaluation mode and without recording. Modes, parameters, buffers and host states are
+    unchanged.
 
     Parameters
     ----------
     model : Module
-        The model.
+        Model.
     inputs : array, or tuple of arrays, or tuple of int, or tuple of those
-        The arguments of the call, or the shape of one, or a tuple of shapes. A shape stands for zeros where the model's
-        parameters are.
+        Arguments of the call, the shape of one argument, or a tuple of shapes. A shape is replaced by zeros on the
+        device of the parameters.
     dtype : dtype or None
-        The dtype of zeros, by default that of the first parameter.
+        dtype of the zeros. By default, the dtype of the first parameter.
 
     Returns
     -------
     Summary
-        The table. A module that is called more than once, or stands in several places, is counted once and says so.
+        Table. A module that is called several times or has several names is counted once and marked.
 
     Raises
     ------
     OperandError
-        If ``model`` is no Module.
+        If ``model`` is not a Module.
     ConfigurationError
         If ``inputs`` is neither arrays nor shapes.
 
@@ -74,7 +74,7 @@ def summary(model: Module, inputs: Any, *, dtype: Any = None) -> Summary:
     67 parameters, 67 of them trainable
     """
     if not isinstance(model, Module):
-        raise OperandError(f"summary takes a Module, not a {type(model).__name__}")
+        raise OperandError(f"summary: model must be a Module, got {type(model).__name__}")
     args = _arguments(model, inputs, dtype)
     shapes: dict[int, list[str]] = {}
 
@@ -138,13 +138,13 @@ def _arguments(model: Module, inputs: Any, dtype: Any) -> list[Any]:
     ]
     wrong = [x for x in args if not hasattr(x, "shape")]
     if wrong:
-        raise ConfigurationError(f"summary takes arrays or shapes, tuples of int, not {wrong[0]!r}")
+        raise ConfigurationError(f"summary: inputs must be arrays or shapes (tuples of int), got {wrong[0]!r}")
     return args
 
 
 @contextmanager
 def _unchanged(model: Module) -> Iterator[None]:
-    """Evaluate inside, and restore modes, Tensors and host states afterwards."""
+    """Switch to evaluation mode, and restore modes, Tensors and host states on exit."""
     modules = model.modules()
     modes = [(module, module.__dict__.get("training")) for module in modules]
     hooks = [(module, module.__dict__.get("_hooks")) for module in modules]

@@ -1,4 +1,4 @@
-"""Padding layers with PyTorch's names and arguments."""
+"""Padding layers with the PyTorch names and arguments."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ Widths = int | Sequence[int]
 
 
 class _Pad(ArrayModule):
-    """The function ``functional.pad`` on a number of spatial axes."""
+    """Base class of padding layers, which call ``functional.pad``."""
 
     spatial: ClassVar[int]
     mode: ClassVar[str]
@@ -29,14 +29,12 @@ class _Pad(ArrayModule):
         count = 2 * self.spatial
         found = tuple(padding) if isinstance(padding, Sequence) else (padding,) * count
         if len(found) != count or not all(isinstance(n, (int, np.integer)) for n in found):
-            raise ConfigurationError(
-                f"{type(self).__name__}: padding is an integer, or {count} of them, not {padding!r}"
-            )
+            raise ConfigurationError(f"{type(self).__name__}: padding must be an int or {count} ints, got {padding!r}")
         self.padding: tuple[int, ...] = tuple(map(int, found))
         self.value: float | None = None
 
     def forward(self, x: Any, /) -> Any:
-        """Return an array of shape (n, c, ...) or (c, ...), padded at the ends."""
+        """Pad an array of shape (n, c, ...) or (c, ...)."""
         if len(x.shape) not in (self.spatial + 1, self.spatial + 2):
             check_spatial(type(self).__name__, x, self.spatial)
         return functional.pad(x, self.padding, self.mode, self.value)
@@ -54,14 +52,14 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A value added at both ends of the last axis.
+    """Padding of the last axis with a constant.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
     value : float
-        The value of new elements.
+        Value of the added elements.
 
     Examples
     --------
@@ -73,14 +71,15 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """A value added at both ends of the last two axes.
+    """Padding of the last two axes with a constant.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
+        elements.
     value : float
-        The value of new elements.
+        Value of the added elements.
 
     Examples
     --------
@@ -94,15 +93,15 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """A value added at both ends of the last three axes.
+    """Padding of the last three axes with a constant.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
-        elements away.
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
+        number removes elements.
     value : float
-        The value of new elements.
+        Value of the added elements.
 
     Examples
     --------
@@ -114,12 +113,12 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad1d(_Pad):
-    """Zeros added at both ends of the last axis.
+    """Padding of the last axis with zeros.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
 
     Examples
     --------
@@ -132,12 +131,13 @@ class ZeroPad1d(_Pad):
 
 
 class ZeroPad2d(_Pad):
-    """Zeros added at both ends of the last two axes.
+    """Padding of the last two axes with zeros.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
+        elements.
 
     Examples
     --------
@@ -152,13 +152,13 @@ class ZeroPad2d(_Pad):
 
 
 class ZeroPad3d(_Pad):
-    """Zeros added at both ends of the last three axes.
+    """Padding of the last three axes with zeros.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
-        elements away.
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
+        number removes elements.
 
     Examples
     --------
@@ -171,12 +171,12 @@ class ZeroPad3d(_Pad):
 
 
 class ReflectionPad1d(_Pad):
-    """Mirrored elements added at both ends of the last axis.
+    """Padding of the last axis with reflected elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
 
     Examples
     --------
@@ -189,12 +189,13 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """Mirrored elements added at both ends of the last two axes.
+    """Padding of the last two axes with reflected elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
+        elements.
 
     Examples
     --------
@@ -209,13 +210,13 @@ class ReflectionPad2d(_Pad):
 
 
 class ReflectionPad3d(_Pad):
-    """Mirrored elements added at both ends of the last three axes.
+    """Padding of the last three axes with reflected elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
-        elements away.
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
+        number removes elements.
 
     Examples
     --------
@@ -228,12 +229,12 @@ class ReflectionPad3d(_Pad):
 
 
 class ReplicationPad1d(_Pad):
-    """The first and the last element repeated at the ends of the last axis.
+    """Padding of the last axis with its first and last elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
 
     Examples
     --------
@@ -249,12 +250,13 @@ class ReplicationPad1d(_Pad):
 
 
 class ReplicationPad2d(_Pad):
-    """The first and the last element repeated at the ends of the last two axes.
+    """Padding of the last two axes with their first and last elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
+        elements.
 
     Examples
     --------
@@ -269,13 +271,13 @@ class ReplicationPad2d(_Pad):
 
 
 class ReplicationPad3d(_Pad):
-    """The first and the last element repeated at the ends of the last three axes.
+    """Padding of the last three axes with their first and last elements.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
-        elements away.
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
+        number removes elements.
 
     Examples
     --------
@@ -288,12 +290,12 @@ class ReplicationPad3d(_Pad):
 
 
 class CircularPad1d(_Pad):
-    """Elements of the other end added at both ends of the last axis.
+    """Circular padding of the last axis.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
 
     Examples
     --------
@@ -306,12 +308,13 @@ class CircularPad1d(_Pad):
 
 
 class CircularPad2d(_Pad):
-    """Elements of the other end added at both ends of the last two axes.
+    """Circular padding of the last two axes.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom), or one for all. A negative number takes elements away.
+        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
+        elements.
 
     Examples
     --------
@@ -326,13 +329,13 @@ class CircularPad2d(_Pad):
 
 
 class CircularPad3d(_Pad):
-    """Elements of the other end added at both ends of the last three axes.
+    """Circular padding of the last three axes.
 
     Parameters
     ----------
     padding : int or tuple of int
-        The numbers of elements, (left, right, top, bottom, front, back), or one for all. A negative number takes
-        elements away.
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
+        number removes elements.
 
     Examples
     --------

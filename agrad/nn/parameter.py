@@ -1,4 +1,4 @@
-"""Parameters and buffers: leaf Tensors that say what they are to a module."""
+"""Parameters and buffers: leaf Tensors with a role in a module."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ __all__ = ["Buffer", "Parameter"]
 
 
 class _Role(type):
-    """The class of roles, whose instances are Tensors of the role.
+    """Metaclass of roles, whose instances are Tensors marked with the role.
 
-    To the engine they are plain ones.
+    The engine treats them as ordinary Tensors.
     """
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -22,7 +22,7 @@ def marked(tensor: agrad.Tensor, role: type) -> agrad.Tensor:
     """Return the same leaf Tensor with a role."""
     if not tensor.is_leaf:
         raise NotDifferentiableError(
-            f"a {role.__name__} is a leaf, and this Tensor is the result of {tensor.op.name}; give {role.__name__}(x)"
+            f"a {role.__name__} must be a leaf, got the result of {tensor.op.name}. Call {role.__name__}(x)."
         )
     tensor._role = role
     return tensor
@@ -34,22 +34,22 @@ def _leaf(data: Any) -> agrad.Tensor:
 
 
 class Parameter(metaclass=_Role):
-    """A leaf Tensor that modules train, and that stays a parameter while it is frozen.
+    """Leaf Tensor that modules train. It remains a parameter when it is frozen.
 
-    ``Parameter(data)`` is a plain ``Tensor``, so operations on it are as fast as on any, and
-    ``isinstance(x, Parameter)`` tells it from others. Freeze it with ``x.requires_grad = False``.
+    ``Parameter(data)`` returns an ordinary ``Tensor``, with no overhead in operations. ``isinstance(x, Parameter)``
+    identifies it. Freeze it with ``x.requires_grad = False``.
 
     Parameters
     ----------
     data : array
-        The values, of a floating dtype. A Tensor's derivative is left behind.
+        Values of a floating-point dtype. A Tensor is detached.
     requires_grad : bool
         False for a frozen parameter.
 
     Raises
     ------
     DtypeError
-        If ``requires_grad``, and the dtype has no derivative.
+        If ``requires_grad`` is True and the dtype is not floating-point.
 
     Examples
     --------
@@ -68,16 +68,16 @@ class Parameter(metaclass=_Role):
 
 
 class Buffer(metaclass=_Role):
-    """A leaf Tensor that modules save and move, and do not train.
+    """Leaf Tensor that modules save and move, but do not train.
 
-    ``Buffer(data)`` is a plain ``Tensor``; ``isinstance(x, Buffer)`` tells it from others.
+    ``Buffer(data)`` returns an ordinary ``Tensor``. ``isinstance(x, Buffer)`` identifies it.
 
     Parameters
     ----------
     data : array
-        The values. A Tensor's derivative is left behind.
+        Values. A Tensor is detached.
     persistent : bool
-        False to leave it out of ``state_dict``.
+        False to exclude it from ``state_dict``.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Buffer(metaclass=_Role):
 
 
 class Unsaved(Buffer):
-    """The role of a buffer that ``state_dict`` leaves out."""
+    """Role of a buffer that ``state_dict`` excludes."""
 
 
 def is_parameter(tensor: agrad.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Parts: the parameters, buffers and modules among a module's attributes."""
+"""Parts: parameters, buffers and submodules among the attributes of a module."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """A module or leaf Tensor below a module."""
+    """Submodule or leaf Tensor of a module."""
 
     name: str
-    """Its name from the root, such as ``"encoder.0.weight"``."""
+    """Qualified name, such as ``"encoder.0.weight"``."""
     value: Any
     owner: Any
-    """The module that holds it, None for the root."""
+    """Module that contains it. None for the root."""
     key: str
-    """Its name in the owner."""
+    """Name in the owner."""
     depth: int
-    """The number of modules above it."""
+    """Depth: the number of modules above it."""
 
 
 def join(prefix: str, name: object) -> str:
-    """Return a name in a module, or in a container, with the name of that before it."""
+    """Return the qualified name of an attribute or of an element of a pytree."""
     return f"{prefix}.{name}" if prefix else str(name)
 
 
 def _held(
     members: Iterable[tuple[Any, Any]], prefix: str, seen: set[int], once: bool = True
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the Tensors and modules among attributes and in their containers, by name."""
+    """Yield the Tensors and modules among attributes and their pytrees, by name."""
     for key, value in members:
         name = join(prefix, key)
         if isinstance(value, (agrad.Tensor, Parts)):
@@ -46,10 +46,10 @@ def _held(
 
 
 def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
-    """Yield a module, and all modules and leaf Tensors below it.
+    """Yield a module, its submodules and its leaf Tensors.
 
-    They come in the order of attributes, each once, or, without ``once``, by each of its names. A module inside of
-    itself is left out.
+    They come in the order of attributes. With ``once``, each occurs once, otherwise under each of its names. A module
+    inside itself is skipped.
     """
     yield Part(prefix, root, None, "", 0)
     seen = {id(root)}
@@ -76,13 +76,13 @@ def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
 
 
 class Parts:
-    """The half of ``Module`` that finds, names and adds parts."""
+    """Mixin of ``Module`` that finds, names and adds parts."""
 
     _unsaved: frozenset[str] = frozenset()
-    """The names of buffers that ``state_dict`` leaves out."""
+    """Names of buffers that ``state_dict`` excludes."""
 
     def members(self) -> Iterator[tuple[str, Any]]:
-        """Return the attributes, by name, that may hold parameters, buffers and modules.
+        """Return the attributes that may contain parameters, buffers and modules.
 
         Returns
         -------
@@ -97,19 +97,19 @@ class Parts:
         return [(p.name, p.value) for p in parts if recurse or p.owner is self]
 
     def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> list[tuple[str, "Module"]]:
-        """Return this module and all below it, by names like ``"encoder.0"``.
+        """Return this module and its submodules with names like ``"encoder.0"``.
 
         Parameters
         ----------
         prefix : str
-            The name of this module, with which the others begin.
+            Name of this module, the prefix of the other names.
         remove_duplicate : bool
-            False to list a module that is used in several places by each of its names.
+            False to list a shared module under each of its names.
 
         Returns
         -------
         list of (str, Module)
-            The modules in the order of attributes.
+            Modules in the order of attributes.
 
         Examples
         --------
@@ -121,12 +121,12 @@ class Parts:
         return [(part.name, part.value) for part in found]
 
     def modules(self) -> list["Module"]:
-        """Return this module and all below it, once each.
+        """Return this module and its submodules, once each.
 
         Returns
         -------
         list of Module
-            In the order of attributes.
+            Modules in the order of attributes.
 
         Examples
         --------
@@ -137,12 +137,12 @@ class Parts:
         return [module for _, module in self.named_modules()]
 
     def named_children(self) -> list[tuple[str, "Module"]]:
-        """Return the modules that this one holds itself, by name.
+        """Return the direct submodules by name.
 
         Returns
         -------
         list of (str, Module)
-            Each once, in the order of attributes.
+            Submodules, once each, in the order of attributes.
 
         Examples
         --------
@@ -157,12 +157,12 @@ class Parts:
         return list(found.values())
 
     def children(self) -> list["Module"]:
-        """Return the modules that this one holds itself.
+        """Return the direct submodules.
 
         Returns
         -------
         list of Module
-            Each once, in the order of attributes.
+            Submodules, once each, in the order of attributes.
 
         Examples
         --------
@@ -175,21 +175,21 @@ class Parts:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> list[tuple[str, agrad.Tensor]]:
-        """Return the parameters by names like ``"0.weight"``, in the order of attributes.
+        """Return the parameters with names like ``"0.weight"``.
 
         Parameters
         ----------
         prefix : str
-            A name to begin the names with.
+            Prefix of the names.
         recurse : bool
-            False for those of this module alone.
+            False to return only the entries of this module itself.
         remove_duplicate : bool
-            False to list a parameter that is used in several places by each of its names.
+            False to list a shared parameter under each of its names.
 
         Returns
         -------
         list of (str, Tensor)
-            The parameters, frozen ones among them.
+            Parameters in the order of attributes, including frozen ones.
 
         Examples
         --------
@@ -201,17 +201,17 @@ class Parts:
         return [(name, tensor) for name, tensor in found if is_parameter(tensor)]
 
     def parameters(self, recurse: bool = True) -> list[agrad.Tensor]:
-        """Return the parameters, as an optimizer takes them.
+        """Return the parameters, for example for an optimizer.
 
         Parameters
         ----------
         recurse : bool
-            False for those of this module alone.
+            False to return only the entries of this module itself.
 
         Returns
         -------
         list of Tensor
-            The parameters, once each. Frozen ones are among them; an optimizer does not change those.
+            Parameters, once each, including frozen ones. Optimizers do not change frozen parameters.
 
         Examples
         --------
@@ -224,21 +224,21 @@ class Parts:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> list[tuple[str, agrad.Tensor]]:
-        """Return the leaf Tensors that are no parameters, by name.
+        """Return the buffers by name.
 
         Parameters
         ----------
         prefix : str
-            A name to begin the names with.
+            Prefix of the names.
         recurse : bool
-            False for those of this module alone.
+            False to return only the entries of this module itself.
         remove_duplicate : bool
-            False to list a buffer that is used in several places by each of its names.
+            False to list a shared buffer under each of its names.
 
         Returns
         -------
         list of (str, Tensor)
-            The buffers.
+            Buffers: leaf Tensors that are not parameters.
 
         Examples
         --------
@@ -250,17 +250,17 @@ class Parts:
         return [(name, tensor) for name, tensor in found if not is_parameter(tensor)]
 
     def buffers(self, recurse: bool = True) -> list[agrad.Tensor]:
-        """Return the leaf Tensors that are no parameters.
+        """Return the buffers.
 
         Parameters
         ----------
         recurse : bool
-            False for those of this module alone.
+            False to return only the entries of this module itself.
 
         Returns
         -------
         list of Tensor
-            The buffers, once each.
+            Buffers, once each: leaf Tensors that are not parameters.
 
         Examples
         --------
@@ -277,17 +277,17 @@ class Parts:
         Parameters
         ----------
         target : str
-            A name as in ``named_modules``.
+            Name as in ``named_modules``.
 
         Returns
         -------
         Module
-            The module.
+            Module.
 
         Raises
         ------
         ConfigurationError
-            If there is none of that name.
+            If there is no entry of that name.
 
         Examples
         --------
@@ -303,17 +303,17 @@ class Parts:
         Parameters
         ----------
         target : str
-            A name as in ``named_parameters``.
+            Name as in ``named_parameters``.
 
         Returns
         -------
         Tensor
-            The parameter.
+            Parameter.
 
         Raises
         ------
         ConfigurationError
-            If there is none of that name.
+            If there is no entry of that name.
 
         Examples
         --------
@@ -329,17 +329,17 @@ class Parts:
         Parameters
         ----------
         target : str
-            A name as in ``named_buffers``.
+            Name as in ``named_buffers``.
 
         Returns
         -------
         Tensor
-            The buffer.
+            Buffer.
 
         Raises
         ------
         ConfigurationError
-            If there is none of that name.
+            If there is no entry of that name.
 
         Examples
         --------
@@ -352,25 +352,25 @@ class Parts:
     def _get(self, target: str, what: str, found: dict[str, Any]) -> Any:
         if target not in found:
             near = ", ".join(map(repr, list(found)[:8])) or "none"
-            raise ConfigurationError(f"{type(self).__name__} has no {what} {target!r}; it has {near}")
+            raise ConfigurationError(f"{type(self).__name__} has no {what} {target!r}. Its names are: {near}")
         return found[target]
 
     # ------------------------------------------------------------------ adding
 
     def register_parameter(self, name: str, param: agrad.Tensor | None) -> None:
-        """Add a parameter, as an assignment ``module.name = param`` does.
+        """Add a parameter, like the assignment ``module.name = param``.
 
         Parameters
         ----------
         name : str
-            The name of the attribute.
+            Name of the attribute.
         param : Tensor or None
-            A leaf Tensor, or None for a parameter that is left out.
+            Leaf Tensor, or None for an absent parameter.
 
         Raises
         ------
         ConfigurationError, OperandError
-            If the name cannot be one, or ``param`` is no Tensor.
+            If the name is invalid, or ``param`` is not a Tensor.
 
         Examples
         --------
@@ -381,25 +381,25 @@ class Parts:
         """
         self._check_name(name)
         if param is not None and not isinstance(param, agrad.Tensor):
-            raise OperandError(f"{name}: a parameter is a Tensor, not {type(param).__name__}; give nn.Parameter(x)")
+            raise OperandError(f"{name}: param must be a Tensor, got {type(param).__name__}. Pass nn.Parameter(x).")
         setattr(self, name, None if param is None else marked(param, Parameter))
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Add a buffer, an array that is saved and moved with the module, and not trained.
+        """Add a buffer: an array that is saved and moved, but not trained.
 
         Parameters
         ----------
         name : str
-            The name of the attribute.
+            Name of the attribute.
         tensor : array or None
-            A leaf Tensor, an array that becomes one, or None for a buffer that is left out.
+            Leaf Tensor, an array that becomes one, or None for an absent buffer.
         persistent : bool
-            False to leave what the attribute holds out of ``state_dict``.
+            False to exclude the attribute from ``state_dict``.
 
         Raises
         ------
         ConfigurationError
-            If the name cannot be one.
+            If the name is invalid.
 
         Examples
         --------
@@ -416,19 +416,19 @@ class Parts:
             self._unsaved = self._unsaved ^ {name}
 
     def add_module(self, name: str, module: "Module | None") -> None:
-        """Add a module, as an assignment ``self.name = module`` does.
+        """Add a module, like the assignment ``self.name = module``.
 
         Parameters
         ----------
         name : str
-            The name of the attribute.
+            Name of the attribute.
         module : Module or None
-            The module, or None for one that is left out.
+            Module, or None for an absent module.
 
         Raises
         ------
         ConfigurationError, OperandError
-            If the name cannot be one, or ``module`` is no Module.
+            If the name is invalid, or ``module`` is not a Module.
 
         Examples
         --------
@@ -439,32 +439,32 @@ class Parts:
         """
         self._check_name(name)
         if module is not None and not isinstance(module, Parts):
-            raise OperandError(f"{name}: expected a Module, found a {type(module).__name__}")
+            raise OperandError(f"{name}: module must be a Module, got {type(module).__name__}")
         setattr(self, name, module)
 
     register_module = add_module
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise ConfigurationError(f"a part has a name without a dot, as text, not {name!r}")
+            raise ConfigurationError(f"names of module attributes must be strings without a dot, got {name!r}")
         other = hasattr(type(self), name) or not isinstance(vars(self).get(name), (agrad.Tensor, Parts, type(None)))
         if other:
-            raise ConfigurationError(f"{type(self).__name__} has another attribute {name!r}; choose another name")
+            raise ConfigurationError(f"{type(self).__name__} already has an attribute {name!r}. Choose another name.")
 
     # ------------------------------------------------------------------ for all
 
     def apply(self, fn: Callable[["Module"], object]) -> Self:
-        """Call a function of each module below, then of this one.
+        """Call a function on each submodule, then on this module.
 
         Parameters
         ----------
         fn : callable
-            A function of a module, such as one that sets initial values.
+            Function of a module, for example to set initial values.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------

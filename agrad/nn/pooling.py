@@ -1,4 +1,4 @@
-"""Pooling layers with PyTorch's names and arguments."""
+"""Pooling layers with the PyTorch names and arguments."""
 
 from collections.abc import Sequence
 from typing import Any

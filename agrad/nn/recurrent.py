@@ -1,4 +1,4 @@
-"""Recurrent networks over whole sequences, with PyTorch's names and parameters."""
+"""Recurrent networks with the PyTorch names and parameters."""
 
 import math
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ __all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _Recurrent(Module):
-    """The parameters of all layers and directions, and the loops over them."""
+    """Base class of recurrent networks."""
 
     gates: ClassVar[int]
     _step: Step
@@ -65,13 +65,13 @@ class _Recurrent(Module):
         return self.proj_size or self.hidden_size
 
     def _all_steps(self, x: Any, hx: State | None, lengths: Any) -> tuple[Any, State]:
-        """Return the outputs of all steps, and the last states of all layers and directions."""
+        """Return the outputs of all steps and the last states of all layers and directions."""
         shape = tuple(x.shape)
         turned = self.batch_first and len(shape) == 3
         if len(shape) not in (2, 3) or shape[-1] != self.input_size or not shape[turned]:
             form = ("n, l" if self.batch_first else "l, n") + f", {self.input_size}"
             raise ShapeError(
-                f"{type(self).__name__} takes an array of shape ({form}), l of 1 or more, or without n, not {shape}"
+                f"{type(self).__name__}: x must have shape ({form}) with l of at least 1, or without n, got {shape}"
             )
         if turned:
             x = agrad.moveaxis(x, 0, 1)
@@ -97,24 +97,24 @@ class _Recurrent(Module):
         return checked_state(type(self).__name__, hx, shapes)
 
     def _inside(self, x: Any, lengths: Any) -> Any:
-        """Return the steps that are inside their sequence, of shape (l, n, 1)."""
+        """Return a mask of the steps inside their sequences, of shape (l, n, 1)."""
         name, (count, *batch, _) = type(self).__name__, x.shape
         shape = tuple(getattr(lengths, "shape", ()))
         if len(batch) != 1 or shape != tuple(batch):
             raise ShapeError(
-                f"{name}: lengths is an array with one integer for each sequence of a batch, of shape {tuple(batch)}, "
-                f"not {shape}"
+                f"{name}: lengths must be an array of shape {tuple(batch)}, one integer for each sequence of a batch, "
+                f"got {shape}"
             )
         if not agrad.isdtype(lengths.dtype, "integral"):
-            raise DtypeError(f"{name}: lengths are integers, not {lengths.dtype}")
+            raise DtypeError(f"{name}: lengths must be integers, got {lengths.dtype}")
         raw = lengths.data if isinstance(lengths, agrad.Tensor) else lengths
         if isinstance(raw, np.ndarray) and raw.size and not 1 <= raw.min() <= raw.max() <= count:
-            raise ConfigurationError(f"{name}: lengths are from 1 to {count}, not {raw.min()} to {raw.max()}")
+            raise ConfigurationError(f"{name}: lengths must be from 1 to {count}, got {raw.min()} to {raw.max()}")
         at = agrad.expand_dims(places(count, lengths), axis=-1)
         return agrad.expand_dims(agrad.less(at, lengths), axis=-1)
 
     def _direction(self, x: Any, state: State | None, suffix: str, inside: Any) -> tuple[Any, State]:
-        """Return the outputs and the last state of one direction of one layer."""
+        """Return the outputs and the last state of one direction of a layer."""
         weight_ih, weight_hh, bias_ih, bias_hh, weight_hr = (
             getattr(self, f"{what}_{suffix}", None)
             for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
@@ -143,28 +143,28 @@ class _Recurrent(Module):
         return (self.hidden_size,)
 
     def forward(self, input: Any, hx: Any = None, *, lengths: Any = None) -> tuple[agrad.Tensor, agrad.Tensor]:
-        """Return the outputs of all steps, and the last states.
+        """Return the outputs of all steps and the last states.
 
         Parameters
         ----------
         input : array
             Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
         hx : array, optional
-            The first states, of shape (num_layers * directions, n, hidden_size), by default zeros.
+            Initial states of shape (num_layers * directions, n, hidden_size). By default, zeros.
         lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
-            their outputs are 0.
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps after the end of a sequence do not
+            change its state, and their outputs are 0.
 
         Returns
         -------
         tuple
-            Outputs of shape (l, n, directions * hidden_size) in the form of the input, and the last states in that of
-            ``hx``.
+            Outputs of shape (l, n, directions * hidden_size), with the axes ordered as in the input, and the last
+            states in the shape of ``hx``.
 
         Raises
         ------
         ShapeError, DtypeError, ConfigurationError
-            For arrays of other shapes, and lengths that are none.
+            If a shape does not fit, or ``lengths`` is invalid.
         """
         out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
         return out, hidden
@@ -177,36 +177,37 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """A recurrent network.
+    """Elman recurrent network.
 
-    Its steps give ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
+    Each step computes ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
 
     Layer k has the parameters ``weight_ih_l{k}`` of shape (hidden_size, width), ``weight_hh_l{k}`` of shape
     (hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (hidden_size,); width is
-    ``input_size`` in the first layer, and then the length of the outputs. Those of the second direction end with
-    ``_reverse``. Names and layout are PyTorch's. All start uniform between -1 / sqrt(hidden_size) and
-    1 / sqrt(hidden_size).
+    ``input_size`` in the first layer, and the length of the outputs in the others. Parameters of the reverse direction
+    end with ``_reverse``. Names and layout are the same as in PyTorch. Initial values are uniform between -1 /
+    sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and state.
+        Lengths of the last axis of the input and of the state.
     num_layers : int
-        The layers, each over the outputs of the one before.
+        Number of layers. Each layer processes the outputs of the previous one.
     nonlinearity : "tanh" or "relu"
-        The function of the sum.
+        Activation function.
     bias : bool
-        False for no biases.
+        False for no bias.
     batch_first : bool
         True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
     dropout : float
-        The probability to zero an element between layers in training.
+        Probability of zeroing an element between layers in training.
     bidirectional : bool
-        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
+        True to add a reverse direction, from the last step to the first. Its outputs are concatenated after the forward
+        outputs.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -241,35 +242,37 @@ class RNN(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """A network with long short-term memory.
+    """Long short-term memory (LSTM) network.
 
-    Layer k has the parameters ``weight_ih_l{k}`` of shape (4 * hidden_size, width), ``weight_hh_l{k}`` of shape
-    (4 * hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (4 * hidden_size,), with the rows
-    of the input gate, the forget gate, the cell and the output gate in this order; width is ``input_size`` in the first
-    layer, and then the length of the outputs. With ``proj_size`` there is ``weight_hr_l{k}`` of shape
-    (proj_size, hidden_size), and hidden states have this length. Those of the second direction end with ``_reverse``.
-    Names and layout are PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    Layer k has the parameters ``weight_ih_l{k}`` of shape (4 * hidden_size, width), ``weight_hh_l{k}`` of shape (4 *
+    hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (4 * hidden_size,). The rows are
+    ordered: input gate, forget gate, cell, output gate. The width is ``input_size`` in the first layer, and the length
+    of the outputs in the others. With ``proj_size``, each layer also has ``weight_hr_l{k}`` of shape (proj_size,
+    hidden_size), and hidden states have this length. Parameters of the reverse direction end with ``_reverse``. Names
+    and layout are the same as in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 /
+    sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and cell.
+        Lengths of the last axis of the input and of the cell.
     num_layers : int
-        The layers, each over the outputs of the one before.
+        Number of layers. Each layer processes the outputs of the previous one.
     bias : bool
-        False for no biases.
+        False for no bias.
     batch_first : bool
         True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
     dropout : float
-        The probability to zero an element between layers in training.
+        Probability of zeroing an element between layers in training.
     bidirectional : bool
-        True for a second direction, from the last step to the first. Its outputs stand behind those of the first.
+        True to add a reverse direction, from the last step to the first. Its outputs are concatenated after the forward
+        outputs.
     proj_size : int
-        The length to which hidden states are projected, 0 for none.
+        Length to which hidden states are projected. 0 for no projection.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and of the dropout's seed, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Notes
     -----
@@ -304,7 +307,7 @@ class LSTM(_Recurrent):
     ) -> None:
         (self.proj_size,) = numbers("LSTM", "proj_size", proj_size, 1, 0)
         if self.proj_size >= hidden_size:
-            raise ConfigurationError(f"LSTM: proj_size={proj_size} is less than hidden_size={hidden_size}")
+            raise ConfigurationError(f"LSTM: proj_size must be less than hidden_size={hidden_size}, got {proj_size}")
         place = {"dtype": dtype, "backend": backend, "device": device}
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rng=rng, **place
@@ -316,53 +319,53 @@ class LSTM(_Recurrent):
     def forward(
         self, input: Any, hx: tuple[Any, Any] | None = None, *, lengths: Any = None
     ) -> tuple[agrad.Tensor, tuple[agrad.Tensor, agrad.Tensor]]:
-        """Return the outputs of all steps, and the last hidden states and cells.
+        """Return the outputs of all steps and the last hidden states and cells.
 
         Parameters
         ----------
         input : array
             Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
         hx : tuple of two arrays, optional
-            The first hidden states, of shape (num_layers * directions, n, proj_size or hidden_size), and cells, of
-            shape (num_layers * directions, n, hidden_size), by default zeros.
+            Initial hidden states of shape (num_layers * directions, n, proj_size or hidden_size), and cells of shape
+            (num_layers * directions, n, hidden_size). By default, zeros.
         lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps past an end change no state, and
-            their outputs are 0.
+            Integers of shape (n,), the lengths of the sequences, in any order. Steps after the end of a sequence do not
+            change its state, and their outputs are 0.
 
         Returns
         -------
         tuple
-            Outputs of shape (l, n, directions * length of a hidden state) in the form of the input, and the pair of the
-            last hidden states and cells in that of ``hx``.
+            Outputs of shape (l, n, directions * length of a hidden state), with the axes ordered as in the input, and
+            the pair of the last hidden states and cells in the shapes of ``hx``.
 
         Raises
         ------
         ShapeError, DtypeError, ConfigurationError
-            For arrays of other shapes, and lengths that are none.
+            If a shape does not fit, or ``lengths`` is invalid.
         """
         out, (hidden, cell) = self._all_steps(input, None if hx is None else tuple(hx), lengths)
         return out, (hidden, cell)
 
 
 class GRU(_Recurrent):
-    """A network with gated recurrent units.
+    """Network of gated recurrent units (GRU).
 
-    Layer k has the parameters ``weight_ih_l{k}`` of shape (3 * hidden_size, width), ``weight_hh_l{k}`` of shape
-    (3 * hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (3 * hidden_size,), with the rows
-    of the reset gate, the update gate and the new state in this order; width is ``input_size`` in the first layer, and
-    then the length of the outputs. Those of the second direction end with ``_reverse``. Names and layout are PyTorch's.
-    All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    Layer k has the parameters ``weight_ih_l{k}`` of shape (3 * hidden_size, width), ``weight_hh_l{k}`` of shape (3 *
+    hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (3 * hidden_size,). The rows are
+    ordered: reset gate, update gate, new state. The width is ``input_size`` in the first layer, and the length of the
+    outputs in the others. Parameters of the reverse direction end with ``_reverse``. Names and layout are the same as
+    in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
     input_size, hidden_size : int
-        Lengths of the last axis of input and state.
+        Lengths of the last axis of the input and of the state.
     num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, backend, device
-        As for ``LSTM``.
+        Same as for ``LSTM``.
 
     Notes
     -----
-    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate behind the product, as in PyTorch.
+    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate after the product, as in PyTorch.
 
     Examples
     --------

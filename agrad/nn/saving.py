@@ -16,32 +16,32 @@ FORMAT = "agrad.save 1"
 RUN = "agrad.train 1"
 MODEL = "model."
 NOT_WEIGHTS = ("optimizer.", "loss_scale.", "callbacks.", "data.", "early.")
-"""The beginnings of the names of arrays that are no weights, in files of ``Trainer`` and ``agrad train``."""
+"""Prefixes of the names of arrays that are not weights, in files of ``Trainer`` and ``agrad train``."""
 _CONTAINERS: dict[type, str] = {dict: "dict", list: "list", tuple: "tuple"}
 
 
 def save(path: StrPath, tree: Any, /) -> None:
     """Save a module, an optimizer, or a pytree of these and of arrays, to a file.
 
-    The file is written completely or not at all. It has the safetensors format, so that any program can read the
-    arrays by name, and no code is loaded from it. A module is saved as its ``state_dict``.
+    The file is written completely or not at all. Any safetensors reader can read its arrays by name, and loading it
+    executes no code. A module is saved as its ``state_dict``.
 
     Parameters
     ----------
     path : str or path
-        The file, by custom `*.safetensors`.
+        Path of the file, usually `*.safetensors`.
     tree : object
-        An object with ``state_dict``, a Tensor or array of any backend and shape, a number, a string, None, or nested
-        dicts with string keys, lists and tuples of these. dtypes are saved bit for bit.
+        Object with ``state_dict``, Tensor or array of any backend and shape, number, string, None, or a pytree of these
+        (dicts with string keys, lists and tuples). Values are saved bit for bit.
 
     Raises
     ------
     OperandError
-        If the tree contains any other object. The message has its position.
+        If the pytree contains any other object. The message includes its position.
     DtypeError
-        If the format lacks a dtype (text, Python objects).
+        If the format does not support a dtype (strings, Python objects).
     SaveError
-        If the file cannot be written. An earlier file of that name is then unchanged.
+        If the file cannot be written. An existing file is then unchanged.
     MissingExtraError
         If the safetensors package is not installed.
 
@@ -67,29 +67,28 @@ def save(path: StrPath, tree: Any, /) -> None:
 
 
 def load(path: StrPath, like: Any = None, /) -> Any:
-    """Load a file of ``save``, or the arrays of any safetensors file.
+    """Load a file that ``save`` wrote, or the arrays of any safetensors file.
 
     Parameters
     ----------
     path : str or path
-        The file.
+        Path of the file.
     like : object, optional
-        The structure to fill: a module, an optimizer, or a pytree, as it was given to ``save``. Objects with
-        ``load_state_dict`` are loaded in place. Weights of a module are also loaded from files of ``Trainer.save``,
-        ``Checkpoint`` and `agrad train`.
+        Structure to fill: a module, an optimizer, or a pytree, as passed to ``save``. Objects with ``load_state_dict``
+        are updated. A module also loads its weights from files of ``Trainer.save``, ``Checkpoint`` and `agrad train`.
 
     Returns
     -------
     object
-        Without ``like``: nested dicts, lists and tuples with NumPy arrays, and the ``state_dict`` of each module or
-        optimizer; the arrays by name if another program wrote the file. With ``like``: the same structure, in which
-        Tensors and arrays have the values of the file and the dtype, backend and device of ``like``.
+        Without ``like``: a pytree with NumPy arrays, and with the ``state_dict`` of each module or optimizer. For a
+        file that agrad did not write: the arrays by name. With ``like``: the same structure, in which Tensors and
+        arrays have the values of the file and the dtype, backend and device of ``like``.
 
     Raises
     ------
     DataError
-        If the file is missing or damaged, if it is of another program and ``like`` is given, or if its content
-        differs from ``like`` in structure, names, shapes or dtypes. Nothing is changed then.
+        If the file is missing or damaged, if agrad did not write it and ``like`` is given, or if its content differs
+        from ``like`` in structure, names, shapes or dtypes. Nothing is changed in this case.
     MissingExtraError
         If the safetensors package is not installed.
 
@@ -118,8 +117,8 @@ def load(path: StrPath, like: Any = None, /) -> Any:
         saved = _weights(arrays)
     elif like is not None:
         raise DataError(
-            f"{name} is of another program. Load weights of PyTorch by agrad.nn.load_torch_state_dict(module, "
-            "agrad.load(path)), and those of module.state_dict() by module.load_state_dict(agrad.load(path))."
+            f"{name} was not saved by agrad. Load PyTorch weights with agrad.nn.load_torch_state_dict(module, "
+            "agrad.load(path)), and weights of module.state_dict() with module.load_state_dict(agrad.load(path))."
         )
     if like is None:
         return saved
@@ -137,7 +136,7 @@ def _weights(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _structure(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a tree as JSON, and put its arrays beside it by their places."""
+    """Return a pytree as JSON, and collect its arrays by their positions."""
     value = value.state_dict() if hasattr(value, "state_dict") else value
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -165,7 +164,7 @@ def _structure(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _value(node: Any, arrays: Mapping[str, np.ndarray], file: str) -> Any:
-    """Return the tree that ``_structure`` described."""
+    """Return the pytree that ``_structure`` described."""
     if not isinstance(node, dict):
         return node
     try:
@@ -181,9 +180,7 @@ def _value(node: Any, arrays: Mapping[str, np.ndarray], file: str) -> Any:
             return arrays[content]
     except (AttributeError, IndexError, LookupError, TypeError, ValueError):
         pass
-    raise DataError(
-        f"{file}: the description of the tree in the header must be that of agrad.save, got {str(node)[:60]}"
-    )
+    raise DataError(f"{file}: the description of the pytree must come from agrad.save, got {str(node)[:60]}")
 
 
 def _filled(like: Any, saved: Any, place: str, file: str, found: list[tuple[Any, Any]]) -> Any:
@@ -235,9 +232,9 @@ def _placed(array: np.ndarray, like: Any) -> Any:
 
 
 def load_all(states: list[tuple[Any, Any]], what: str) -> None:
-    """Load a state into each object, or into none of them.
+    """Load a state into each object, or into none.
 
-    Raises ``DataError`` if an object refuses its state. The message begins with ``what``.
+    Raise ``DataError`` if a state does not fit its object. The message begins with ``what``.
     """
     before = [(thing, thing.state_dict()) for thing, _ in states]
     try:

@@ -1,4 +1,4 @@
-"""Keys of random numbers for initialisers and dropout, the same on every backend.
+"""Random keys for initial values and dropout, the same on every backend.
 
 A source is an ``agrad.random.Generator``. A NumPy generator is accepted as well: each use draws a seed from it.
 """
@@ -15,7 +15,7 @@ from agrad.random import Generator
 __all__ = ["generator", "manual_seed"]
 
 Rng = Generator | np.random.Generator | None
-"""The types of a source of keys; None stands for the default one."""
+"""Types of a source of keys. None means the default generator."""
 
 STREAM = [0]
 """The rank of this process: ranks of one program draw other masks of dropout by the same seed."""
@@ -24,19 +24,19 @@ _DEFAULT = Generator(secrets.randbits(128))
 
 
 def manual_seed(seed: int) -> None:
-    """Restart the default generator of the process.
+    """Seed the default generator of the process.
 
-    Initial values, dropout seeds and the keys of random functions follow from ``seed``.
+    It determines initial values, dropout seeds and the keys of random functions.
 
     Parameters
     ----------
     seed : int
-        An integer from 0 to 2**128 - 1.
+        Integer from 0 to 2**128 - 1.
 
     Raises
     ------
     ConfigurationError
-        If ``seed`` is anything else.
+        If ``seed`` is out of range.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def manual_seed(seed: int) -> None:
     except TypeError:
         whole = -1
     if not 0 <= whole < 2**128:
-        raise ConfigurationError(f"manual_seed takes an integer of 0 or more and below 2**128, not {seed!r}")
+        raise ConfigurationError(f"manual_seed: seed must be an integer of at least 0 and below 2**128, got {seed!r}")
     _DEFAULT.load_state({"seed": whole, "calls": 0})
 
 
@@ -61,12 +61,12 @@ def generator(rng: Rng = None) -> Generator:
     Parameters
     ----------
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source, None for the default one. From a NumPy generator 16 bytes are drawn as a seed.
+        Source. By default, the default generator. A NumPy generator provides a seed of 16 bytes.
 
     Returns
     -------
     agrad.random.Generator
-        ``rng`` itself, the default one, or a new one with the drawn seed.
+        ``rng``, the default generator, or a new generator with the drawn seed.
 
     Raises
     ------
@@ -88,13 +88,13 @@ def generator(rng: Rng = None) -> Generator:
         return Generator(int.from_bytes(rng.bytes(16), "little"))
     if not isinstance(rng, Generator):
         raise OperandError(
-            f"rng is a generator, not {type(rng).__name__}; make one with agrad.random.Generator(seed) or "
-            "numpy.random.default_rng(seed)"
+            f"rng must be a generator, got {type(rng).__name__}. Create one with agrad.random.Generator(seed) or "
+            "numpy.random.default_rng(seed)."
         )
     return rng
 
 
 def draw_seed(rng: Rng = None) -> int:
-    """Return an integer from 0 to 2**63 - 1, from the next key of a source."""
+    """Return an integer from 0 to 2**63 - 1, drawn with the next key of a source."""
     low, high, *_ = generator(rng).key(backend="numpy").numpy().tolist()
     return low | (high & 0x7FFFFFFF) << 32

@@ -1,4 +1,4 @@
-"""State: the values of a module by name, and their way back into one."""
+"""Saving and loading the state of a module."""
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping
@@ -13,12 +13,12 @@ from agrad.nn.parts import Part, Parts, join, walk
 
 
 class IncompatibleKeys(NamedTuple):
-    """The names that a state and a module do not share."""
+    """Names that a state and a module do not share."""
 
     missing_keys: list[str]
-    """Those of the module that the state has not."""
+    """Names in the module that are missing in the state."""
     unexpected_keys: list[str]
-    """Those of the state that the module has not."""
+    """Names in the state that are missing in the module."""
 
 
 def saved(root: Parts, prefix: str = "", once: bool = True) -> list[Part]:
@@ -28,15 +28,15 @@ def saved(root: Parts, prefix: str = "", once: bool = True) -> list[Part]:
 
 
 class State:
-    """The half of ``Module`` that saves and loads."""
+    """Mixin of ``Module`` that saves and loads state."""
 
     def host_state(self) -> dict[str, int]:
-        """Return the saved state of this module besides Tensors.
+        """Return the saved state of this module other than Tensors.
 
         Returns
         -------
         dict of str to int
-            Integers of 0 or more by name.
+            Nonnegative integers by name.
         """
         return {}
 
@@ -46,16 +46,16 @@ class State:
         Parameters
         ----------
         state : mapping of str to int
-            The integers by name.
+            Integers by name.
         """
 
     def state_dict(self, prefix: str = "") -> dict[str, Any]:
-        """Return parameters, buffers and host state by name, as NumPy arrays.
+        """Return parameters, buffers and host state as NumPy arrays by name.
 
         Parameters
         ----------
         prefix : str
-            Text before each name, such as ``"encoder."``.
+            Prefix of each name, such as ``"encoder."``.
 
         Returns
         -------
@@ -75,28 +75,29 @@ class State:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Load values of ``state_dict``, saved on any backend.
+        """Load a state that ``state_dict`` returned, on any backend.
 
-        The values are put where the module's Tensors are now.
+        The values are copied to the current devices of the Tensors.
 
         Parameters
         ----------
         state : mapping of str to array
             Arrays with the names, shapes and dtypes of ``state_dict()``.
         strict : bool
-            False to load the names that both have, and leave the others as they are.
+            False to load only the names that the state and the module share.
 
         Returns
         -------
         IncompatibleKeys
-            The lists ``missing_keys`` and ``unexpected_keys``, both empty if ``strict``.
+            Lists ``missing_keys`` and ``unexpected_keys``, which are empty if ``strict``.
 
         Raises
         ------
         OperandError
-            If ``state`` is no mapping.
+            If ``state`` is not a mapping.
         DataError
-            If shapes or dtypes do not fit, or names if ``strict``. The message lists them, and the module is unchanged.
+            If shapes or dtypes differ, or names if ``strict``. The message lists the differences, and the module is
+            unchanged.
 
         Examples
         --------
@@ -107,7 +108,7 @@ class State:
         True
         """
         if not isinstance(state, Mapping):
-            raise OperandError(f"load_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
+            raise OperandError(f"load_state_dict: state must be a dict of arrays by name, got {type(state).__name__}")
         arrays = {name: np.asarray(value) for name, value in state.items()}
         tensors = {part.name: part.value for part in saved(self)}  # type: ignore[arg-type]
         counted = [(name, m, m.host_state()) for name, m in self.named_modules()]  # type: ignore[attr-defined]
@@ -131,7 +132,7 @@ class State:
 
 
 def put(pairs: Iterable[tuple[agrad.Tensor, np.ndarray]]) -> None:
-    """Set Tensors to arrays of the host, in their dtypes."""
+    """Set Tensors to host arrays, cast to their dtypes."""
     fresh = [(tensor, agrad.asarray(on_device_of(tensor, array))) for tensor, array in pairs]
     for tensor, value in fresh:
         tensor.assign(agrad.astype(value, tensor.dtype, copy=False).raw)
@@ -145,27 +146,27 @@ def check_state(
 ) -> None:
     """Raise ``DataError`` unless arrays have the expected names, shapes and dtypes.
 
-    Those named in ``counts`` are one integer of 0 or more each.
+    Arrays named in ``counts`` must be nonnegative integer scalars.
     """
     expected = {**expected, **dict.fromkeys(counts, ((), "int64"))}
     problems = []
     for name, (shape, dtype) in expected.items():
         found = arrays.get(name)
         if found is None:
-            problems.append(f"{name}: expected {dtype} of shape {shape}, found none")
+            problems.append(f"{name}: must be {dtype} of shape {shape}, got none")
         elif found.shape != shape or found.dtype.name != dtype:
-            problems.append(f"{name}: expected {dtype} of shape {shape}, found {found.dtype.name} of {found.shape}")
+            problems.append(f"{name}: must be {dtype} of shape {shape}, got {found.dtype.name} of {found.shape}")
         elif name in counts and found < 0:
-            problems.append(f"{name}: expected 0 or more, found {found}")
+            problems.append(f"{name}: must be at least 0, got {found}")
     problems += [f"{name}: not expected" for name in arrays if name not in expected]
     if problems:
         raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
 
 
 def encoded(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return options as entries of a saved state: numbers, and text as bytes.
+    """Return options as entries of a saved state: numbers, and strings as bytes.
 
-    Others, such as functions, are left out.
+    Other options, such as functions, are skipped.
     """
     found = {}
     plain = {name: x for name, x in options.items() if x is None or isinstance(x, (str, int, float, list, tuple))}
@@ -181,13 +182,12 @@ def encoded(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def without_options(what: str, given: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the arrays of a state without the options, which must be equal.
 
-    Raise ``DataError`` if one differs. An option that the state lacks, as those of older versions do, is that of the
-    object.
+    Raise ``DataError`` if one differs. Options that are missing in the state (of an older version) are not compared.
     """
     expected = encoded(options)
-    wrong = [f"{n}: expected {_told(x)}, found {_told(given[n])}" for n, x in expected.items() if _differ(x, given, n)]
+    wrong = [f"{n}: must be {_told(x)}, got {_told(given[n])}" for n, x in expected.items() if _differ(x, given, n)]
     if wrong:
-        raise DataError(f"{what} was not loaded, it is of another:\n  " + listed(wrong, 8, "\n  ", 150))
+        raise DataError(f"{what} was not loaded, because it does not match:\n  " + listed(wrong, 8, "\n  ", 150))
     return {name: array for name, array in given.items() if name not in expected}
 
 
@@ -201,5 +201,5 @@ def _told(array: np.ndarray) -> str:
 
 
 def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
-    """Return a new raw array of ``values`` where the Tensor's array is."""
+    """Return ``values`` as a new plain array on the device of the Tensor."""
     return agrad.asarray(values, backend=tensor.backend, device=tensor.device, copy=True).raw

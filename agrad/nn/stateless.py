@@ -1,4 +1,4 @@
-"""A module called with other values of its parameters and buffers."""
+"""Call a module with other values of its parameters and buffers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from agrad.nn.module import Module
 from agrad.nn.parts import walk
 
 Undo = list[tuple[Any, Any, Any]]
-"""Containers, keys and the values that they had."""
+"""Dicts or lists, keys and the old values."""
 
 
 def functional_call(
@@ -18,41 +18,42 @@ def functional_call(
     args: Any = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return the result of a module's call with other values of its parameters.
+    """Call a module with other values of its parameters.
 
-    It makes a module a function of its parameters, for ``agrad.grad``, ``vmap``, ``hessian`` and all other transforms.
+    Use it to express a module as a function of its parameters, for ``agrad.grad``, ``vmap``, ``hessian`` and other
+    transforms.
 
     Parameters
     ----------
     module : Module
-        The module. Parameters for which values are given are neither read nor changed.
+        The module. Its replaced parameters are neither read nor changed.
     parameters : mapping of str to array, or sequence of them
-        Arrays by the names of ``named_parameters()`` and ``named_buffers()``; parameters and buffers that are not named
-        keep their values. An array stands for a parameter in all places where the module has it.
+        Arrays by the names of ``named_parameters()`` and ``named_buffers()``; Other parameters and buffers keep their
+        values. An array replaces a shared parameter everywhere.
     args : tuple or any
-        The positional arguments of the call, or the only one.
+        Positional arguments of the call, or the only argument.
     kwargs : mapping of str to any, optional
-        The arguments by name.
+        Keyword arguments of the call.
 
     Returns
     -------
     any
-        The result of the call.
+        Result of the call.
 
     Raises
     ------
     OperandError
-        If ``module`` is no Module, or ``parameters`` no mapping of arrays.
+        If ``module`` is not a Module, or ``parameters`` is not a mapping of arrays.
     ConfigurationError
-        If the module has nothing of a name, or one parameter gets two values.
+        If the module has no parameter or buffer of a name, or one parameter gets two values.
     ShapeError
-        If an array has another shape than the parameter.
+        If the shape of an array differs from the parameter.
 
     Notes
     -----
-    As ``torch.func.functional_call``. During the call the module holds the other values, so two threads may not call
-    one module in this way at once. Running values of batch normalization in training are written to the buffers that
-    are given as Tensors, and where none are given to the module's own.
+    It corresponds to ``torch.func.functional_call``. The module contains the other values during the call, so it must
+    not be called in two threads at once. In training, batch normalization updates the buffers that are passed as
+    Tensors, or the buffers of the module if none are passed.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def functional_call(
            [4.]]), 'bias': array([1.])}
     """
     if not isinstance(module, Module):
-        raise OperandError(f"functional_call takes a Module, not a {type(module).__name__}")
+        raise OperandError(f"functional_call: module must be a Module, got {type(module).__name__}")
     new = _values(module, parameters)
     undo: Undo = []
     try:
@@ -78,30 +79,30 @@ def functional_call(
 
 
 def _values(module: Module, parameters: Any) -> dict[int, Any]:
-    """Return the values that are given, by the ids of the Tensors that they stand for."""
+    """Return the given values by the ids of the Tensors that they replace."""
     known = {part.name: part.value for part in walk(module, once=False) if isinstance(part.value, agrad.Tensor)}
     new: dict[int, Any] = {}
     for given in parameters if isinstance(parameters, (list, tuple)) else (parameters,):
         if not isinstance(given, Mapping):
-            raise OperandError(f"functional_call takes arrays in a dict by name, not a {type(given).__name__}")
+            raise OperandError(f"functional_call: parameters must be dicts of arrays, got {type(given).__name__}")
         for name, value in given.items():
             if name not in known:
                 raise ConfigurationError(
-                    f"functional_call: {type(module).__name__} has no parameter or buffer {name!r}; it has "
+                    f"functional_call: {type(module).__name__} has no parameter or buffer {name!r}. Its names are: "
                     f"{listed(list(known)) or 'none'}"
                 )
             tensor = known[name]
             if not hasattr(value, "shape"):
-                raise OperandError(f"functional_call: {name} is an array, not a {type(value).__name__}")
+                raise OperandError(f"functional_call: {name} must be an array, got {type(value).__name__}")
             if tuple(value.shape) != tensor.shape:
-                raise ShapeError(f"functional_call: {name} has the shape {tensor.shape}, not {tuple(value.shape)}")
+                raise ShapeError(f"functional_call: {name} must have shape {tensor.shape}, got {tuple(value.shape)}")
             if new.setdefault(id(tensor), value) is not value:
-                raise ConfigurationError(f"functional_call: {name} gets two values, in one place of the module each")
+                raise ConfigurationError(f"functional_call: {name} must be given once, got two values")
     return new
 
 
 def _exchange(space: Any, new: dict[int, Any], undo: Undo, seen: set[int]) -> None:
-    """Put new values into a dict or list and the containers in it, and note the old ones."""
+    """Put new values into a pytree, and note the old ones."""
     if id(space) in seen:
         return
     seen.add(id(space))
@@ -113,7 +114,7 @@ def _exchange(space: Any, new: dict[int, Any], undo: Undo, seen: set[int]) -> No
 
 
 def _renewed(value: Any, new: dict[int, Any], undo: Undo, seen: set[int]) -> Any:
-    """Return what stands for a value: for a tuple one with new values, if it holds any."""
+    """Return the replacement of a value; a tuple that contains new values is rebuilt."""
     if isinstance(value, (list, dict)):
         _exchange(value, new, undo, seen)
     if type(value) is not tuple:

@@ -1,4 +1,4 @@
-"""Weights of PyTorch's modules, and the way to and from agrad's."""
+"""Conversion of weights between PyTorch and agrad modules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,43 +15,43 @@ __all__ = ["load_torch_state_dict", "torch_state_dict"]
 
 
 def _turned(part: Part, array: np.ndarray) -> np.ndarray:
-    """Return an array in the other layout, PyTorch's or agrad's."""
+    """Convert an array between the PyTorch and the agrad layout."""
     turned = part.key in part.owner.torch_transposed and array.ndim >= 2
     return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if turned else array
 
 
 def _counts(module: Module) -> dict[str, tuple[Module, str, int]]:
-    """Return the counts that PyTorch's modules save: the module, its name for the count, and the count."""
+    """Return the counts that PyTorch modules save, with their modules and names."""
     named = module.named_modules(remove_duplicate=False)
     return {join(name, key): (m, key, n) for name, m in named for key, n in m.torch_counts().items()}
 
 
 def _check(module: Any) -> None:
     if not isinstance(module, Module):
-        raise OperandError(f"expected a Module of agrad's, found a {type(module).__name__}")
+        raise OperandError(f"module must be an agrad Module, got {type(module).__name__}")
 
 
 def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
-    """Return the state of a module by PyTorch's names, in PyTorch's layouts.
+    """Return the state of a module with the PyTorch names and layouts.
 
-    A module of PyTorch's with the same attributes loads it after
-    ``{name: torch.from_numpy(array) for name, array in state.items()}``.
+    A PyTorch module with the same attributes loads it after ``{name: torch.from_numpy(array) for name, array in
+    state.items()}``.
 
     Parameters
     ----------
     module : Module
-        A module whose layers PyTorch has.
+        Module whose layers exist in PyTorch.
 
     Returns
     -------
     dict of str to numpy.ndarray
-        Arrays on the host that share no memory with the module. A parameter that is used in several places stands by
-        each of its names, as in PyTorch.
+        Arrays on the host that share no memory with the module. As in PyTorch, a shared parameter is included under
+        each of its names.
 
     Raises
     ------
     OperandError
-        If ``module`` is no Module.
+        If ``module`` is not a Module.
 
     Examples
     --------
@@ -65,31 +65,31 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
 
 
 def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-    """Load the ``state_dict`` of a module of PyTorch's with the same attributes.
+    """Load the ``state_dict`` of a PyTorch module with the same attributes.
 
-    Numbers are cast to the dtypes of the module, floating to floating ones, integers if they fit.
+    Values are cast to the dtypes of the module: floating-point to floating-point, and integers if they fit.
 
     Parameters
     ----------
     module : Module
-        The module. Its layers are those of the same names in ``torch.nn``.
+        Module. Its layers have the same names as in ``torch.nn``.
     state : mapping of str to array
-        PyTorch's tensors, or arrays of any library, as ``state_dict()``, ``torch.load`` or safetensors give them.
+        PyTorch tensors, or arrays of any library, as ``state_dict()``, ``torch.load`` or safetensors return them.
     strict : bool
-        False to load the names that both have, and leave the others as they are.
+        False to load only the names that the state and the module share.
 
     Returns
     -------
     IncompatibleKeys
-        The lists ``missing_keys`` and ``unexpected_keys``, both empty if ``strict``.
+        Lists ``missing_keys`` and ``unexpected_keys``, which are empty if ``strict``.
 
     Raises
     ------
     OperandError
-        If ``module`` is no Module, or ``state`` no mapping.
+        If ``module`` is not a Module, or ``state`` is not a mapping.
     DataError
-        If shapes or kinds of numbers do not fit, or names if ``strict``. The message lists them, and the module is
-        unchanged.
+        If shapes or kinds of dtypes differ, or names if ``strict``. The message lists the differences, and the module
+        is unchanged.
 
     Examples
     --------
@@ -101,13 +101,13 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
     """
     _check(module)
     if not isinstance(state, Mapping):
-        raise OperandError(f"load_torch_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
+        raise OperandError(f"load_torch_state_dict: state must be a dict of arrays by name, got {type(state).__name__}")
     parts, counts = saved(module, once=False), _counts(module)
     known = {part.name for part in parts} | counts.keys()
     loaded = {id(part.value) for part in parts if part.name in state}
     missing = [part.name for part in parts if part.name not in state and id(part.value) not in loaded]
     unexpected = [name for name in state if name not in known]
-    problems = [f"{name}: expected, and not found" for name in missing] if strict else []
+    problems = [f"{name}: missing" for name in missing] if strict else []
     problems += [f"{name}: not expected" for name in unexpected] if strict else []
     found: dict[str, tuple[agrad.Tensor, np.ndarray]] = {}
     first: dict[int, str] = {}
@@ -119,15 +119,15 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
         if problem:
             problems.append(f"{part.name}: {problem}")
         elif twin != part.name and twin in found and not np.array_equal(array, found[twin][1], equal_nan=True):
-            problems.append(f"{part.name}: it is {twin} in the module, and has other values here")
+            problems.append(f"{part.name}: must have the values of {twin}, which is the same parameter")
         elif twin == part.name:
             found[part.name] = (part.value, array)
     numbers = {name: agrad.asarray(_array(state[name])).numpy() for name in counts if name in state}
     wrong = [name for name, n in numbers.items() if n.shape != () or n.dtype.kind not in "iu" or n < 0]
-    problems += [f"{name}: expected an integer of 0 or more, found {numbers[name]}" for name in wrong]
+    problems += [f"{name}: must be an integer of at least 0, got {numbers[name]}" for name in wrong]
     if problems:
         text = listed(problems, 8, "\n  ", 150)
-        raise DataError(f"PyTorch's state was not loaded into {type(module).__name__}:\n  {text}")
+        raise DataError(f"The PyTorch state was not loaded into {type(module).__name__}:\n  {text}")
     put(found.values())
     for name, n in numbers.items():
         owner, key, _ = counts[name]
@@ -137,26 +137,26 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
 
 
 def _array(value: Any) -> Any:
-    """Return an array without its derivative."""
+    """Return a detached array."""
     return getattr(value, "detach", lambda: value)()
 
 
 def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
-    """Return a value of a state as it is loaded, and what does not fit."""
+    """Return a value of a state as it is loaded, and a description of any mismatch."""
     tensor = part.value
     try:
         given = agrad.asarray(_array(value))
     except OperandError:
-        return np.empty(0), f"expected an array, found a {type(value).__name__}"
+        return np.empty(0), f"must be an array, got {type(value).__name__}"
     shape = _turned(part, np.empty(tensor.shape, bool)).shape
     if given.shape != shape:
-        return np.empty(0), f"expected shape {shape}, found {given.shape}"
+        return np.empty(0), f"must have shape {shape}, got {given.shape}"
     if given.dtype.kind != tensor.dtype.kind:
-        return np.empty(0), f"expected {tensor.dtype}, found {given.dtype}"
+        return np.empty(0), f"must be {tensor.dtype}, got {given.dtype}"
     if given.dtype.name == "bfloat16":
         given = agrad.astype(given, agrad.float32)
     array, name = _turned(part, given.numpy()), tensor.dtype.name
     cast = array if name == "bfloat16" else array.astype(name)
     if not name.startswith(("float", "bfloat", "complex")) and not np.array_equal(cast, array):
-        return cast, f"expected numbers that {name} holds, found others"
+        return cast, f"must contain only numbers that {name} can represent"
     return cast, ""

@@ -1,4 +1,4 @@
-"""Transformers: layers in chains, and an encoder with a decoder."""
+"""Transformer encoder, decoder and encoder-decoder model."""
 
 import copy
 import math
@@ -20,9 +20,9 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 
 
 def _copies(layer: Module, count: int, rng: Rng) -> list[Module]:
-    """Return copies of a layer, with the same values and other seeds."""
+    """Return copies of a layer with the same values and different seeds."""
     if not isinstance(layer, Module):
-        raise ConfigurationError(f"a transformer is made of a layer, a Module, not {type(layer).__name__}")
+        raise ConfigurationError(f"the layer of a transformer must be a Module, got {type(layer).__name__}")
     (count,) = numbers("a transformer", "num_layers", count, 1, 1)
     made = [copy.deepcopy(layer) for _ in range(count)]
     for one in made:
@@ -33,25 +33,25 @@ def _copies(layer: Module, count: int, rng: Rng) -> list[Module]:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer in a chain.
+    """Transformer encoder: a chain of encoder layers.
 
-    The copies begin with the values of the layer, as PyTorch's do, and drop other elements.
+    As in PyTorch, the copies start with the values of the layer. They draw different dropout masks.
 
     Parameters
     ----------
     encoder_layer : Module
-        The layer, a ``TransformerEncoderLayer`` say.
+        Layer, for example a ``TransformerEncoderLayer``.
     num_layers : int
-        The number of copies.
+        Number of copies.
     norm : Module, optional
-        A norm of the result.
+        Normalization of the output.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the dropouts' seeds, by default the generator that ``nn.manual_seed`` starts.
+        Source of the dropout seeds. By default, the generator that ``nn.manual_seed`` seeds.
 
     Raises
     ------
     ConfigurationError
-        For a number below 1, or a layer that is no Module.
+        If ``num_layers`` is below 1, or the layer is not a Module.
 
     Examples
     --------
@@ -73,13 +73,13 @@ class TransformerEncoder(Module):
         Parameters
         ----------
         src : array
-            The input of the first layer.
+            Input of the first layer.
         mask : array, optional
-            The ``src_mask`` of each layer.
+            ``src_mask`` of each layer.
         src_key_padding_mask : array, optional
-            That of each layer.
+            Key padding mask of each layer.
         is_causal : bool, optional
-            True for a causal mask where ``mask`` is None.
+            True for a causal mask if ``mask`` is None.
 
         Returns
         -------
@@ -92,25 +92,25 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer in a chain.
+    """Transformer decoder: a chain of decoder layers.
 
-    The copies begin with the values of the layer, as PyTorch's do, and drop other elements.
+    As in PyTorch, the copies start with the values of the layer. They draw different dropout masks.
 
     Parameters
     ----------
     decoder_layer : Module
-        The layer, a ``TransformerDecoderLayer`` say.
+        Layer, for example a ``TransformerDecoderLayer``.
     num_layers : int
-        The number of copies.
+        Number of copies.
     norm : Module, optional
-        A norm of the result.
+        Normalization of the output.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of the dropouts' seeds, by default the generator that ``nn.manual_seed`` starts.
+        Source of the dropout seeds. By default, the generator that ``nn.manual_seed`` seeds.
 
     Raises
     ------
     ConfigurationError
-        For a number below 1, or a layer that is no Module.
+        If ``num_layers`` is below 1, or the layer is not a Module.
 
     Examples
     --------
@@ -140,17 +140,17 @@ class TransformerDecoder(Module):
         Parameters
         ----------
         tgt : array
-            The input of the first layer.
+            Input of the first layer.
         memory : array
-            The output of an encoder.
+            Output of an encoder.
         tgt_mask, memory_mask : array, optional
-            Those of each layer.
+            Masks of each layer.
         tgt_key_padding_mask, memory_key_padding_mask : array, optional
-            Those of each layer.
+            Masks of each layer.
         tgt_is_causal : bool, optional
-            True for a causal mask where ``tgt_mask`` is None.
+            True for a causal mask if ``tgt_mask`` is None.
         memory_is_causal : bool
-            True for a causal mask where ``memory_mask`` is None.
+            True for a causal mask if ``memory_mask`` is None.
 
         Returns
         -------
@@ -164,43 +164,43 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of one sequence, and a decoder of another that attends to it.
+    """Transformer: encoder-decoder model with attention.
 
-    All weights of two axes start uniform with variance 2 / (inputs + outputs), as PyTorch's do.
+    As in PyTorch, the initial values of all 2-D weights are uniform with variance 2 / (inputs + outputs).
 
     Parameters
     ----------
     d_model : int
-        The length of the last axis of both inputs and of the output.
+        Length of the last axis of both inputs and of the output.
     nhead : int
-        The heads of each attention.
+        Number of heads of each attention.
     num_encoder_layers, num_decoder_layers : int
-        The numbers of layers.
+        Numbers of layers.
     dim_feedforward : int
-        The length of the last axis between two linear layers.
+        Length of the last axis between two linear layers.
     dropout : float
-        The probability to zero an element in training.
+        Probability of zeroing an element in training.
     activation : "relu", "gelu" or callable
-        The function between two linear layers.
+        Activation function between two linear layers.
     custom_encoder, custom_decoder : Module, optional
-        Modules in place of the encoder and the decoder.
+        Modules that replace the encoder and the decoder.
     layer_norm_eps : float
-        A number added to variances.
+        Number added to variances.
     batch_first : bool
         True for arrays of shape (n, l, d_model), False for (l, n, d_model).
     norm_first : bool
-        True to normalize the inputs of attentions and networks, False the sums.
+        True to normalize the inputs of attention and feed-forward layers, False to normalize the sums.
     bias : bool
-        False for linear layers and norms without a bias.
+        False for linear layers and norms without bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values and seeds. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Raises
     ------
     ConfigurationError
-        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+        If ``d_model`` is not a multiple of ``nhead``, or the activation is unknown.
 
     Notes
     -----
@@ -272,14 +272,14 @@ class Transformer(Module):
         Parameters
         ----------
         src, tgt : array
-            The inputs of the encoder and of the decoder, arrays of shape (l, n, d_model), with ``batch_first``
-            (n, l, d_model), or (l, d_model). Their lengths may differ.
+            Inputs of the encoder and of the decoder, arrays of shape (l, n, d_model), with ``batch_first`` (n, l,
+            d_model), or (l, d_model). Their lengths may differ.
         src_mask, tgt_mask, memory_mask : array, optional
-            The ``attn_mask`` of the attentions in the encoder, in the decoder, and from the decoder to the encoder.
+            ``attn_mask`` of the attention in the encoder, in the decoder, and from the decoder to the encoder.
         src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask : array, optional
-            Their ``key_padding_mask``.
+            ``key_padding_mask`` of these attentions.
         src_is_causal, tgt_is_causal, memory_is_causal : bool
-            True for a causal mask where the mask of that attention is None.
+            True for a causal mask if the mask of that attention is None.
 
         Returns
         -------
@@ -294,18 +294,18 @@ class Transformer(Module):
     def generate_square_subsequent_mask(
         sz: int, device: Any = None, dtype: Any = None, *, backend: str | None = None
     ) -> agrad.Tensor:
-        """Return the causal mask of a length, as numbers to add to scores.
+        """Return a causal mask of numbers to add to the scores.
 
         Parameters
         ----------
         sz : int
-            The length.
+            Length of the sequence.
         device : device or None
-            The device of the mask, by default that of the backend.
+            Device of the mask. By default, the default device of the backend.
         dtype : dtype or None
-            Its dtype, by default float32.
+            dtype. By default, float32.
         backend : str or None
-            Its backend, by default the selected one.
+            Backend. By default, the selected backend.
 
         Returns
         -------

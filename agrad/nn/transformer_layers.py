@@ -1,4 +1,4 @@
-"""The layers of transformers: attention and a feed-forward network."""
+"""Transformer layers: attention and a feed-forward network."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ _ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
 
 
 class _Layer(Module):
-    """The parts that layers of encoders and decoders share: feed-forward layers, and sums with norms."""
+    """Base class of encoder and decoder layers."""
 
     _attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
 
@@ -47,7 +47,7 @@ class _Layer(Module):
             setattr(self, name, attention)
         if activation not in _ACTIVATIONS if isinstance(activation, str) else not callable(activation):
             raise ConfigurationError(
-                f"{type(self).__name__}: activation is 'relu', 'gelu' or a function, not {activation!r}"
+                f"{type(self).__name__}: activation must be 'relu', 'gelu' or a function, got {activation!r}"
             )
         self.linear1 = Linear(d_model, dim_feedforward, bias, rng=rng, **place)
         self.dropout = Dropout(dropout, rng)
@@ -64,7 +64,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _added(self, x: Any, number: int, part: Callable[[Any], Any]) -> Any:
-        """Return ``x`` plus a part of it, with the norm and the dropout of a number."""
+        """Return the residual sum of ``x`` and a sublayer, with norm and dropout ``k``."""
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         if self.norm_first:
             return agrad.add(x, dropout(part(norm(x))))
@@ -72,39 +72,39 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward network.
+    """Transformer encoder layer: self-attention and a feed-forward network.
 
-    Each is added to its input and normalized.
+    The output of each is added to its input and normalized.
 
     Parameters
     ----------
     d_model : int
-        The length of the last axis of input and output.
+        Length of the last axis of the input and of the output.
     nhead : int
-        The heads of the attention.
+        Number of heads.
     dim_feedforward : int
-        The length of the last axis between the two linear layers.
+        Length of the last axis between the two linear layers.
     dropout : float
-        The probability to zero an element in training.
+        Probability of zeroing an element in training.
     activation : "relu", "gelu" or callable
-        The function between the two linear layers.
+        Activation function between the two linear layers.
     layer_norm_eps : float
-        A number added to variances.
+        Number added to variances.
     batch_first : bool
         True for arrays of shape (n, l, d_model), False for (l, n, d_model).
     norm_first : bool
-        True to normalize the inputs of attention and network, False the sums.
+        True to normalize the inputs of attention and feed-forward layers, False to normalize the sums.
     bias : bool
-        False for linear layers and norms without a bias.
+        False for linear layers and norms without bias.
     rng : agrad.random.Generator, numpy.random.Generator or None
-        The source of initial values and seeds, by default the generator that ``nn.manual_seed`` starts.
+        Source of the initial values and seeds. By default, the generator that ``nn.manual_seed`` seeds.
     dtype, backend, device
-        Those of the parameters, by default float32, the selected backend and its device.
+        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Raises
     ------
     ConfigurationError
-        For a ``d_model`` that is no multiple of ``nhead``, or an unknown activation.
+        If ``d_model`` is not a multiple of ``nhead``, or the activation is unknown.
 
     Notes
     -----
@@ -129,11 +129,11 @@ class TransformerEncoderLayer(_Layer):
         src : array
             Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
         src_mask : array, optional
-            The ``attn_mask`` of the attention.
+            ``attn_mask`` of the attention.
         src_key_padding_mask : array, optional
-            Its ``key_padding_mask``.
+            ``key_padding_mask`` of the attention.
         is_causal : bool
-            True for a causal mask where ``src_mask`` is None.
+            True for a causal mask if ``src_mask`` is None.
 
         Returns
         -------
@@ -148,18 +148,18 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to a memory and a feed-forward network.
+    """Transformer decoder layer: self-attention, cross-attention, feed-forward.
 
-    Each is added to its input and normalized.
+    The output of each is added to its input and normalized.
 
     Parameters
     ----------
     d_model : int
-        The length of the last axis of input, memory and output.
+        Length of the last axis of input, memory and output.
     nhead : int
-        The heads of each attention.
+        Number of heads of each attention.
     dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, rng, dtype, backend, device
-        As for ``TransformerEncoderLayer``.
+        Same as for ``TransformerEncoderLayer``.
 
     Examples
     --------
@@ -190,13 +190,13 @@ class TransformerDecoderLayer(_Layer):
         tgt : array
             Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
         memory : array
-            The output of an encoder, of such a shape with another length.
+            Output of an encoder, of the same shape except for the length.
         tgt_mask, memory_mask : array, optional
-            The ``attn_mask`` of the self-attention, and of that to the memory.
+            ``attn_mask`` of the self-attention and of the cross-attention.
         tgt_key_padding_mask, memory_key_padding_mask : array, optional
-            Their ``key_padding_mask``.
+            ``key_padding_mask`` of both attentions.
         tgt_is_causal, memory_is_causal : bool
-            True for a causal mask where the other one is None.
+            True for a causal mask if the corresponding mask is None.
 
         Returns
         -------

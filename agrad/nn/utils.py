@@ -1,4 +1,4 @@
-"""Functions of lists of parameters, with PyTorch's names."""
+"""Functions of lists of parameters with the PyTorch names."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,14 +14,14 @@ def _listed(parameters: Any) -> list[agrad.Tensor]:
 
 
 def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
-    """Return all elements of parameters in one vector.
+    """Return all elements of parameters as one vector.
 
-    Differentiable.
+    This function is differentiable.
 
     Parameters
     ----------
     parameters : iterable of Tensor
-        Tensors of one device, such as ``model.parameters()``.
+        Tensors on one device, such as ``model.parameters()``.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
     Raises
     ------
     ConfigurationError
-        If there are none.
+        If there are no parameters.
 
     Examples
     --------
@@ -41,26 +41,26 @@ def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
     """
     flat = [agrad.reshape(tensor, (-1,)) for tensor in _listed(parameters)]
     if not flat:
-        raise ConfigurationError("parameters_to_vector was given no parameters")
+        raise ConfigurationError("parameters_to_vector: parameters must not be empty")
     return agrad.concat(flat)
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
     """Set parameters to the elements of a vector.
 
-    Their order is that of ``parameters_to_vector``. The parameters remain the same leaves, and nothing is recorded.
+    The order is the same as in ``parameters_to_vector``. The Tensor objects remain the same, and nothing is recorded.
 
     Parameters
     ----------
     vec : array
         Array of shape (n,).
     parameters : iterable of Tensor
-        Leaf Tensors of n elements together.
+        Leaf Tensors with n elements in total.
 
     Raises
     ------
     ShapeError
-        If the vector has another length. No parameter is changed then.
+        If the vector has another length. No parameter is changed in this case.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
     found, vec = _listed(parameters), agrad.asarray(vec)
     total = sum(tensor.size for tensor in found)
     if tuple(vec.shape) != (total,):
-        raise ShapeError(f"vector_to_parameters takes a vector of {total} elements, not shape {tuple(vec.shape)}")
+        raise ShapeError(f"vector_to_parameters: vec must have shape ({total},), got {tuple(vec.shape)}")
     with agrad.no_grad():
         values, start = vec.detach(), 0
         for tensor in found:
@@ -84,32 +84,32 @@ def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> agrad.Tensor:
-    """Scale the gradients to a norm of all together of at most ``max_norm``.
+    """Scale the gradients so that their total norm is at most ``max_norm``.
 
-    ``agrad.optim.clip_grad_norm`` under PyTorch's name.
+    This is ``agrad.optim.clip_grad_norm`` with the PyTorch name.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Leaf Tensors of one device.
+        Leaf Tensors on one device.
     max_norm : float
-        The largest norm, 0 or more.
+        Largest norm, at least 0.
     norm_type : float
-        The order of the norm; infinity for the largest absolute value.
+        Order of the norm. Infinity for the largest absolute value.
     error_if_nonfinite : bool
-        True for an error if the norm is not finite. It reads the norm from the device.
+        True to raise an error if the norm is not finite. This reads the norm from the device.
 
     Returns
     -------
     Tensor
-        The norm before, of shape ().
+        Norm before clipping, of shape ().
 
     Raises
     ------
     ConfigurationError
-        If ``max_norm`` or ``norm_type`` is no number of such a kind.
+        If ``max_norm`` or ``norm_type`` is out of range.
     AnomalyError
-        If ``error_if_nonfinite`` and the norm is not finite. No gradient is changed then.
+        If ``error_if_nonfinite`` and the norm is not finite. No gradient is changed in this case.
 
     Examples
     --------
@@ -126,19 +126,19 @@ def clip_grad_norm_(
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """Clip the elements of the gradients to at most ``clip_value`` in absolute value.
 
-    ``agrad.optim.clip_grad_value`` under PyTorch's name.
+    This is ``agrad.optim.clip_grad_value`` with the PyTorch name.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
         Leaf Tensors.
     clip_value : float
-        The largest absolute value, 0 or more.
+        Largest absolute value, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If ``clip_value`` is not a number of 0 or more.
+        If ``clip_value`` is not a number of at least 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Adam and what is made of it."""
+"""Adam and its variants."""
 
 import functools
 from collections.abc import Mapping
@@ -13,34 +13,35 @@ from agrad.optim.options import Pair, Rate
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
-# raw arrays that are checked go straight to the operation on them
+# checked plain arrays are passed directly to the operation
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
 _NUMBERS = functools.lru_cache(maxsize=64)(adam_numbers)
 
 
 class Adam(Optimizer):
-    """Adam.
+    """Adam optimizer.
 
-    With m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2, the n-th step is
-    p = p - lr * (m / (1 - beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters
-    are treated separately.
+    With m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2, the n-th step is p = p - lr * (m / (1 -
+    beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters are updated
+    independently.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups with their own
+        options.
     lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+        Learning rate, or a schedule: a function from the number of steps taken to the rate.
     betas : tuple of float
-        The shares of the first and the second moment that a step keeps, each below 1.
+        Decay rates of the first and second moments, each below 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     amsgrad : bool
-        True to divide by the root of the largest v so far (Reddi et al. 2018, arXiv:1904.09237).
+        True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -111,24 +112,24 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay of the parameter itself.
+    """AdamW optimizer: Adam with decoupled weight decay.
 
-    The step is Adam's with g alone, after p = p - lr * weight_decay * p.
+    It first sets p = p - lr * weight_decay * p, then applies the step of Adam to g without weight decay.
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     betas : tuple of float
-        The shares of the first and the second moment that a step keeps, each below 1.
+        Decay rates of the first and second moments, each below 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        Times ``lr`` the share of the parameter that a step subtracts.
+        Decoupled weight decay: a step subtracts ``lr * weight_decay`` times the parameter.
     amsgrad : bool
-        True to divide by the root of the largest v so far (Reddi et al. 2018, arXiv:1904.09237).
+        True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -149,7 +150,7 @@ class AdamW(Adam):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest gradient in the place of the second moment.
+    """Adamax optimizer: Adam with the infinity norm of past gradients.
 
     With m = beta1 * m + (1 - beta1) * g and u = max(beta2 * u, abs(g) + eps), the n-th step is
     p = p - lr / (1 - beta1**n) * m / u.
@@ -157,15 +158,15 @@ class Adamax(Optimizer):
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     betas : tuple of float
-        The shares of the first and the second moment that a step keeps, each below 1.
+        Decay rates of the first and second moments, each below 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -203,7 +204,7 @@ class Adamax(Optimizer):
 
 
 def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]) -> tuple[Any, ...]:
-    """Return parameter, gradient and moments after weight decay and the averages of NAdam and RAdam."""
+    """Return parameter, gradient and moments after the weight decay of NAdam and RAdam."""
     decay, decoupled = o["weight_decay"], o["decoupled_weight_decay"]
     if decay != 0 and decoupled:
         p = p * (1 - lr * decay)
@@ -213,28 +214,28 @@ def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]
 
 
 class NAdam(Optimizer):
-    """Adam with Nesterov's momentum.
+    """NAdam optimizer: Adam with Nesterov momentum.
 
-    Its moments m and v are Adam's. With mu(n) = beta1 * (1 - 0.96**(n * momentum_decay) / 2) and M(n), its product over
-    the steps, the n-th step is p = p - lr * ((1 - mu(n)) * g / (1 - M(n)) + mu(n + 1) * m / (1 - M(n + 1))) /
-    (sqrt(v / (1 - beta2**n)) + eps).
+    Its moments m and v are the same as in Adam. With mu(n) = beta1 * (1 - 0.96**(n * momentum_decay) / 2) and M(n), its
+    product over the steps, the n-th step is p = p - lr * ((1 - mu(n)) * g / (1 - M(n)) + mu(n + 1) * m / (1 - M(n +
+    1))) / (sqrt(v / (1 - beta2**n)) + eps).
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     betas : tuple of float
-        The shares of the first and the second moment that a step keeps, each below 1.
+        Decay rates of the first and second moments, each below 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     momentum_decay : float
-        The decay of mu.
+        Decay of mu.
     decoupled_weight_decay : bool
-        True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
+        True for decoupled weight decay, as in ``AdamW``.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -282,26 +283,26 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam whose first steps are rectified.
+    """RAdam optimizer: Adam with a rectified learning rate.
 
-    Its moments m and v are Adam's. With R = 2 / (1 - beta2) - 1 and r = R - 2 * n * beta2**n / (1 - beta2**n), the n-th
-    step is p = p - lr * m / (1 - beta1**n) while r is at most 5, and Adam's, with eps beside sqrt(v), times
-    sqrt((r - 4) * (r - 2) * R / ((R - 4) * (R - 2) * r)) after that.
+    Its moments m and v are the same as in Adam. With R = 2 / (1 - beta2) - 1 and r = R - 2 * n * beta2**n / (1 -
+    beta2**n), the n-th step is p = p - lr * m / (1 - beta1**n) while r is at most 5. Otherwise, it is the step of Adam,
+    with eps added to sqrt(v), multiplied by sqrt((r - 4) * (r - 2) * R / ((R - 4) * (R - 2) * r)).
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     betas : tuple of float
-        The shares of the first and the second moment that a step keeps, each below 1.
+        Decay rates of the first and second moments, each below 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     decoupled_weight_decay : bool
-        True to take ``lr * weight_decay`` times the parameter from it instead, as AdamW does.
+        True for decoupled weight decay, as in ``AdamW``.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -313,7 +314,7 @@ class RAdam(Optimizer):
     >>> optimizer = agrad.optim.RAdam([w], lr=0.1)
     >>> (w * w).sum().backward()
     >>> optimizer.step()
-    >>> w.detach().round(4)  # the first steps are those of momentum
+    >>> w.detach().round(4)  # the first steps are momentum steps
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 

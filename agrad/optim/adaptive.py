@@ -1,4 +1,4 @@
-"""Optimizers that divide by a size of past gradients, or step by a sign."""
+"""Adaptive optimizers and optimizers that use signs of gradients."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
@@ -15,32 +15,32 @@ __all__ = ["Adadelta", "Adagrad", "Lion", "RMSprop", "Rprop"]
 
 
 def _filled(p: Any, value: float) -> Any:
-    """Return an array like ``p`` of one value, in the imaginary parts too."""
+    """Return an array like ``p`` of one value, also in the imaginary parts."""
     return agrad.full_like(p, complex(value, value) if agrad.isdtype(p.dtype, "complex floating") else value)
 
 
 class RMSprop(Optimizer):
-    """Steps divided by the root mean square of past gradients.
+    """RMSprop optimizer.
 
-    With s = alpha * s + (1 - alpha) * g**2 a step is p = p - lr * d, d = g / (sqrt(s) + eps). Momentum makes it
-    d = momentum * d + g / (sqrt(s) + eps).
+    With s = alpha * s + (1 - alpha) * g**2, a step is p = p - lr * d with d = g / (sqrt(s) + eps). With momentum, d =
+    momentum * d + g / (sqrt(s) + eps).
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     alpha : float
-        The share of the mean square that a step keeps.
+        Decay rate of the mean square.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     momentum : float
-        The share of the last step that a step keeps.
+        Momentum factor.
     centered : bool
-        True to divide by the root of the variance, s - mean**2, with a mean of gradients like s.
+        True to normalize by the variance s - mean**2 instead, with a running mean of the gradients.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -91,24 +91,24 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Steps divided by the root of the sum of squares of past gradients.
+    """Adagrad optimizer.
 
-    With s = s + g**2 the n-th step is p = p - lr / (1 + (n - 1) * lr_decay) * g / (sqrt(s) + eps).
+    With s = s + g**2, the n-th step is p = p - lr / (1 + (n - 1) * lr_decay) * g / (sqrt(s) + eps).
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     lr_decay : float
-        The decay of the rate.
+        Decay of the learning rate.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     initial_accumulator_value : float
-        The first s.
+        Initial value of s.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -149,23 +149,23 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps of the size of past steps.
+    """Adadelta optimizer.
 
-    With s = rho * s + (1 - rho) * g**2 a step is p = p - lr * d, d = sqrt(u + eps) / sqrt(s + eps) * g, and after it
-    u = rho * u + (1 - rho) * d**2.
+    With s = rho * s + (1 - rho) * g**2, a step is p = p - lr * d with d = sqrt(u + eps) / sqrt(s + eps) * g. Then u =
+    rho * u + (1 - rho) * d**2.
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     rho : float
-        The share of s and u that a step keeps, from 0 to 1.
+        Decay rate of s and u, from 0 to 1.
     eps : float
-        The term that prevents a division by a small denominator.
+        Term that prevents division by a small denominator.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -209,21 +209,21 @@ class Adadelta(Optimizer):
 
 
 class Lion(Optimizer):
-    """Steps by the sign of an average of gradients.
+    """Lion optimizer: steps by the sign of averaged gradients.
 
-    A step is p = p - lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p), and after it
-    m = beta2 * m + (1 - beta2) * g. Real and imaginary parts of complex parameters are treated separately.
+    A step is p = p - lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p). Then m = beta2 * m + (1 - beta2) * g.
+    Real and imaginary parts of complex parameters are updated independently.
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     betas : tuple of float
-        The share of m in the step, and the share of m that a step keeps, each below 1.
+        Weight of m in the step, and decay rate of m, each below 1.
     weight_decay : float
-        Times ``lr`` the share of the parameter that a step subtracts.
+        Decoupled weight decay: a step subtracts ``lr * weight_decay`` times the parameter.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -260,26 +260,26 @@ class Lion(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Steps by the sign of the gradient, of a size for each element.
+    """Rprop optimizer: sign-based steps with a step size for each element.
 
-    Where the gradient keeps its sign the size is multiplied by ``etas[1]``. Where it turns the size is multiplied by
-    ``etas[0]``, there is no step, and the gradient counts as 0 at the next one.
+    If the gradient keeps its sign, the step size is multiplied by ``etas[1]``. If the sign changes, the step size is
+    multiplied by ``etas[0]``, the element is not updated, and its gradient is treated as 0 in the next step.
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     etas : tuple of float
-        The factor below 1 and the factor above 1 of the size.
+        Factors of the step size, one below 1 and one above 1.
     step_sizes : tuple of float
-        The smallest and the largest size.
+        Smallest and largest step size.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
-    Riedmiller and Braun 1993, IEEE International Conference on Neural Networks. ``lr`` is the first size, and counts no
-    more after that.
+    Riedmiller and Braun 1993, IEEE International Conference on Neural Networks. ``lr`` is the initial step size and is
+    not used afterwards.
 
     Examples
     --------
@@ -305,8 +305,8 @@ class Rprop(Optimizer):
         (shrink, grow), (least, most) = found["etas"], found["step_sizes"]
         if not 0 < shrink < 1 < grow or least > most:
             raise ConfigurationError(
-                f"{cls.__name__}: etas are a number between 0 and 1 and one above 1, and step_sizes the smaller one "
-                f"first, not {options['etas']!r} and {options['step_sizes']!r}"
+                f"{cls.__name__}: etas must be a number between 0 and 1 and a number greater than 1, and step_sizes "
+                f"must be increasing, got {options['etas']!r} and {options['step_sizes']!r}"
             )
         return found
 

@@ -14,13 +14,13 @@ NARROW = ("float16", "bfloat16")
 
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
-    """Return the parameters that have a gradient, each with it."""
+    """Return the parameters that have a gradient, with their gradients."""
     found = leaves([parameters] if isinstance(parameters, agrad.Tensor) else parameters, what, traced=True)
     return [(tensor, tensor.grad.detach()) for tensor in found if tensor.grad is not None]
 
 
 def _norm(gradients: list[agrad.Tensor], norm_type: float) -> agrad.Tensor:
-    """Return the norm of all gradients together, of narrow ones in float32, as their sums overflow."""
+    """Return the total norm of the gradients; 16-bit ones are summed in float32."""
     gradients = [agrad.astype(g, agrad.float32) if g.dtype.name in NARROW else g for g in gradients]
     if norm_type != 2:
         norms = [agrad.linalg.vector_norm(g, ord=norm_type) for g in gradients]
@@ -40,31 +40,32 @@ def clip_grad_norm(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
 ) -> agrad.Tensor:
-    """Scale the gradients to a norm of all together of at most ``max_norm``.
+    """Scale the gradients so that their total norm is at most ``max_norm``.
 
-    Parameters without a gradient count as 0. The gradients' Tensors are replaced, not changed. Nothing is read back
+    Parameters without a gradient are ignored. The gradient Tensors are replaced, not modified. Nothing is read back
     from the device, unless ``error_if_nonfinite`` is True.
 
     Parameters
     ----------
     parameters : iterable of Tensor, or Tensor
-        Leaf Tensors of one device.
+        Leaf Tensors on one device.
     max_norm : float
-        The largest norm, 0 or more.
+        Largest norm, at least 0.
     norm_type : float
-        The order p of the norm, above 0: ``math.inf`` for the largest absolute value.
+        Order of the norm, greater than 0. ``math.inf`` for the largest absolute value.
     error_if_nonfinite : bool
-        True to raise an error for a norm that is infinite or NaN; the gradients then stay. A jitted function cannot.
+        True to raise an error for a norm that is infinite or NaN. The gradients are then unchanged. This is not
+        supported in a compiled function.
 
     Returns
     -------
     Tensor
-        The norm before, of shape (), on the device of the gradients.
+        Norm before clipping, of shape (), on the device of the gradients.
 
     Raises
     ------
     ConfigurationError
-        If ``max_norm`` is not a number of 0 or more, or ``norm_type`` not one above 0.
+        If ``max_norm`` is negative, or ``norm_type`` is not greater than 0.
     AnomalyError
         If the norm is not finite and ``error_if_nonfinite`` is True.
 
@@ -80,7 +81,7 @@ def clip_grad_norm(
     bound = number("clip_grad_norm", "max_norm", max_norm)
     order = math.inf if norm_type in (math.inf, "inf") else number("clip_grad_norm", "norm_type", norm_type)
     if not order:
-        raise ConfigurationError("clip_grad_norm: norm_type is a number above 0, or math.inf, not 0")
+        raise ConfigurationError("clip_grad_norm: norm_type must be a number greater than 0 or math.inf, got 0")
     found = _gradients(parameters, "clip_grad_norm")
     if not found:
         return agrad.zeros(())
@@ -88,10 +89,10 @@ def clip_grad_norm(
         norm = _norm([g for _, g in found], order)
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise AnomalyError(
-                f"clip_grad_norm: the norm of the gradients is {norm.item()}, and no factor mends it; look for its "
-                "cause with agrad.detect_anomaly, or leave the step out with optim.LossScale"
+                f"clip_grad_norm: the norm of the gradients must be finite, got {norm.item()}. Find the cause with "
+                "agrad.detect_anomaly, or skip the step with optim.LossScale."
             )
-        # the same term as PyTorch's: it prevents a division by a norm of 0
+        # the same term as in PyTorch: it prevents a division by a norm of 0
         factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
         for tensor, g in found:
             tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
@@ -99,22 +100,22 @@ def clip_grad_norm(
 
 
 def clip_grad_value(parameters: Iterable[agrad.Tensor] | agrad.Tensor, clip_value: float) -> None:
-    """Limit each element of the gradients to the range from -clip_value to clip_value.
+    """Clip each element of the gradients to the range from -clip_value to clip_value.
 
-    Real and imaginary parts of complex gradients are limited each by itself. The gradients' Tensors are replaced, not
-    changed.
+    Real and imaginary parts of complex gradients are clipped independently. The gradient Tensors are replaced, not
+    modified.
 
     Parameters
     ----------
     parameters : iterable of Tensor, or Tensor
         Leaf Tensors.
     clip_value : float
-        The largest absolute value, 0 or more.
+        Largest absolute value, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If ``clip_value`` is not a number of 0 or more.
+        If ``clip_value`` is not a number of at least 0.
 
     Examples
     --------

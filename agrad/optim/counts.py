@@ -1,4 +1,4 @@
-"""Counts of the steps of parameters: one for all that took the same ones."""
+"""Step counts of parameters, one for each group with equal counts."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,7 +6,7 @@ from agrad.optim.groups import Choice
 
 
 def grouped(steps: Sequence[int]) -> tuple[list[Choice], list[int]]:
-    """Return the numbers of the parameters of equal steps, and the steps."""
+    """Return the indices of the parameters of equal steps, and the steps."""
     members: dict[int, list[int]] = {}
     for i, n in enumerate(steps):
         members.setdefault(n, []).append(i)
@@ -16,16 +16,16 @@ def grouped(steps: Sequence[int]) -> tuple[list[Choice], list[int]]:
 def each(members: Sequence[Choice], values: Sequence[int]) -> list[int]:
     """Return the value of each parameter.
 
-    values: one for all that are counted together.
+    values: one for each group with equal counts.
     """
     found = {i: n for some, n in zip(members, values, strict=True) for i in some.values}
     return [found[i] for i in sorted(found)]
 
 
 def split(members: Sequence[Choice], stepped: Collection[int]) -> tuple[list[Choice], list[int]]:
-    """Count parameters that take a step apart from those that do not.
+    """Split the groups into parameters that take a step and parameters that do not.
 
-    Returns the numbers of the parameters that are counted together, and the place that each count had before.
+    Return the indices of the parameters of each new group, and the old index of each count.
     """
     parts, before = [], []
     for place, some in enumerate(members):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Transform:
-    """An optimizer as pure functions, made by ``transform`` of its class.
+    """Optimizer as pure functions, created by the ``transform`` method.
 
     ::
 
@@ -20,15 +20,15 @@ class Transform:
         state = step.init(params)
         params, state = step.update(grads, state, params)
 
-    Parameters, gradients and state are nested containers of arrays. Nothing is written to. The functions can be
-    jitted, mapped, and differentiated by parameters, gradients, state and ``lr``.
+    Parameters, gradients and state are pytrees of arrays, which are never modified. You can compile, vectorize and
+    differentiate the functions, with respect to parameters, gradients, state and ``lr``.
 
     Parameters
     ----------
     kind : type
-        A class of optimizers.
+        Class of an optimizer.
     options : dict of str to object
-        Its checked options.
+        Checked options of the optimizer.
 
     Raises
     ------
@@ -48,8 +48,8 @@ class Transform:
     def __init__(self, kind: "type[Optimizer]", options: dict[str, Any]) -> None:
         if callable(options["lr"]):
             raise ConfigurationError(
-                f"{kind.__name__}.transform: lr is a number; give the rate of a schedule at each step, "
-                "update(grads, state, params, lr=schedule(n))"
+                f"{kind.__name__}.transform: lr must be a number. Pass the rate of a schedule at each step: "
+                "update(grads, state, params, lr=schedule(n))."
             )
         self.kind, self.options = kind, options
         self.slots: tuple[str, ...] = kind.slots_of(options)
@@ -59,21 +59,21 @@ class Transform:
 
         Parameters
         ----------
-        params : array or nested container
-            The parameters.
+        params : array or pytree
+            Parameters.
 
         Returns
         -------
         dict of str to object
-            ``count``, an int32 array (1,) with the steps taken, and for each array that the optimizer keeps for a
-            parameter a container like ``params``.
+            ``count``, an int32 array of shape (1,) with the number of steps taken, and a pytree like ``params`` for
+            each array that the optimizer keeps per parameter.
 
         Raises
         ------
         ConfigurationError
             If there are no parameters.
         DtypeError
-            If a parameter is not floating.
+            If a parameter is not floating-point.
 
         Examples
         --------
@@ -84,12 +84,12 @@ class Transform:
         what = f"{self.kind.__name__}.transform"
         leaves, structure = tree.flatten(params)
         if not leaves:
-            raise ConfigurationError(f"{what}: init was given no parameters")
+            raise ConfigurationError(f"{what}: params must not be empty")
         for i, p in enumerate(leaves):
             if not hasattr(p, "dtype"):
-                raise OperandError(f"{what}: parameter {i} is a {type(p).__name__}, not an array")
+                raise OperandError(f"{what}: parameter {i} must be an array, got {type(p).__name__}")
             if not agrad.isdtype(p.dtype, ("real floating", "complex floating")):
-                raise DtypeError(f"{what}: parameter {i} has dtype {p.dtype}, which has no derivative; cast it")
+                raise DtypeError(f"{what}: parameter {i} must be floating-point, got {p.dtype}. Cast it first.")
         made = [self.kind.initial(p, self.slots, self.options) for p in leaves]
         state = {slot: tree.unflatten(structure, [arrays[j] for arrays in made]) for j, slot in enumerate(self.slots)}
         # of shape (1,), because NumPy returns scalars of another type for arrays of shape ()
@@ -101,24 +101,24 @@ class Transform:
 
         Parameters
         ----------
-        grads : array or nested container
-            The gradients, as ``agrad.grad`` gives them: like ``params``.
+        grads : array or pytree
+            Gradients with the structure of ``params``, as ``agrad.grad`` returns them.
         state : dict of str to object
-            The state of ``init`` or of the step before.
-        params : array or nested container
-            The parameters.
+            State from ``init`` or from the previous step.
+        params : array or pytree
+            Parameters.
         lr : float, array or None
-            The rate of this step, by default that of the transform.
+            Learning rate of this step. By default, the rate of the transform.
 
         Returns
         -------
         tuple
-            (params, state): the new ones.
+            New parameters and state.
 
         Raises
         ------
         OperandError, ShapeError, DtypeError
-            If gradients or state do not fit the parameters.
+            If the gradients or the state do not fit the parameters.
         ConfigurationError
             If ``lr`` is a number below 0.
 
@@ -132,7 +132,7 @@ class Transform:
         what = f"{self.kind.__name__}.transform"
         found = list(state) if isinstance(state, dict) else [type(state).__name__]
         if set(found) != {"count", *self.slots}:
-            raise OperandError(f"{what}: a state has {', '.join(['count', *self.slots])}, found {', '.join(found)}")
+            raise OperandError(f"{what}: a state must have {', '.join(['count', *self.slots])}, got {', '.join(found)}")
         leaves, structure = tree.flatten(params)
         given = self._like("grads", grads, structure)
         slots = [self._like(slot, state[slot], structure) for slot in self.slots]
@@ -142,9 +142,9 @@ class Transform:
         made = []
         for i, (p, g) in enumerate(zip(leaves, given, strict=True)):
             if g.shape != p.shape:
-                raise ShapeError(f"{what}: gradient {i} has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
+                raise ShapeError(f"{what}: gradient {i} must have shape {tuple(p.shape)}, got {tuple(g.shape)}")
             if g.dtype != p.dtype:
-                raise DtypeError(f"{what}: gradient {i} has dtype {g.dtype}, the parameter {p.dtype}")
+                raise DtypeError(f"{what}: gradient {i} must have the dtype of its parameter, {p.dtype}, got {g.dtype}")
             if agrad.isdtype(p.dtype, "complex floating"):
                 g = agrad.conj(g)
             made.append(self.kind.update(p, g, tuple([s[i] for s in slots]), number_of_step, None, **options))
@@ -155,11 +155,12 @@ class Transform:
         return lr if hasattr(lr, "shape") else number(f"{self.kind.__name__}.transform", "lr", lr)
 
     def _like(self, name: str, value: Any, structure: Any) -> list[Any]:
-        """Return the leaves of a container, which has the structure of the parameters."""
+        """Return the leaves of a pytree, checked to have the structure of the parameters."""
         leaves, found = tree.flatten(value)
         if found != structure:
             raise OperandError(
-                f"{self.kind.__name__}.transform: {name} has the structure {found}, the parameters {structure}"
+                f"{self.kind.__name__}.transform: {name} must have the structure of the parameters, {structure}, got "
+                f"{found}"
             )
         return leaves
 

@@ -1,4 +1,4 @@
-"""Groups of parameters: the options of each, and how they are read and set."""
+"""Parameter groups and their options."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Choice:
-    """The options that are no numbers.
+    """Options that are not numbers.
 
-    A function made by ``agrad.jit`` is traced again where they differ.
+    A compiled function is retraced if they change.
     """
 
     def __init__(self, values: tuple[Any, ...]) -> None:
@@ -29,31 +29,31 @@ class Choice:
 
 
 class Part:
-    """The members of one group and its options that seldom change."""
+    """Parameters of one group and its options that seldom change."""
 
     def __init__(self, tensors: list[agrad.Tensor], options: dict[str, Any], extra: dict[str, Any]) -> None:
         self.tensors = tensors
         self.names: tuple[str, ...] = ("lr",)
-        """The options whose numbers may change: the rate, and those that were set anew."""
+        """Names of the numeric options that may change: the rate, and options that were set."""
         self.schedule: Any = None
-        """The function from the number of steps to the rate, or None."""
+        """Function from the number of steps to the rate, or None."""
         self.options = options
-        """All other options."""
+        """Other options."""
         self.made: dict[str, Any] = dict(options)
-        """The options that the group was made with, but for the rate."""
+        """Initial options of the group, except for the rate."""
         self.slots: tuple[str, ...] = ()
         self.extra = extra
-        """Keys of the user's and of schedulers."""
+        """Custom keys of users and schedulers."""
 
     def choice(self) -> Choice:
-        """Return the schedule and the options that are no numbers."""
+        """Return the schedule and the options that are not numbers."""
         return Choice((self.schedule, *[v for v in self.options.values() if not isinstance(v, (float, tuple))]))
 
 
 def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
-    """Return the groups that an optimizer was given, as dictionaries with ``params``."""
+    """Return the given parameter groups as dictionaries with ``params``."""
     if isinstance(params, Mapping):
-        raise OperandError(f"{what} takes a list of groups, not one dictionary: write [group]")
+        raise OperandError(f"{what}: groups must be a list, got one dictionary. Pass [group].")
     if isinstance(params, agrad.Tensor) or not isinstance(params, Iterable):
         return [{"params": leaves(params, what)}]
     found = list(params)
@@ -61,12 +61,12 @@ def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
         return [{"params": found}]
     for k, group in enumerate(found):
         if not isinstance(group, Mapping):
-            raise OperandError(f"{what}: group {k} is a {type(group).__name__}; give all as dictionaries or none")
+            raise OperandError(f"{what}: all groups must be dictionaries, got {type(group).__name__} for group {k}")
     return [dict(group) for group in found]
 
 
 def without_names(params: Any, what: str) -> tuple[Any, list[str] | None]:
-    """Return Tensors, and their names if they came in pairs."""
+    """Return Tensors, and their names if they are given as pairs."""
     if isinstance(params, agrad.Tensor):
         return [params], None
     if not isinstance(params, Iterable):
@@ -76,21 +76,20 @@ def without_names(params: Any, what: str) -> tuple[Any, list[str] | None]:
     if not any(paired):
         return found, None
     if not all(paired):
-        raise OperandError(f"{what}: parameter {paired.index(False)} has no name; give all with names or none")
+        raise OperandError(f"{what}: parameter {paired.index(False)} has no name. Name all or none.")
     return [tensor for _, tensor in found], [name for name, _ in found]
 
 
 class Group(MutableMapping[str, Any]):
-    """The options of one group of parameters by name.
+    """Options of one parameter group by name.
 
     ``optimizer.param_groups`` returns a list of them.
 
-    It has ``params``, ``lr``, the other options, ``param_names`` if there are names, and what else is put into it. A
-    changed number holds from the next step on. A function made by ``agrad.jit`` is not traced again for a changed
-    rate; for another number it is the first time that it is set, and for a truth value or a schedule each time that it
-    is new.
+    It contains ``params``, ``lr``, the other options, ``param_names`` for named parameters, and custom entries. A
+    changed number takes effect in the next step. A changed learning rate does not retrace a compiled function. Another
+    number retraces it only the first time it is set. A new Boolean or schedule always retraces it.
 
-    optimizer: the one that it belongs to. place: the number of the group.
+    optimizer: the optimizer of the group. place: the index of the group.
     """
 
     __eq__ = object.__eq__
@@ -118,7 +117,7 @@ class Group(MutableMapping[str, Any]):
         optimizer, part = self._optimizer, self._part
         what = type(optimizer).__name__
         if name == "params":
-            raise ConfigurationError(f"{what}: the parameters of a group stay; add others with add_param_group")
+            raise ConfigurationError(f"{what}: params of a group cannot be changed. Call add_param_group.")
         if name not in part.names and name not in part.options:
             part.extra[name] = value
             return
@@ -128,7 +127,7 @@ class Group(MutableMapping[str, Any]):
         new = optimizer.checked({**kept, name: value})
         slots = optimizer.slots_of(new)
         if slots != part.slots and slots and any(optimizer.arrays[i] for i in optimizer.indices(self._place)):
-            raise ConfigurationError(f"{what}: {name}={value!r} takes other state than before; make a new optimizer")
+            raise ConfigurationError(f"{what}: {name}={value!r} requires another state. Create a new optimizer.")
         value = new[name]
         if callable(value) or isinstance(value, bool):
             refuse_trace(f"{what}: {name}={value!r} set", "Set it outside; numbers may be set in it.")
@@ -148,7 +147,9 @@ class Group(MutableMapping[str, Any]):
 
     def __delitem__(self, name: str) -> None:
         if name not in self._part.extra:
-            raise ConfigurationError(f"{type(self._optimizer).__name__}: the option {name!r} of a group stays; set it")
+            raise ConfigurationError(
+                f"{type(self._optimizer).__name__}: the option {name!r} of a group cannot be deleted"
+            )
         del self._part.extra[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -167,14 +168,14 @@ class Group(MutableMapping[str, Any]):
 def shared(name: str) -> property:
     """Return the attribute of an optimizer for an option of its groups.
 
-    It is read where all groups agree, and set in all.
+    Reading requires that all groups agree. Setting changes all groups.
     """
 
     def get(self: "Optimizer") -> Any:
         first, *rest = [group[name] for group in self.param_groups]
         if any(value != first for value in rest):
             raise ConfigurationError(
-                f"{type(self).__name__}: groups differ in {name}; read optimizer.param_groups[i][{name!r}]"
+                f"{type(self).__name__}: groups differ in {name}. Read optimizer.param_groups[i][{name!r}]."
             )
         return first
 

@@ -1,4 +1,4 @@
-"""L-BFGS, whose steps call the loss several times."""
+"""L-BFGS optimizer."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -17,23 +17,23 @@ from agrad.optim.options import Rate
 from agrad.optim.saving import identity
 
 CURVED = 1e-10
-"""The least product of a step and the change of the gradient along it that is remembered."""
+"""Smallest product of a step and its gradient change that is stored."""
 _SCALARS = ("t", "loss", "scale")
-"""The numbers of the memory that are saved."""
+"""Numbers of the memory that are saved."""
 
 
 class _Memory:
-    """What a step knows of those before. A jitted closure, which calls ``zero_grad``, does not look at it."""
+    """Memory of the previous steps. A compiled closure, which calls ``zero_grad``, does not trace it."""
 
     def __init__(self) -> None:
         self.iterations = self.evaluations = 0
         self.t = self.loss = self.slope = self.length = 0.0
         self.scale: Any = 1.0
-        """The multiple of the identity that the inverse Hessian begins with: a number, or an array of no axes."""
+        """Multiple of the identity with which the inverse Hessian starts: a number or a scalar array."""
         self.direction: Any = None
         self.gradient: Any = None
         self.history: list[tuple[Any, Any, float]] = []
-        """The kept changes: of the gradient, of the parameters, and the reciprocal of their product."""
+        """Stored updates: changes of the gradient, of the parameters, and the reciprocal of their product."""
 
 
 def _read(flat: Any, *scalars: Any) -> list[float]:
@@ -45,37 +45,37 @@ def _read(flat: Any, *scalars: Any) -> list[float]:
 
 
 class LBFGS(Optimizer):
-    """The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno.
+    """L-BFGS optimizer (limited-memory Broyden-Fletcher-Goldfarb-Shanno).
 
-    A step calls ``closure`` up to ``max_eval`` times and takes up to ``max_iter`` steps of the method. It reads from
-    the device once after each call of ``closure``, and once for each direction. It cannot be part of a jitted function;
-    the closure may call one. Real and imaginary parts of complex parameters are separate unknowns.
+    ``step`` calls ``closure`` up to ``max_eval`` times and runs up to ``max_iter`` iterations. It reads from the device
+    once after each call of ``closure``, and once for each direction. You cannot call it inside a compiled function, but
+    the closure may call one. Real and imaginary parts of complex parameters are independent variables.
 
     Parameters
     ----------
     params : iterable of Tensor or of (str, Tensor)
-        Leaf Tensors of any shapes and one precision, on one device, as one group.
+        Leaf Tensors of any shapes and the same precision, on one device, as one group.
     lr : float or function
-        The first length to try along a direction, or a schedule of it.
+        First step length to try along a direction, or a schedule of it.
     max_iter : int
-        The most steps of the method in one ``step``.
+        Maximum number of iterations per ``step``.
     max_eval : int or None
-        The most calls of ``closure``, by default max_iter * 5 // 4.
+        Maximum number of calls of ``closure`` per ``step``. By default, max_iter * 5 // 4.
     tolerance_grad : float
-        The largest element of the gradient at which a step ends.
+        Tolerance for the largest element of the gradient at which ``step`` stops.
     tolerance_change : float
-        The change of parameters, and of the loss, at which a step ends.
+        Tolerance for the change of the parameters and of the loss at which ``step`` stops.
     history_size : int
-        The number of past changes that are kept.
+        Number of past updates to keep.
     line_search_fn : str or None
-        ``"strong_wolfe"`` to search a length along each direction, None to take ``lr``.
+        ``"strong_wolfe"`` for a line search along each direction, None to use ``lr`` as the step length.
 
     Raises
     ------
     ConfigurationError
-        If an option is out of range, or there is more than one group.
+        If an option is out of range, or there are several groups.
     DtypeError
-        If the parameters are of several precisions.
+        If the parameters have different precisions.
 
     Notes
     -----
@@ -105,12 +105,12 @@ class LBFGS(Optimizer):
 
     @property
     def iterations(self) -> int:
-        """The steps of the method so far."""
+        """Number of iterations so far."""
         return self._memory.iterations
 
     @property
     def evaluations(self) -> int:
-        """The calls of ``closure`` so far."""
+        """Number of calls of ``closure`` so far."""
         return self._memory.evaluations
 
     @classmethod
@@ -126,16 +126,16 @@ class LBFGS(Optimizer):
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         if self.parts:
-            raise ConfigurationError("LBFGS takes one group of parameters; give all in one list")
+            raise ConfigurationError("LBFGS: parameters must be one group. Pass all parameters in one list.")
         self._memory = _Memory()
         super().add_param_group(param_group)
         dtypes = {agrad.real(p.detach()).dtype for p in self.parameters}
         if len(dtypes) > 1:
-            raise DtypeError(f"LBFGS: parameters are of one precision, found {', '.join(map(str, dtypes))}; cast them")
+            raise DtypeError(f"LBFGS: parameters must have one precision, got {', '.join(map(str, dtypes))}")
 
     @classmethod
     def transform(cls, **options: Any) -> NoReturn:
-        """Raise an error: steps call the loss, and are no pure functions.
+        """Raise an error: L-BFGS steps evaluate the loss and are not pure functions.
 
         Parameters
         ----------
@@ -145,14 +145,14 @@ class LBFGS(Optimizer):
         Returns
         -------
         NoReturn
-            Nothing.
+            This method does not return.
 
         Raises
         ------
         ConfigurationError
             Always.
         """
-        raise ConfigurationError("LBFGS has no transform, because its steps call the loss; use step(closure)")
+        raise ConfigurationError("LBFGS: transform is not supported, as steps call the loss. Call step(closure).")
 
     # ------------------------------------------------------------------ flat vectors
 
@@ -184,33 +184,33 @@ class LBFGS(Optimizer):
     # ------------------------------------------------------------------ the step
 
     def step(self, closure: Callable[[], Any] | None = None, *, where: Any = None) -> Any:
-        """Take steps of the method until one of the limits is reached.
+        """Run iterations until one of the limits is reached.
 
         Parameters
         ----------
         closure : function
-            A function without arguments that sets the gradients to those of the loss alone (``zero_grad``, then
-            ``backward``) and returns the loss.
+            Function without arguments that resets the gradients, computes the gradients of the loss (``zero_grad``,
+            then ``backward``) and returns the loss.
         where : None
-            Steps cannot be left out.
+            Not supported, because steps cannot be skipped.
 
         Returns
         -------
         object
-            The loss of the first call.
+            Loss of the first call.
 
         Raises
         ------
         ConfigurationError
-            If there is no closure, or ``where`` is given.
+            If ``closure`` is missing, or ``where`` is given.
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         """
         refuse_trace("LBFGS.step", "Call it outside; the closure may call a jitted function")
         if closure is None or where is not None:
             raise ConfigurationError(
-                "LBFGS: step(closure) takes a function that calls zero_grad() and backward(), and returns the loss; "
-                "steps cannot be left out"
+                "LBFGS: step requires a closure and cannot be skipped. Pass a function that calls zero_grad() and "
+                "backward(), and returns the loss."
             )
         options = self.settings(0)
         with agrad.no_grad():
@@ -295,13 +295,13 @@ class LBFGS(Optimizer):
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the state of a resumed run by name, as NumPy arrays on the host.
+        """Return the state as NumPy arrays by name, to resume a run.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            The counts, ``lr`` if it is a number, and after the first step the last direction, gradient and loss, and
-            the kept changes; and class, options and shapes, which must be equal where it is loaded.
+            Counts, ``lr`` if it is a number, and after the first step the last direction, gradient and loss, and the
+            stored updates. Also class, options and shapes, which must be equal when the state is loaded.
         """
         counts = {"steps": self.steps, "iterations": self.iterations, "evaluations": self.evaluations}
         state = encoded(self._identity()) | {name: np.array(value, np.int64) for name, value in counts.items()}
@@ -322,17 +322,17 @@ class LBFGS(Optimizer):
         return identity(self) | {f"groups.0.{name}": value for name, value in options.items() if name != "lr"}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
+        """Load the state of an optimizer with equal options, shapes and dtypes.
 
         Parameters
         ----------
         state : mapping of str to array
-            Arrays of ``state_dict``, saved on any backend.
+            Arrays that ``state_dict`` returned, on any backend.
 
         Raises
         ------
         ConfigurationError, DataError
-            If the state does not fit. Nothing is changed then.
+            If the state does not fit. Nothing is changed in this case.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         given = without_options("the state of LBFGS", given, self._identity())

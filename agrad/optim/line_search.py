@@ -1,11 +1,11 @@
-"""A search for a step along a direction by the strong Wolfe conditions."""
+"""Line search with the strong Wolfe conditions."""
 
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 DECREASE, CURVATURE = 1e-4, 0.9
-"""The constants of the two conditions."""
+"""Constants of the two conditions."""
 
 
 class Point(NamedTuple):
@@ -22,9 +22,9 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the step at the minimum of the cubic through two points, within bounds.
+    """Return the minimizer of the cubic through two points, within bounds.
 
-    It is the middle of the bounds where the cubic has no minimum. Without bounds they are the two steps.
+    If the cubic has no minimum, it is the midpoint of the bounds. By default, the bounds are the two steps.
     """
     if a.t > b.t:
         a, b = b, a
@@ -46,15 +46,16 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
 def strong_wolfe(
     evaluate: Callable[[float], Point], start: Point, t: float, length: float, tolerance: float, most: int
 ) -> tuple[Point, int]:
-    """Return a point by the strong Wolfe conditions, and the calls it took.
+    """Return a point that satisfies the strong Wolfe conditions, and the calls.
 
-    It is the best point found where none fulfils them.
+    If no point satisfies them, it is the best point found.
 
     Nocedal and Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6, with the bounds and the safeguards of
     PyTorch.
 
-    evaluate: from a step to the point there. start: the point at t = 0. t: the first step. length: the largest element
-    of the direction. tolerance: the change below which a bracket is small. most: the most calls after the first.
+    evaluate: function from a step to its point. start: the point at t = 0. t: the initial step. length: the largest
+    element of the direction. tolerance: the size below which a bracket is small. most: the maximum number of calls
+    after the first.
     """
     last, new = start, evaluate(t)
     tries = 0
@@ -87,7 +88,7 @@ def _zoom(
     most: int,
     tries: int,
 ) -> tuple[Point, int]:
-    """Return the best point of a bracket that is made smaller until one fulfils the conditions."""
+    """Shrink a bracket until a point satisfies the conditions, and return the best point."""
     low, high = (bracket[0], bracket[1]) if bracket[0].loss <= bracket[1].loss else (bracket[1], bracket[0])
     is_slow = False
     while tries < most and abs(high.t - low.t) * length >= tolerance:

@@ -1,4 +1,4 @@
-"""The base class of optimizers: parameters, the step over them, and saved state."""
+"""Base class of optimizers."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -24,31 +24,34 @@ Loss = TypeVar("Loss")
 
 
 class Optimizer(Declared, Stateful):
-    """Base class of optimizers, which change parameters by their gradients.
+    """Base class of optimizers.
 
-    A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.
+    A step updates the parameters that have a gradient. Other parameters and their state are unchanged. Nothing is read
+    back from a device.
 
-    NumPy's and CuPy's arrays are overwritten if no other reference to them exists. If a recorded graph, a view or a
-    variable still holds a parameter's array, that array is not changed, and the parameter gets a new one. Do not record
-    with a parameter in one thread while another takes a step: the graph might hold half changed values.
+    NumPy and CuPy arrays are overwritten if no other reference to them exists. If a recorded graph, a view or a
+    variable still references the array of a parameter, that array is not changed, and the parameter gets a new array.
+    Do not record with a parameter in one thread while another thread runs a step: the graph might contain partially
+    updated values.
 
-    The options of one group are attributes (``optimizer.lr``); they may be set at any time. With several groups an
-    attribute is read where all agree, and set in all; ``param_groups`` has those of each.
+    The options of a single group are attributes (``optimizer.lr``), which you can set at any time. With several groups,
+    reading an attribute requires that all groups agree, and setting it changes all groups. ``param_groups`` contains
+    the options of each group.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, alone, with names, or as groups: dictionaries with ``params``
-        and options that differ from the others'.
+        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups: dictionaries
+        with ``params`` and the options of the group.
     options : dict of str to object
-        The options by name; ``lr`` is a number, or a schedule: a function from the number of steps taken to the rate.
+        Options by name. ``lr`` is a number, or a schedule: a function from the number of steps taken to the rate.
 
     Raises
     ------
     ConfigurationError
-        If there are no parameters, one is given twice, or an option is out of range.
+        If there are no parameters, a parameter occurs twice, or an option is out of range.
     OperandError, DtypeError, NotDifferentiableError
-        If a parameter is not a Tensor, not floating, or not a leaf.
+        If a parameter is not a Tensor, not floating-point, or not a leaf.
 
     Examples
     --------
@@ -59,13 +62,13 @@ class Optimizer(Declared, Stateful):
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
-    """The names of the arrays kept for each parameter."""
+    """Names of the state arrays per parameter."""
 
     params: InitVar[Params]
     lr: Rate = 1e-3
 
     traced_attributes = ("steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken")
-    """The attributes that functions made by ``agrad.jit`` read and write at each call."""
+    """Attributes that compiled functions read and write at each call."""
 
     def __init__(self, params: Params, options: dict[str, Any]) -> None:
         self._begin(params, options)
@@ -77,19 +80,19 @@ class Optimizer(Declared, Stateful):
         self.steps = 0
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
-        """The numbers of each group that may change, by its names."""
+        """Numeric options of each group that may change, by name."""
         self.choices: list[Any] = []  # the other options of each group
         self.places: tuple[int, ...] = ()  # the number of the group of each parameter
         self._complex: tuple[bool, ...] = ()
         self._counts: list[int] = []
         self._members: list[Choice] = []
-        """The numbers of the parameters of each count, which took the same steps."""
+        """Indices of the parameters of each step count."""
         self.arrays: list[tuple[Any, ...]] = []
         self._taken: list[Any] = []
-        """One int32 array with the counts on the device, if steps may be left out."""
+        """int32 array with the counts on the device, if steps can be skipped."""
         groups = given_groups(params, self._name)
         if not groups:
-            raise ConfigurationError(f"{self._name} was given no parameters")
+            raise ConfigurationError(f"{self._name}: parameters must not be empty")
         for group in groups:
             self.add_param_group(group)
 
@@ -97,37 +100,37 @@ class Optimizer(Declared, Stateful):
 
     @classmethod
     def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the arrays kept for each parameter with these options.
+        """Return the names of the state arrays per parameter for these options.
 
         Parameters
         ----------
         options : mapping of str to object
-            The options of a group.
+            Options of a group.
 
         Returns
         -------
         tuple of str
-            The names, in the order of the arrays.
+            Names, in the order of the arrays.
         """
         return cls.slots
 
     @classmethod
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the state of a parameter before its first step.
+        """Return the initial state of a parameter.
 
         Parameters
         ----------
         p : array
-            The raw parameter.
+            Parameter as a plain array.
         slots : tuple of str
-            The names of the arrays.
+            Names of the arrays.
         options : mapping of str to object
-            The options of its group, with ``lr`` as a number.
+            Options of its group, with ``lr`` as a number.
 
         Returns
         -------
         tuple of array
-            An array for each name, by default zeros like ``p``.
+            An array for each name. By default, zeros like ``p``.
         """
         return tuple([agrad.zeros_like(p) for _ in slots])
 
@@ -135,37 +138,37 @@ class Optimizer(Declared, Stateful):
     def update(
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
-        """Return the new parameter and the new arrays of its state.
+        """Return the updated parameter and its updated state.
 
         Parameters
         ----------
         p, g : array
-            The parameter and its gradient, of one shape and dtype.
+            Parameter and its gradient, of the same shape and dtype.
         arrays : tuple of array
-            The state, an array for each name in ``slots``.
+            State, an array for each name in ``slots``.
         count : int or array
-            The number of the parameter's step, from 1: an int, or an array of shape () if steps may be left out,
-            because only the device then has the number.
+            Step number of the parameter, from 1: an int, or an array of shape () if steps can be skipped, because then
+            only the device knows the number.
         donate : bool or None
-            True if the arrays may be overwritten, None if the operations are recorded, to be differentiated.
+            True if the arrays may be overwritten, None if the operations are recorded for differentiation.
         **options : object
-            The options of the group, with ``lr`` as a number.
+            Options of the group, with ``lr`` as a number.
 
         Returns
         -------
         tuple of array
-            The parameter, then its state.
+            Updated parameter, then its state.
         """
         return by_parts(cls._formula, p, g, arrays, count, options)
 
     @staticmethod
     def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, **options: Any) -> tuple[Any, ...]:
-        """Return the new parameter and state of real arrays, computed in a namespace."""
-        raise ConfigurationError("the optimizer defines no update; use SGD, Adam or another one of agrad.optim")
+        """Return the updated real parameter and state, computed in a namespace."""
+        raise ConfigurationError("Optimizer does not define an update. Use a subclass in agrad.optim, such as Adam.")
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options as they are used.
+        """Check options and return them as they are used.
 
         Parameters
         ----------
@@ -175,12 +178,12 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         dict of str to object
-            Numbers as floats, flags as truth values, all others as they are.
+            Numbers as floats, flags as Booleans, other options unchanged.
 
         Raises
         ------
         ConfigurationError
-            If one is out of range.
+            If an option is out of range.
         """
         what, found = cls.__name__, dict(options)
         for name, check in cls.checks.items():
@@ -194,12 +197,12 @@ class Optimizer(Declared, Stateful):
         Parameters
         ----------
         **options : object
-            The options of the class, by name.
+            Options of the class by name.
 
         Returns
         -------
         Transform
-            An object with ``init(params)`` and ``update(grads, state, params)``.
+            Object with ``init(params)`` and ``update(grads, state, params)``.
 
         Raises
         ------
@@ -226,24 +229,24 @@ class Optimizer(Declared, Stateful):
 
     @property
     def param_groups(self) -> list[Group]:
-        """The options of each group of parameters, to read and to set."""
+        """Options of each parameter group, to read and to set."""
         return [Group(self, k) for k in range(len(self.parts))]
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Add parameters as a group of their own.
+        """Add a parameter group.
 
         Parameters
         ----------
         param_group : mapping of str to object
-            ``params``, and options that differ from those of the optimizer.
+            ``params``, and options that differ from the options of the optimizer.
 
         Raises
         ------
         ConfigurationError
-            If there are no parameters, the optimizer has one of them, or an option is out of range. Nothing is added
-            then.
+            If there are no parameters, a parameter is already in the optimizer, or an option is out of range. Nothing
+            is added in this case.
         OperandError, DtypeError, NotDifferentiableError
-            If a parameter is not a Tensor, not floating, or not a leaf.
+            If a parameter is not a Tensor, not floating-point, or not a leaf.
 
         Examples
         --------
@@ -255,14 +258,14 @@ class Optimizer(Declared, Stateful):
         """
         what = f"{self._name}, group {len(self.parts)}" if self.parts else self._name
         if "params" not in param_group:
-            raise ConfigurationError(f"{what}: a group has a key 'params', found {', '.join(map(repr, param_group))}")
+            raise ConfigurationError(f"{what}: a group must have the key 'params', got {list(param_group)}")
         params, names = without_names(param_group["params"], what)
         tensors = leaves(params, what)
         own = {id(tensor): i for i, tensor in enumerate(self.parameters)}
         for i, tensor in enumerate(tensors):
             if id(tensor) in own:
                 raise ConfigurationError(
-                    f"{what}: parameter {i} is in another group, as parameter {own[id(tensor)]} of all; give it once"
+                    f"{what}: parameter {i} is already in another group, as parameter {own[id(tensor)]}. Pass it once."
                 )
         rest = {name: value for name, value in param_group.items() if name != "params"}
         options = self.checked({**self.defaults, **{n: v for n, v in rest.items() if n in self.defaults}})
@@ -283,26 +286,26 @@ class Optimizer(Declared, Stateful):
         self._set_counts(*grouped([*self._steps_taken(), *[0] * len(tensors)]))
 
     def indices(self, k: int) -> list[int]:
-        """Return the numbers of the parameters of a group.
+        """Return the indices of the parameters of a group.
 
         Parameters
         ----------
         k : int
-            The number of the group.
+            Index of the group.
 
         Returns
         -------
         list of int
-            Their places in ``parameters``.
+            Indices in ``parameters``.
         """
         return [i for i, place in enumerate(self.places) if place == k]
 
     @property
     def rate(self) -> float:
-        """The learning rate of the next step, as a number, where all groups agree."""
+        """Learning rate of the next step as a number, if all groups agree."""
         rates = [self.settings(k)["lr"] for k in range(len(self.parts))]
         if any(rate != rates[0] for rate in rates[1:]):
-            raise ConfigurationError(f"{self._name}: the rates of the groups differ: {rates!r}")
+            raise ConfigurationError(f"{self._name}: the groups have different learning rates: {rates!r}")
         return rates[0]
 
     def settings(self, k: int) -> dict[str, Any]:
@@ -311,12 +314,12 @@ class Optimizer(Declared, Stateful):
         Parameters
         ----------
         k : int
-            The number of the group.
+            Index of the group.
 
         Returns
         -------
         dict of str to object
-            The options by name, with ``lr`` as a number.
+            Options by name, with ``lr`` as a number.
         """
         part = self.parts[k]
         options = part.options | dict(zip(part.names, self.numbers[k], strict=True))
@@ -330,12 +333,12 @@ class Optimizer(Declared, Stateful):
     # ------------------------------------------------------------------ the step
 
     def before_trace(self) -> None:
-        """Make all state that steps need, for the first trace to serve the next step."""
+        """Create all state, so that the first trace can be used for later steps."""
         counts = each(self._members, self._counts)
         for k, part in enumerate(self.parts):
             options = self.settings(k)
             for i in self.indices(k):
-                # that of a parameter without a step so far is made anew: its options may have changed since
+                # the state of a parameter before its first step is created again: options may have changed
                 if not self.arrays[i] or not counts[i]:
                     self.arrays[i] = self.initial(self.parameters[i].data, part.slots, options)
 
@@ -345,7 +348,7 @@ class Optimizer(Declared, Stateful):
         Parameters
         ----------
         set_to_none : bool
-            False to replace the gradients that are there by zeros.
+            False to replace existing gradients with zeros.
 
         Examples
         --------
@@ -366,25 +369,26 @@ class Optimizer(Declared, Stateful):
     @overload
     def step(self, closure: Callable[[], Loss], *, where: Any = None) -> Loss: ...
     def step(self, closure: Callable[[], Any] | None = None, *, where: Any = None) -> Any:
-        """Change each parameter that has a gradient by it.
+        """Update each parameter that has a gradient.
 
         Parameters
         ----------
         closure : function or None
-            A function without arguments that computes the gradients and returns the loss. It is called first.
+            Function without arguments that computes the gradients and returns the loss. It is called first.
         where : array or None
-            A raw array of shape () of truth values, not read back. If it is false, only schedules count the step.
+            Plain Boolean array of shape (), which is not read back. If it is False, the step is skipped, and only
+            schedules count it.
 
         Returns
         -------
         object
-            The loss of ``closure``, or None.
+            Loss that ``closure`` returned, or None.
 
         Raises
         ------
         MixedBackendsError, DtypeError
-            If a gradient or the state of an earlier step has another backend or dtype than the parameter. Nothing is
-            changed then.
+            If the backend or dtype of a gradient or of the state differs from the parameter. Nothing is changed in this
+            case.
 
         Examples
         --------
@@ -469,12 +473,12 @@ class Optimizer(Declared, Stateful):
             self.arrays, self._taken = [tuple([next(kept) for _ in slots]) for slots in self.arrays], [*kept]
 
     def count_on_device(self) -> None:
-        """Count the steps of each parameter on its device, if some may be left out."""
+        """Count the steps of each parameter on its device, if steps can be skipped."""
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
 
     def _set_counts(self, members: list[Choice], counts: list[int], before: Sequence[int] | None = None) -> None:
-        """Set the counts. before: the place of each on the device; None to take those of the host."""
+        """Set the counts. before: the index of each count on the device, None to use the host counts."""
         self._members, self._counts, taken, self._taken = members, counts, self._taken, []
         if taken and before is not None:
             index = on_device_of(self.parameters[0], np.array(before, np.int64))
@@ -483,7 +487,7 @@ class Optimizer(Declared, Stateful):
             self.count_on_device()
 
     def _ready(self) -> list[tuple[int, agrad.Tensor, Any]]:
-        """Return the parameters that have a gradient, by number, each with the gradient's array."""
+        """Return the indices and gradient arrays of the parameters that have a gradient."""
         ready = []
         for i, tensor in enumerate(self.parameters):
             grad = tensor.grad
@@ -503,14 +507,15 @@ class Optimizer(Declared, Stateful):
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the state of a resumed run by name, as NumPy arrays on the host.
+        """Return the state as NumPy arrays by name, to resume a run.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
-            its arrays (``i.m`` and ``i.v`` of Adam). Other options are ``groups.0.momentum`` and the like. ``class``,
-            ``groups``, ``dtypes``, ``i.shape`` and ``i.name`` tell whether a state fits; text is an array of bytes.
+            ``steps``; ``lr`` if it is a number; and for the i-th parameter, after its first step, ``i.step`` and its
+            arrays (``i.m`` and ``i.v`` for Adam). Other options have names like ``groups.0.momentum``. ``class``,
+            ``groups``, ``dtypes``, ``i.shape`` and ``i.name`` are compared when the state is loaded. Strings are arrays
+            of bytes.
 
         Examples
         --------
@@ -526,15 +531,15 @@ class Optimizer(Declared, Stateful):
         return each(self._members, agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the state of an equal optimizer of equal parameters.
+        """Load the state of an optimizer with equal parameters.
 
-        Class, names, shapes, dtypes and flags must be equal. Numbers among the options are loaded. A rate that is a
-        schedule stays. An option that a file of an older version lacks has the value that it was made with.
+        Class, names, shapes, dtypes and flags must be equal. Numeric options are loaded, except a rate that is a
+        schedule. An option that is missing in a file of an older version is unchanged.
 
         Parameters
         ----------
         state : mapping of str to array
-            Arrays of ``state_dict``, saved on any backend.
+            Arrays that ``state_dict`` returned, on any backend.
 
         Raises
         ------

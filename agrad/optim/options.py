@@ -1,4 +1,4 @@
-"""Options of optimizers: the annotated attributes of a class, as in a dataclass."""
+"""Options of optimizers: annotated attributes of a class, as in a dataclass."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +11,9 @@ from agrad.optim.checks import flag, number, pair, rate
 from agrad.optim.groups import shared
 
 Rate = float | Callable[[int], float]
-"""A learning rate, or a schedule.
+"""Learning rate or schedule.
 
-A schedule is a function from the number of steps taken so far to the rate of the next one.
+A schedule is a function from the number of steps taken to the rate of the next step.
 """
 
 Pair = tuple[float, float]
@@ -22,24 +22,24 @@ Params = Iterable[agrad.Tensor] | Iterable[tuple[str, agrad.Tensor]] | Iterable[
 """Leaf Tensors, pairs of a name and a Tensor, or groups: dictionaries with ``params`` and options."""
 
 CHECKS: dict[Any, Callable[..., Any]] = {Rate: rate, float: number, Pair: pair, bool: flag}
-"""The check of an option by its annotation, a function of the class's and the option's name, value and bound."""
+"""Check of an option by its annotation: a function of class name, option name, value and bound."""
 
 
 @dataclass_transform()
 class Declared:
-    """Base of classes whose options are annotated attributes.
+    """Base class of classes whose options are annotated attributes.
 
-    ``__init__`` is made of them: of attributes with a value, except ``ClassVar``. Options of a base class come first; a
-    subclass may give them another default. Those after ``_: KW_ONLY`` are keyword-only. A subclass that declares none
-    inherits an ``__init__`` that a base class defines.
+    ``__init__`` is generated from the annotated attributes with a value, except ``ClassVar``. Options of a base class
+    come first, and a subclass may change their defaults. Options after ``_: KW_ONLY`` are keyword-only. A subclass
+    without options inherits the ``__init__`` of its base class.
     """
 
     fields: ClassVar[dict[str, Parameter]] = {}
     checks: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """The checks of the options that have one. These options are attributes, which all groups share."""
+    """Checks of the options that have one. All groups share these attributes."""
 
     bounds: ClassVar[dict[str, float]] = {"betas": 1}
-    """Numbers that options are below."""
+    """Upper bounds of options."""
 
     def __init_subclass__(cls) -> None:
         fields, how = dict(cls.fields), Parameter.POSITIONAL_OR_KEYWORD
@@ -62,7 +62,7 @@ class Declared:
 def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:
     how = Parameter.POSITIONAL_OR_KEYWORD
     first = [Parameter("self", how), Parameter("params", how, annotation=Params)]
-    rest = sorted(fields.values(), key=lambda field: field.kind)  # those of a subclass before keyword-only ones
+    rest = sorted(fields.values(), key=lambda field: field.kind)  # options of a subclass before keyword-only ones
     signature = inspect.Signature([*first, *rest], return_annotation=None)
 
     def __init__(self: Any, *args: Any, **given: Any) -> None:

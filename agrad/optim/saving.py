@@ -1,4 +1,4 @@
-"""Saved states of optimizers: arrays on the host by name."""
+"""Saved states of optimizers."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def _key(optimizer: "Optimizer", k: int, name: str) -> str:
-    """Return the name in a saved state of an option of a group."""
+    """Return the name of a group option in a saved state."""
     return "lr" if name == "lr" and len(optimizer.parts) == 1 else f"groups.{k}.{name}"
 
 
 def is_number(value: Any) -> bool:
-    """Return True for an option that is loaded; others must be equal."""
+    """Return True for an option that is loaded; other options must be equal."""
     return isinstance(value, (float, tuple))
 
 
 def identity(optimizer: "Optimizer") -> dict[str, Any]:
-    """Return what must be equal: class, parameters, options that are no numbers."""
+    """Return what must be equal: class, parameters, options that are not numbers."""
     found: dict[str, Any] = {"class": type(optimizer).__name__, "groups": optimizer.places}
     found["dtypes"] = " ".join([tensor.dtype.name for tensor in optimizer.parameters])
     for i, tensor in enumerate(optimizer.parameters):
@@ -38,7 +38,7 @@ def identity(optimizer: "Optimizer") -> dict[str, Any]:
 
 
 def saved_state(optimizer: "Optimizer", counts: list[int]) -> dict[str, np.ndarray]:
-    """Return the state of an optimizer by name; counts: the steps of each parameter."""
+    """Return the state of an optimizer by name; ``counts`` has the steps."""
     state = {"steps": np.array(optimizer.steps, dtype=np.int64), **encoded(identity(optimizer))}
     for k, part in enumerate(optimizer.parts):
         for name, value in {**part.options, **dict(zip(part.names, optimizer.numbers[k], strict=True))}.items():
@@ -57,7 +57,7 @@ def checked_state(
 ) -> tuple[int, list[int], list[tuple[Any, ...]], list[dict[str, Any]]]:
     """Return the steps, counts, arrays and options of a saved state.
 
-    The options are the numbers of each group. Raise ``DataError`` if the state does not fit.
+    The options are the numeric options of each group. Raise ``DataError`` if the state does not fit.
     """
     what = type(optimizer).__name__
     own = identity(optimizer)
@@ -100,8 +100,8 @@ def checked_state(
     steps = int(given["steps"])
     if not max(counts) <= steps < 2**31:
         raise DataError(
-            f"the state of {what}: expected fewer than 2**31 steps and no parameter with more, "
-            f"found {steps} and {max(counts)}"
+            f"the state of {what}: steps must be below 2**31 and at least the steps of each parameter, got {steps} and "
+            f"{max(counts)}"
         )
     return steps, counts, arrays, options
 

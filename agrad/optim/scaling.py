@@ -1,4 +1,4 @@
-"""Loss scaling, which keeps gradients within the range of float16."""
+"""Loss scaling for float16 gradients."""
 
 import functools
 from collections.abc import Mapping
@@ -15,42 +15,42 @@ from agrad.optim.checks import integer, number
 from agrad.optim.optimizer import Optimizer
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**126
-"""The bounds of a scale: it and its reciprocal are normal numbers of float32."""
+"""Bounds of a scale: the scale and its reciprocal are normal float32 numbers."""
 
 
 class LossScale(Stateful):
-    """An adaptive factor on the loss, for gradients too small for float16.
+    """Dynamic loss scaling, for gradients that are too small for float16.
 
     ::
 
         scale = optim.LossScale(optimizer)
         scale(loss).backward()
-        scale.step()                # in the place of optimizer.step()
+        scale.step()                # instead of optimizer.step()
         optimizer.zero_grad()
 
-    A step divides the gradients of its optimizers by the scale. If one of them is infinite or NaN, parameters and the
-    optimizers' state stay as they are and the scale is multiplied by ``backoff_factor``. After ``growth_interval`` good
-    steps in a row it is multiplied by ``growth_factor``. Both work on the device: nothing is read back, eagerly and in
-    a function made by ``agrad.jit``. Schedules count steps that were left out, Adam's corrections do not. An optimizer
-    of your own receives its ``count`` as an array of shape ().
+    A step divides the gradients of its optimizers by the scale. If a gradient is infinite or NaN, the step is skipped:
+    parameters and optimizer states are unchanged, and the scale is multiplied by ``backoff_factor``. After
+    ``growth_interval`` successful steps in a row, the scale is multiplied by ``growth_factor``. Nothing is read back
+    from the device, eagerly or in a compiled function. Schedules count skipped steps, but the bias corrections of Adam
+    do not. A custom optimizer receives its ``count`` as an array of shape ().
 
     Parameters
     ----------
     *optimizers : Optimizer
-        One or more, whose gradients come from the scaled loss; their parameters are on one device.
+        At least one optimizer whose gradients come from the scaled loss. All parameters must be on one device.
     init_scale : float
-        The first scale, from 2**-126 to 2**126.
+        Initial scale, from 2**-126 to 2**126.
     growth_factor : float
-        The factor after good steps, 1 or more.
+        Factor after successful steps, at least 1.
     backoff_factor : float
-        The factor after a step that is left out, between 0 and 1.
+        Factor after a skipped step, between 0 and 1.
     growth_interval : int
-        The number of good steps in a row before the scale grows.
+        Number of successful steps in a row before the scale grows.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range.
+        If an option is out of range.
     OperandError
         If an argument is not an optimizer.
 
@@ -80,19 +80,19 @@ class LossScale(Stateful):
         growth_interval: int = 2000,
     ) -> None:
         if not optimizers or not all(isinstance(o, Optimizer) for o in optimizers):
-            raise OperandError("LossScale takes one or more optimizers: LossScale(optimizer)")
+            raise OperandError("LossScale: the arguments must be one or more optimizers. Pass LossScale(optimizer).")
         self.optimizers = optimizers
         self.growth_factor: Any = number("LossScale", "growth_factor", growth_factor)
         self.backoff_factor: Any = number("LossScale", "backoff_factor", backoff_factor, 1)
         first = number("LossScale", "init_scale", init_scale)
         if self.growth_factor < 1 or not self.backoff_factor or not SMALLEST <= first <= LARGEST:
             raise ConfigurationError(
-                "LossScale: growth_factor is 1 or more, backoff_factor between 0 and 1, init_scale from 2**-126 to "
-                f"2**126, not {growth_factor!r}, {backoff_factor!r}, {init_scale!r}"
+                "LossScale: growth_factor must be at least 1, backoff_factor between 0 and 1, and init_scale from "
+                f"2**-126 to 2**126, got {growth_factor!r}, {backoff_factor!r} and {init_scale!r}"
             )
         self.growth_interval: int = integer("LossScale", "growth_interval", growth_interval)
         self._finite: Any = None
-        """True on the device if all gradients are finite; None before they are divided."""
+        """On the device, True if all gradients are finite. None before they are divided."""
         self._set(first, 0)
         for optimizer in optimizers:
             optimizer.count_on_device()
@@ -106,23 +106,23 @@ class LossScale(Stateful):
         ]
 
     def __call__(self, loss: Any) -> Any:
-        """Return ``loss`` times the scale, to call ``backward`` on."""
+        """Return ``loss`` multiplied by the scale, on which to call ``backward``."""
         mark_state_used(self)
         scale = agrad.reshape(self._state[0], ())
         return loss * agrad.astype(scale, loss.dtype)
 
     @property
     def scale(self) -> float:
-        """The scale as a number, read from the device."""
+        """Scale as a number, read from the device."""
         return float(agrad.asarray(self._state[0])[0])
 
     def unscale(self) -> None:
-        """Divide the gradients by the scale before ``step``, to read or clip them.
+        """Divide the gradients by the scale, to read or clip them before ``step``.
 
         Raises
         ------
         ConfigurationError
-            If they are divided already, or no parameter has a gradient.
+            If they are already divided, or no parameter has a gradient.
 
         Examples
         --------
@@ -135,12 +135,12 @@ class LossScale(Stateful):
         """
         mark_state_used(self)
         if self._finite is not None:
-            raise ConfigurationError("LossScale: the gradients were divided by the scale already; call step() first")
+            raise ConfigurationError("LossScale: the gradients were already divided by the scale. Call step() first.")
         with agrad.no_grad():
             inverse = 1.0 / agrad.reshape(self._state[0], ())
             tensors = [t for optimizer in self.optimizers for t in optimizer.parameters if t.grad is not None]
             if not tensors:
-                raise ConfigurationError("LossScale: no parameter has a gradient; call scale(loss).backward() first")
+                raise ConfigurationError("LossScale: no parameter has a gradient. Call scale(loss).backward() first.")
             found = []
             for g in [tensor.grad.detach() for tensor in tensors]:
                 # a quotient of its own: a program then computes it within the test, and writes it nowhere
@@ -194,8 +194,8 @@ class LossScale(Stateful):
         Returns
         -------
         dict of str to numpy.ndarray
-            ``scale``, float64, and ``good_steps``, int64, of shape (); and the options, which must be equal where it is
-            loaded.
+            ``scale``, float64, and ``good_steps``, int64, of shape (), and the options, which must be equal when the
+            state is loaded.
         """
         scale, good = (agrad.asarray(x).numpy() for x in self._state)
         state = {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
@@ -205,17 +205,17 @@ class LossScale(Stateful):
         return {name: getattr(self, name) for name in ("growth_factor", "backoff_factor", "growth_interval")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state of ``state_dict``.
+        """Load a state that ``state_dict`` returned.
 
         Parameters
         ----------
         state : mapping of str to array
-            Arrays of ``state_dict``, saved on any backend.
+            Arrays that ``state_dict`` returned, on any backend.
 
         Raises
         ------
         DataError
-            If the state does not fit. Nothing is changed then.
+            If the state does not fit. Nothing is changed in this case.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         given = without_options("the state of LossScale", given, self._options())
@@ -223,8 +223,8 @@ class LossScale(Stateful):
         scale, good = float(given["scale"]), int(given["good_steps"])
         if not SMALLEST <= scale <= LARGEST or good >= 2**31:
             raise DataError(
-                "the state of LossScale: expected a scale from 2**-126 to 2**126 and fewer than 2**31 good steps, "
-                f"found {scale!r} and {good}"
+                "the state of LossScale: scale must be from 2**-126 to 2**126 and good_steps below 2**31, got "
+                f"{scale!r} and {good}"
             )
         self._set(scale, good)
 

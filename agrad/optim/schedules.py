@@ -1,7 +1,7 @@
-"""Learning rates as functions of the number of steps taken.
+"""Learning rate schedules: functions of the number of steps taken.
 
-``schedule(n)`` is the rate after n steps; the first is ``schedule(0)``. Schedules keep no state, so a resumed run needs
-only the number of its steps. Give one as an optimizer's ``lr``, or call it.
+``schedule(n)`` is the rate after n steps, and the initial rate is ``schedule(0)``. Schedules are stateless, so a
+resumed run needs only its number of steps. Pass a schedule as the ``lr`` of an optimizer, or call it.
 """
 
 import math
@@ -23,7 +23,7 @@ def half_cosine(share: float) -> float:
 
 @dataclass(frozen=True)
 class _Checked:
-    """Base class of schedules, which checks the fields by their types."""
+    """Base class of schedules, which checks the fields according to their types."""
 
     def __post_init__(self) -> None:
         title = type(self).__name__
@@ -40,19 +40,19 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Constant(_Checked):
-    """The same rate at every step.
+    """Constant learning rate.
 
     ``schedule(n)`` is lr.
 
     Parameters
     ----------
     lr : float
-        The rate, 0 or more.
+        Learning rate, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If ``lr`` is not a number of 0 or more.
+        If ``lr`` is not a number of at least 0.
 
     Examples
     --------
@@ -69,23 +69,23 @@ class Constant(_Checked):
 
 @dataclass(frozen=True)
 class Cosine(_Checked):
-    """Half a cosine from ``lr`` at step 0 to ``final`` at step ``steps`` and after it.
+    """Cosine decay from ``lr`` at step 0 to ``final`` from step ``steps`` on.
 
     ``schedule(n)`` is final + (lr - final) * (1 + cos(pi * n / steps)) / 2 up to n = steps.
 
     Parameters
     ----------
     lr : float
-        The rate at step 0, 0 or more.
+        Learning rate at step 0, at least 0.
     steps : int
-        The number of steps to the final rate, 1 or more.
+        Number of steps to the final rate, at least 1.
     final : float
-        The final rate, 0 or more.
+        Final rate, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range.
+        If an option is out of range.
 
     Notes
     -----
@@ -109,23 +109,23 @@ class Cosine(_Checked):
 
 @dataclass(frozen=True)
 class Step(_Checked):
-    """A rate multiplied by ``factor`` after every ``every`` steps.
+    """Learning rate that is multiplied by ``factor`` after every ``every`` steps.
 
     ``schedule(n)`` is lr * factor**(n // every).
 
     Parameters
     ----------
     lr : float
-        The rate at step 0, 0 or more.
+        Learning rate at step 0, at least 0.
     every : int
-        The number of steps with one rate, 1 or more.
+        Number of steps with the same rate, at least 1.
     factor : float
-        The factor, 0 or more.
+        Factor, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range.
+        If an option is out of range.
 
     Examples
     --------
@@ -144,21 +144,21 @@ class Step(_Checked):
 
 @dataclass(frozen=True)
 class Exponential(_Checked):
-    """A rate multiplied by ``factor`` after every step.
+    """Learning rate that is multiplied by ``factor`` after every step.
 
     ``schedule(n)`` is lr * factor**n.
 
     Parameters
     ----------
     lr : float
-        The rate at step 0, 0 or more.
+        Learning rate at step 0, at least 0.
     factor : float
-        The factor, 0 or more.
+        Factor, at least 0.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range.
+        If an option is out of range.
 
     Examples
     --------
@@ -176,21 +176,21 @@ class Exponential(_Checked):
 
 @dataclass(frozen=True)
 class Warmup(_Checked):
-    """Another schedule with a linear start.
+    """Linear warmup of another schedule.
 
-    Its rates at the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
+    The rates of the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
 
     Parameters
     ----------
     schedule : function
-        A function from the number of steps taken to the rate.
+        Function from the number of steps taken to the rate.
     steps : int
-        The number of steps to the full rate, 1 or more.
+        Number of steps to the full rate, at least 1.
 
     Raises
     ------
     ConfigurationError
-        If ``schedule`` cannot be called, or ``steps`` is not an integer of 1 or more.
+        If ``schedule`` is not callable, or ``steps`` is not an integer of at least 1.
 
     Notes
     -----

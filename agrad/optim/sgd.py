@@ -19,36 +19,37 @@ _SGD: Any = sgd_update_p.primitive  # type: ignore[attr-defined]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with optional momentum.
+    """Stochastic gradient descent (SGD) optimizer with optional momentum.
 
-    With the gradient g (plus ``weight_decay * p``) a step takes v = momentum * v + (1 - dampening) * g and
-    p = p - lr * v. Without momentum v is g.
+    With the gradient g (plus ``weight_decay * p``), a step sets v = momentum * v + (1 - dampening) * g and p = p - lr *
+    v. Without momentum, v is g.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating dtypes, with names or not, or groups of them with options of their own.
+        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups with their own
+        options.
     lr : float or function
-        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+        Learning rate, or a schedule: a function from the number of steps taken to the rate.
     momentum : float
-        The share of the velocity that a step keeps.
+        Momentum factor.
     dampening : float
-        The share of the gradient that is not added to the velocity, from the second step on.
+        Dampening of the momentum: the share of the gradient that is not added to the velocity, from the second step on.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     nesterov : bool
-        True to step by g + momentum * v, the velocity ahead.
+        True for Nesterov momentum: the step uses g + momentum * v.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Raises
     ------
     ConfigurationError
-        If a number is below 0, or for ``nesterov`` without momentum or with dampening.
+        If an option is negative, or ``nesterov`` is True without momentum or with dampening.
 
     Notes
     -----
-    Sutskever et al. 2013, Proceedings of ICML, with the sign and the place of ``lr`` as in PyTorch.
+    Sutskever et al. 2013, Proceedings of ICML, with the sign and position of ``lr`` as in PyTorch.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class SGD(Optimizer):
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         found = super().checked(options)
         if found["nesterov"] and (not found["momentum"] or found["dampening"]):
-            raise ConfigurationError(f"{cls.__name__}: nesterov takes a momentum above 0 and no dampening")
+            raise ConfigurationError(f"{cls.__name__}: nesterov=True requires momentum greater than 0 and dampening=0")
         return found
 
     @classmethod
@@ -102,35 +103,35 @@ class SGD(Optimizer):
 
 
 class ASGD(Optimizer):
-    """Averaged stochastic gradient descent.
+    """Averaged stochastic gradient descent (ASGD) optimizer.
 
-    At its n-th step the rate is r = lr / (1 + lambd * lr * (n - 1))**alpha and p = (1 - lambd * r) * p - r * g. The
-    state ``mean`` is the mean of the parameters since step ``t0``, and before it the parameter.
+    At the n-th step, the rate is r = lr / (1 + lambd * lr * (n - 1))**alpha and p = (1 - lambd * r) * p - r * g. The
+    state ``mean`` is the mean of the parameters since step ``t0``. Before, it is the parameter.
 
     Parameters
     ----------
     params, lr
-        As for ``SGD``.
+        Same as for ``SGD``.
     lambd : float
-        The decay of the parameter and of the rate.
+        Decay of the parameter and of the rate.
     alpha : float
-        The power of the rate's decay.
+        Power of the decay of the rate.
     t0 : float
-        The number of the step from which on parameters are averaged.
+        Number of the step at which averaging starts.
     weight_decay : float
-        The multiple of the parameter that is added to its gradient.
+        Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
-        True to go up instead of down.
+        True to maximize the objective instead of minimizing it.
 
     Raises
     ------
     ConfigurationError
-        If a number is below 0.
+        If an option is negative.
 
     Notes
     -----
-    Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838. PyTorch's rate r is computed from
-    the ``lr`` of the step before.
+    Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838. PyTorch computes the rate r from the
+    ``lr`` of the previous step.
 
     Examples
     --------

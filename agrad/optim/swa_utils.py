@@ -1,4 +1,4 @@
-"""Averages of a model's weights over the steps of its training."""
+"""Averages of the weights of a model over training steps."""
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
@@ -26,17 +26,17 @@ Averages = Callable[[Sequence[Any], Sequence[Any], Any], Sequence[Any]]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """Return a function that moves an average towards a value.
+    """Return an update function of an exponential moving average.
 
     Parameters
     ----------
     decay : float
-        The share of the average that is kept, from 0 to 1.
+        Decay rate of the average, from 0 to 1.
 
     Returns
     -------
     function
-        From (average, value, number of values so far) to decay * average + (1 - decay) * value.
+        Function from (average, value, number of values so far) to decay * average + (1 - decay) * value.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """Return a function that adds a value to a mean.
+    """Return an update function of an equally weighted mean.
 
     Returns
     -------
     function
-        From (mean, value, number of values so far) to the mean of one value more.
+        Function from (mean, value, number of values so far) to the mean including the value.
 
     Examples
     --------
@@ -85,12 +85,12 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     Parameters
     ----------
     decay : float
-        The share of the averages that is kept, from 0 to 1.
+        Decay rate of the averages, from 0 to 1.
 
     Returns
     -------
     function
-        From (averages, values, number of values so far) to the list of new averages.
+        Function from (averages, values, number of values so far) to the list of new averages.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def get_swa_multi_avg_fn() -> Averages:
     Returns
     -------
     function
-        From (means, values, number of values so far) to the list of new means.
+        Function from (means, values, number of values so far) to the list of new means.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def get_swa_multi_avg_fn() -> Averages:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's.
+    """Copy of a model with averaged parameters.
 
     ::
 
@@ -133,20 +133,20 @@ class AveragedModel(Module):
         averaged.update_parameters(model)
         prediction = averaged(x)             # with the averages
 
-    It is a Module: its state is saved and loaded, it is moved and evaluated like one.
+    It is a Module, so you can save, load, move and evaluate it like any other.
 
     Parameters
     ----------
     model : Module
-        The model, which is copied.
+        Model to copy.
     device : str, device or None
-        Where the copy is put, by default where the model is.
+        Device of the copy. By default, the device of the model.
     avg_fn : function or None
-        A function from (average, value, number of values so far) to the new average. By default the mean.
+        Function from (average, value, number of values so far) to the new average. By default, the mean.
     multi_avg_fn : function or None
-        The same for lists; it returns the new averages.
+        The same function for lists of parameters. It returns the new averages.
     use_buffers : bool
-        True to average floating buffers too. Otherwise buffers are those of the model.
+        True to average floating-point buffers as well. Otherwise, buffers are copied from the model.
 
     Raises
     ------
@@ -179,9 +179,9 @@ class AveragedModel(Module):
         use_buffers: bool = False,
     ) -> None:
         if not isinstance(model, Module) or not model.parameters():
-            raise OperandError(f"AveragedModel takes a Module with parameters, not {model!r}")
+            raise OperandError(f"AveragedModel: model must be a Module with parameters, got {model!r}")
         if avg_fn is not None and multi_avg_fn is not None:
-            raise ConfigurationError("AveragedModel takes avg_fn or multi_avg_fn, not both")
+            raise ConfigurationError("AveragedModel: avg_fn and multi_avg_fn cannot be combined. Pass one of them.")
         self.module = copy.deepcopy(model)
         self.module.zero_grad()
         if device is not None:
@@ -192,34 +192,34 @@ class AveragedModel(Module):
         self.n_averaged = agrad.asarray(on_device_of(first, np.zeros(1, np.int64)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of the copy, with the averages.
+        """Call the copy with the averaged parameters.
 
         Parameters
         ----------
         *args, **kwargs : any
-            The arguments of the model.
+            Arguments of the model.
 
         Returns
         -------
         any
-            The result.
+            Result of the model.
         """
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters of the model into the averages.
+        """Update the averages with the parameters of the model.
 
-        The first ones replace those of the copy. Nothing is read back from a device.
+        The first call copies the parameters. Nothing is read back from a device.
 
         Parameters
         ----------
         model : Module
-            The model that was copied, or one like it.
+            Model that was copied, or one with the same structure.
 
         Raises
         ------
         OperandError
-            If its parameters or buffers are of other names or shapes.
+            If the names or shapes of its parameters or buffers differ.
 
         Examples
         --------
@@ -233,7 +233,9 @@ class AveragedModel(Module):
         shapes = [{name: tensor.shape for name, tensor in found.items()} for found in (mine, theirs)]
         if shapes[0] != shapes[1]:
             wrong = [name for name in {**mine, **theirs} if shapes[0].get(name) != shapes[1].get(name)]
-            raise OperandError(f"AveragedModel was made of another model; they differ in {', '.join(wrong[:5])}")
+            raise OperandError(
+                f"AveragedModel: model must match the averaged one, got differences in {', '.join(wrong[:5])}"
+            )
         parameters = dict(self.module.named_parameters())
         with agrad.no_grad():
             count = agrad.reshape(self.n_averaged.detach(), ())
@@ -255,18 +257,18 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Set the running values of batch normalizations to the means over batches.
+    """Recompute the running statistics of batch normalization layers.
 
-    The averages of weights have had no training, and so no running values of their own.
+    Averaged weights have no running statistics, because they were not used in training.
 
     Parameters
     ----------
     loader : iterable
-        Batches, each an array, or a tuple or list with it as the first member.
+        Batches, each an array, or a tuple or list whose first element is the array.
     model : Module
-        The model, which is called on each batch, in training.
+        Model, which is called on each batch in training mode.
     device : str, device or None
-        Where batches are moved to.
+        Device to which batches are moved.
 
     Examples
     --------
@@ -298,20 +300,20 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Rates that go to ``swa_lr`` and stay there.
+    """Annealing of the rates to ``swa_lr``, which then remain constant.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     swa_lr : float or list of float
-        The last rate, or one for each group.
+        Final rate, or one for each group.
     anneal_epochs : int
-        The number of steps to it, 0 or more.
+        Number of steps to the final rate, at least 0.
     anneal_strategy : str
-        ``"cos"`` for half a cosine, ``"linear"`` for a line.
+        ``"cos"`` for a cosine curve, ``"linear"`` for a linear change.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -338,17 +340,17 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
-        """Return the share of the way to ``swa_lr`` that is left after ``n`` steps.
+        """Return the remaining share of the change to ``swa_lr`` after ``n`` steps.
 
         Parameters
         ----------
         n : int
-            The number of steps.
+            Number of steps.
 
         Returns
         -------
         float
-            A share from 1 to 0.
+            Share, decreasing from 1 to 0.
         """
         passed = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
         return half_cosine(passed) if self.anneal_strategy == "cos" else 1 - passed

@@ -118,7 +118,7 @@ def test_deep_metadata_is_refused_before_it_is_walked(run, model, tmp_path):
     for words in (("evaluate",), ("train", "--epochs", "40", "--resume")):
         code, _, err = run(*words, tmp_path / "deep.st")
         assert code == 1
-        assert "at most 100 levels" in err
+        assert "must be at most 100" in err
 
 
 @pytest.mark.parametrize(

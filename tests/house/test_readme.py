@@ -29,7 +29,7 @@ def test_programs_print_what_the_readme_says():
             assert printed == text
             printed = None
             checked += 1
-    assert checked >= 2
+    assert checked >= 1
 
 
 def test_the_table_of_backends_is_the_code_s():

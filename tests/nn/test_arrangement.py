@@ -78,11 +78,13 @@ def test_axes_joined_and_split(backend: str) -> None:
         close(getattr(nn, name)(*how)(here(IMAGE)), theirs, name)
     assert nn.Unflatten(3, (-1, 2))(here(IMAGE)).shape == (2, 3, 5, 3, 2)
     for split in ((4, 2), (-1, 4), (-1, -1), (-2, -3), ()):
-        with pytest.raises(ShapeError, match="does not split"):
+        with pytest.raises(
+            ShapeError, match=r"must have the length of axis 3 of shape \(2, 3, 5, 6\) as its product, got"
+        ):
             nn.Unflatten(3, split)(here(IMAGE))
-    with pytest.raises(ShapeError, match="no axis"):
+    with pytest.raises(ShapeError, match=r"Flatten: end_dim must be an axis of x, got 4 for shape \(2, 3, 5, 6\)"):
         nn.Flatten(1, 4)(here(IMAGE))
-    with pytest.raises(ShapeError, match="behind"):
+    with pytest.raises(ShapeError, match=r"Flatten: start_dim must be at most 1, got 2 for shape \(2, 3, 5, 6\)"):
         nn.Flatten(2, 1)(here(IMAGE))
 
 
@@ -97,26 +99,26 @@ def test_the_bilinear_layer(backend: str) -> None:
     close(layer(here(x), here(x[..., :4])), theirs(torch.asarray(x), torch.asarray(x[..., :4])), "the value")
     assert np.max(np.abs(host(layer.weight))) <= 6**-0.5
     assert repr(layer) == "Bilinear(6, 4, 3)  # 75 parameters"
-    with pytest.raises(ShapeError, match="bilinear takes"):
+    with pytest.raises(ShapeError, match="bilinear: x1, x2 and weight must have shapes"):
         layer(here(x), here(x))
 
 
 def test_refusals(backend: str) -> None:
     x = here(IMAGE)
-    with pytest.raises(ShapeError, match="do not fit"):
+    with pytest.raises(ShapeError, match=r"must fit into an input of \(5, 6\) with padding \(0, 0\)"):
         F.unfold(x, 7)
-    with pytest.raises(ShapeError, match="fold takes"):
+    with pytest.raises(ShapeError, match=r"must have shape \(n, c \* 4, 16\) or \(c \* 4, 16\), got \(2, 12, 12\)"):
         F.fold(here(COLUMNS), (5, 5), 2)
     for name, value in (("pixel_shuffle", 2), ("pixel_unshuffle", 2), ("channel_shuffle", 2)):
         with pytest.raises(ShapeError, match=name):
             getattr(F, name)(x, value)
         with pytest.raises(ConfigurationError, match=name):
             getattr(F, name)(x, 0)
-    with pytest.raises(DtypeError, match="integers"):
+    with pytest.raises(DtypeError, match="one_hot: x must have an integer dtype, got"):
         F.one_hot(x)
 
 
 def test_numbers_that_are_no_class() -> None:
     for numbers, classes in (([0, 4], 4), ([-1, 2], -1)):
-        with pytest.raises(OperandError, match="the classes are 0 to"):
+        with pytest.raises(OperandError, match="one_hot: the classes must be from 0 to"):
             F.one_hot(np.array(numbers), classes)

@@ -118,15 +118,15 @@ def test_dropout(backend: str, blocks: bool, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("error", "match", "arrays", "options"),
     [
-        (ShapeError, "takes queries", [Q, K[..., :3], V], {}),
-        (ShapeError, "takes queries", [Q, K, V[:, :, :3]], {}),
-        (ShapeError, "do not broadcast", [Q, K[:, :2], V], {}),
-        (ShapeError, "do not broadcast", [Q, K, V, TAKEN[:4]], {}),
+        (ShapeError, r"arrays must have shapes \(\.\.\., l, e\)", [Q, K[..., :3], V], {}),
+        (ShapeError, r"arrays must have shapes \(\.\.\., l, e\)", [Q, K, V[:, :, :3]], {}),
+        (ShapeError, "must have shapes that broadcast", [Q, K[:, :2], V], {}),
+        (ShapeError, "must have shapes that broadcast", [Q, K, V, TAKEN[:4]], {}),
         (ShapeError, "multiple", [Q, K[:, :2], V[:, :2]], {"enable_gqa": True}),
         (DtypeError, "real", [Q + 0j, K, V], {}),
         (DtypeError, "real floating", [np.ones((2, 4), int), K, V], {"scale": 1.0}),
         (DtypeError, "attn_mask", [Q, K, V, TAKEN.astype(int)], {}),
-        (ConfigurationError, "not both", [Q, K, V, TAKEN], {"is_causal": True}),
+        (ConfigurationError, "only one of attn_mask and is_causal=True", [Q, K, V, TAKEN], {"is_causal": True}),
         (ConfigurationError, "dropout_p", [Q, K, V], {"dropout_p": 1.5}),
     ],
 )
@@ -195,13 +195,13 @@ def test_layer_is_causal_and_drops_weights(backend: str) -> None:
 def test_layer_refusals(backend: str) -> None:
     layer = nn.MultiheadAttention(8, 2, dtype="float64")
     x = here(X)
-    with pytest.raises(ShapeError, match=r"of shape \(l, n, 8\)"):
+    with pytest.raises(ShapeError, match=r"arrays must have shapes \(l, n, 8\)"):
         layer(x, x, here(MEMORY))
     with pytest.raises(ShapeError, match="key_padding_mask"):
         layer(x, x, x, key_padding_mask=here(PADDED))
     with pytest.raises(ShapeError, match="attn_mask"):
         layer(x, x, x, attn_mask=here(TAKEN))
-    with pytest.raises(DtypeError, match="attn_mask holds truth values"):
+    with pytest.raises(DtypeError, match="attn_mask must be Boolean"):
         layer(x, x, x, attn_mask=here(np.ones((5, 5), int)))
     with pytest.raises(ConfigurationError, match="multiple"):
         nn.MultiheadAttention(8, 3)

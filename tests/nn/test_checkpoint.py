@@ -126,13 +126,17 @@ def test_saves_are_the_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "error", "message"),
     [
-        ({"a": np.zeros(2, np.complex128)}, DtypeError, "tensor 'a': .* found complex128"),
-        ({"a": np.array(["x"])}, DtypeError, "found <U1"),
-        ({"a": np.array([None])}, DtypeError, "found object"),
-        ({"": np.zeros(2)}, ConfigurationError, "found ''"),
-        ({"__metadata__": np.zeros(2)}, ConfigurationError, "found '__metadata__'"),
-        ({3: np.zeros(2)}, ConfigurationError, "found 3"),
-        ({"\ud800": np.zeros(2)}, ConfigurationError, "names of tensors"),
+        ({"a": np.zeros(2, np.complex128)}, DtypeError, "tensor 'a': .* got complex128"),
+        ({"a": np.array(["x"])}, DtypeError, "got <U1"),
+        ({"a": np.array([None])}, DtypeError, "got object"),
+        ({"": np.zeros(2)}, ConfigurationError, "tensor names must be non-empty strings, got ''"),
+        (
+            {"__metadata__": np.zeros(2)},
+            ConfigurationError,
+            "tensor names must be non-empty strings, got '__metadata__'",
+        ),
+        ({3: np.zeros(2)}, ConfigurationError, "tensor names must be non-empty strings, got 3"),
+        ({"\ud800": np.zeros(2)}, ConfigurationError, "tensor names must be non-empty strings"),
     ],
 )
 def test_tensors_that_cannot_be_saved(tmp_path, tensors, error, message):
@@ -151,11 +155,11 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({1: 2}, "metadata: expected text as keys, found 1"),
-        ({"a": [{"b": {None: 1}}]}, r"metadata\['a'\]\[0\]\['b'\]: expected text as keys, found None"),
-        ({"a": np.float32(1)}, r"metadata\['a'\]: .* found float32"),
-        ({"a": {1, 2}}, "found set"),
-        (nested(5000), "at most 100 levels"),
+        ({1: 2}, "metadata: keys must be strings, got 1"),
+        ({"a": [{"b": {None: 1}}]}, r"metadata\['a'\]\[0\]\['b'\]: keys must be strings, got None"),
+        ({"a": np.float32(1)}, r"metadata\['a'\]: .* got float32"),
+        ({"a": {1, 2}}, "got set"),
+        (nested(5000), "metadata: nesting depth must be at most 100"),
     ],
 )
 def test_metadata_that_cannot_be_saved(tmp_path, metadata, message):
@@ -187,29 +191,29 @@ OURS = {"__metadata__": {"agrad": "{}"}}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "8 bytes or more; found 0"),
-        (b"1234567", "8 bytes or more; found 7"),
-        (b"PK\3\4" * 8, "starts with the length of its header"),
-        (packed(OURS)[:-1], "the file is truncated"),
+        (b"", "is not a safetensors file: it must have at least 8 bytes, got 0"),
+        (b"1234567", "is not a safetensors file: it must have at least 8 bytes, got 7"),
+        (b"PK\3\4" * 8, "the header must have at most"),
+        (packed(OURS)[:-1], "is truncated: the header must have 33 bytes, got 32"),
         (packed(b"{not json"), "not JSON"),
         (packed(b"\xff\xfe{"), "not JSON"),
         (packed(b"[" * 100_000), "not JSON"),
-        (packed([1]), "no JSON object"),
-        (packed(OURS | {"a": ENTRY}, bytes(7)), "expected 8 bytes of arrays after the header, found 7"),
-        (packed(OURS | {"a": ENTRY}, bytes(9)), "found 9; the file is longer"),
-        (packed(OURS | {"a": ENTRY | {"shape": [3]}}, bytes(8)), "a damaged one"),
-        (packed(OURS | {"a": ENTRY | {"dtype": "F99"}}, bytes(8)), "a damaged one"),
+        (packed([1]), "is not a safetensors file: the header is not a JSON object"),
+        (packed(OURS | {"a": ENTRY}, bytes(7)), "is truncated: the arrays after the header must have 8 bytes, got 7"),
+        (packed(OURS | {"a": ENTRY}, bytes(9)), "longer than its header says: .* got 9"),
+        (packed(OURS | {"a": ENTRY | {"shape": [3]}}, bytes(8)), "the safetensors file is damaged"),
+        (packed(OURS | {"a": ENTRY | {"dtype": "F99"}}, bytes(8)), "the safetensors file is damaged"),
         (
             packed(OURS | {"a": ENTRY | {"dtype": "BF16", "shape": [4]}}, bytes(8)),
-            "expected arrays of the dtypes",
+            "arrays must have one of the dtypes",
         ),
-        (packed(OURS | {"a": {"dtype": "F32"}}), "a damaged one"),
-        (packed(OURS | {"a": 3}), "a damaged one"),
-        (packed({"a": ENTRY}, bytes(8)), "that agrad wrote"),
-        (packed({"__metadata__": {"format": "pt"}}), "that agrad wrote"),
-        (packed({"__metadata__": {"agrad": "[1]"}}), "expected a JSON object under 'agrad'"),
-        (packed({"__metadata__": {"agrad": "{"}}), "expected a JSON object under 'agrad'"),
-        (packed({"__metadata__": {"agrad": 3}}), "a damaged one"),
+        (packed(OURS | {"a": {"dtype": "F32"}}), "the safetensors file is damaged"),
+        (packed(OURS | {"a": 3}), "the safetensors file is damaged"),
+        (packed({"a": ENTRY}, bytes(8)), "was not saved by agrad: the header must contain the key 'agrad'"),
+        (packed({"__metadata__": {"format": "pt"}}), "was not saved by agrad: the header must contain the key 'agrad'"),
+        (packed({"__metadata__": {"agrad": "[1]"}}), "'agrad' in the header must be a JSON object"),
+        (packed({"__metadata__": {"agrad": "{"}}), "'agrad' in the header must be a JSON object"),
+        (packed({"__metadata__": {"agrad": 3}}), "the safetensors file is damaged"),
     ],
 )
 def test_files_that_cannot_be_loaded(tmp_path, content, message):
@@ -237,9 +241,9 @@ def test_what_is_expected(tmp_path):
         checkpoint.load(path, wrong)
     for part in (
         str(path),
-        "0.weight: expected shape (4, 3), found (3, 4)",
-        "0.weight: expected dtype float64, found float32",
-        "1.bias: expected float32 of shape (2,), found none",
+        "0.weight: must have shape (4, 3), got (3, 4)",
+        "0.weight: must have dtype float64, got float32",
+        "1.bias: must be float32 of shape (2,), got none",
         "empty: not expected",
     ):
         assert part in str(raised.value)

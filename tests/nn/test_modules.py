@@ -122,7 +122,9 @@ def test_lists_and_dicts() -> None:
     assert [type(m).__name__ for m in row] == ["Tanh", "ReLU", "ReLU", "ReLU"]
     assert row.pop() is c and list(row[1:]) == [a, b] and isinstance(row[1:], nn.ModuleList)
     assert [name for name, _ in row[1:].named_children()] == ["0", "1"]
-    with pytest.raises(ConfigurationError, match="defines no forward"):
+    with pytest.raises(
+        ConfigurationError, match=r"ModuleList does not define forward\(self, x\), so you cannot call it"
+    ):
         row(1)
     named = nn.ModuleDict({"a": a})
     named.update({"b": b})
@@ -143,27 +145,59 @@ def test_lists_and_dicts() -> None:
 @pytest.mark.parametrize(
     ("error", "match", "make"),
     [
-        (ConfigurationError, "entry 1 is a int", lambda: nn.ModuleList([nn.ReLU(), 1])),
-        (ConfigurationError, "entry a is a int", lambda: nn.ModuleDict({"a": 1})),
-        (ConfigurationError, r"without a dot, not 'a\.b'", lambda: nn.ModuleDict({"a.b": nn.ReLU()})),
-        (OperandError, "a list of entries, not a ReLU", lambda: nn.ModuleList(nn.ReLU())),
-        (IndexError, "has 1 entries, and no entry 1", lambda: nn.ModuleList([nn.ReLU()])[1]),
-        (IndexError, "no entry -1", lambda: nn.Sequential().pop()),
-        (KeyError, "'b' is not among the keys 'a'", lambda: nn.ModuleDict({"a": nn.ReLU()})["b"]),
+        (ConfigurationError, "ModuleList: entry 1 must be a Module, got int", lambda: nn.ModuleList([nn.ReLU(), 1])),
+        (ConfigurationError, "ModuleDict: entry a must be a Module, got int", lambda: nn.ModuleDict({"a": 1})),
+        (
+            ConfigurationError,
+            r"ModuleDict: keys must be strings without a dot, got 'a\.b'",
+            lambda: nn.ModuleDict({"a.b": nn.ReLU()}),
+        ),
+        (OperandError, "ModuleList: modules must be a list, got ReLU", lambda: nn.ModuleList(nn.ReLU())),
+        (IndexError, "ModuleList: index 1 is out of range for 1 entries", lambda: nn.ModuleList([nn.ReLU()])[1]),
+        (IndexError, "Sequential: index -1 is out of range for 0 entries", lambda: nn.Sequential().pop()),
+        (KeyError, "the key must be one of 'a', got 'b'", lambda: nn.ModuleDict({"a": nn.ReLU()})["b"]),
         (AttributeError, "Sequential has no attribute 'weight'", lambda: nn.Sequential().weight),
-        (ConfigurationError, "has no module 'x'; it has '', '0'", lambda: nn.Sequential(nn.ReLU()).get_submodule("x")),
-        (ConfigurationError, "has no parameter 'w'; it has none", lambda: nn.ReLU().get_parameter("w")),
-        (ConfigurationError, "another attribute 'forward'", lambda: nn.ReLU().add_module("forward", nn.ReLU())),
-        (ConfigurationError, r"not 'a\.b'", lambda: nn.ReLU().register_buffer("a.b", np.ones(1))),
-        (OperandError, "expected a Module, found a int", lambda: nn.ReLU().add_module("a", 1)),
-        (OperandError, r"give nn\.Parameter", lambda: nn.ReLU().register_parameter("a", np.ones(1))),
+        (
+            ConfigurationError,
+            r"Sequential has no module 'x'\. Its names are: '', '0'",
+            lambda: nn.Sequential(nn.ReLU()).get_submodule("x"),
+        ),
+        (ConfigurationError, r"ReLU has no parameter 'w'\. Its names are: none", lambda: nn.ReLU().get_parameter("w")),
+        (
+            ConfigurationError,
+            "ReLU already has an attribute 'forward'",
+            lambda: nn.ReLU().add_module("forward", nn.ReLU()),
+        ),
+        (
+            ConfigurationError,
+            r"names of module attributes must be strings without a dot, got 'a\.b'",
+            lambda: nn.ReLU().register_buffer("a.b", np.ones(1)),
+        ),
+        (OperandError, "a: module must be a Module, got int", lambda: nn.ReLU().add_module("a", 1)),
+        (
+            OperandError,
+            "a: param must be a Tensor, got ndarray",
+            lambda: nn.ReLU().register_parameter("a", np.ones(1)),
+        ),
         (DtypeError, "has no derivative", lambda: nn.Parameter(np.ones(2, int))),
-        (DtypeError, "numpy has no dtype 'bfloat16'", lambda: nn.PReLU(backend="numpy").bfloat16()),
-        (OperandError, "a dict of arrays by name, not a list", lambda: nn.PReLU().load_state_dict([1])),
-        (OperandError, "a dict of arrays by name, not a list", lambda: nn.load_torch_state_dict(nn.PReLU(), [1])),
-        (OperandError, "a Module of agrad's, found a int", lambda: nn.torch_state_dict(3)),
+        (
+            DtypeError,
+            "backend 'numpy' does not support the dtype 'bfloat16'",
+            lambda: nn.PReLU(backend="numpy").bfloat16(),
+        ),
+        (
+            OperandError,
+            "load_state_dict: state must be a dict of arrays by name, got list",
+            lambda: nn.PReLU().load_state_dict([1]),
+        ),
+        (
+            OperandError,
+            "load_torch_state_dict: state must be a dict of arrays by name, got list",
+            lambda: nn.load_torch_state_dict(nn.PReLU(), [1]),
+        ),
+        (OperandError, "module must be an agrad Module, got int", lambda: nn.torch_state_dict(3)),
         (ConfigurationError, "one dtype", lambda: nn.ReLU().to("float32", "float64")),
-        (OperandError, "a hook is a function, not int", lambda: nn.ReLU().register_forward_hook(1)),
+        (OperandError, "a hook must be a function, got int", lambda: nn.ReLU().register_forward_hook(1)),
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
@@ -245,7 +279,7 @@ def test_not_strict_loading_says_what_is_missing(backend: str) -> None:
     np.testing.assert_array_equal(host(net[0].weight), part["0.weight"])
     np.testing.assert_array_equal(host(net[0].bias), bias)
     assert net[1].calls == 4 and net[1].seed == int(state["1.seed"])
-    with pytest.raises(DataError, match=r"0\.weight: expected float32 of shape"):
+    with pytest.raises(DataError, match=r"0\.weight: must be float32 of shape"):
         net.load_state_dict({"0.weight": np.ones(3, "float32"), "1.calls": np.array(9)}, strict=False)
     assert net[1].calls == 4
 

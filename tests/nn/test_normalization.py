@@ -165,7 +165,7 @@ def test_refusals(backend: str) -> None:
         layer(here(draw(1, 4)))
     with pytest.raises(ShapeError, match="axes"):
         layer(here(draw(4)))
-    with pytest.raises(ShapeError, match="end with"):
+    with pytest.raises(ShapeError, match=r"must end with the normalized shape \(4,\), got \(3, 4, 5\)"):
         F.layer_norm(here(X), (4,))
     with pytest.raises(ConfigurationError, match="num_groups"):
         F.group_norm(here(IMAGE), 4)
@@ -179,11 +179,13 @@ def test_refusals(backend: str) -> None:
         F.instance_norm(here(draw(2, 3)))
     with pytest.raises(ConfigurationError, match="use_input_stats"):
         F.instance_norm(here(IMAGE), use_input_stats=False)
-    with pytest.raises(ShapeError, match=r"num_features=3, and an array of shape .* has 6 channels"):
+    with pytest.raises(ShapeError, match=r"InstanceNorm2d: x must have 3 channels, got shape \(2, 6, 3, 2\)"):
         nn.InstanceNorm2d(3)(here(IMAGE))
-    with pytest.raises(ShapeError, match="InstanceNorm1d takes an array of 2 or 3 axes"):
+    with pytest.raises(ShapeError, match=r"InstanceNorm1d: x must have 2 or 3 axes, got shape \(2, 6, 3, 2\)"):
         nn.InstanceNorm1d(6)(here(IMAGE))
-    with pytest.raises(ConfigurationError, match="instance_norm changes its running values"):
+    with pytest.raises(
+        ConfigurationError, match="cannot be updated under vmap, because each batch element has its own"
+    ):
         agrad.vmap(nn.InstanceNorm1d(4, track_running_stats=True, dtype="float64"))(here(draw(2, 3, 4, 5)))
     with pytest.raises(ShapeError, match="local_response_norm"):
         F.local_response_norm(here(draw(2, 3)), 2)

@@ -91,13 +91,25 @@ def test_buffers_that_are_given_get_the_running_values() -> None:
 def test_errors_name_the_remedy() -> None:
     layer = nn.Linear(2, 3)
     for error, match, arguments in (
-        (OperandError, "takes a Module, not a int", (3, {})),
-        (OperandError, "arrays in a dict by name, not a NoneType", (layer, None)),
-        (OperandError, "arrays in a dict by name, not a ndarray", (layer, [np.ones(3)])),
-        (OperandError, "bias is an array, not a float", (layer, {"bias": 1.0})),
-        (ConfigurationError, "Linear has no parameter or buffer 'w'; it has weight, bias", (layer, {"w": np.ones(3)})),
-        (ShapeError, r"bias has the shape \(3,\), not \(2,\)", (layer, {"bias": np.ones(2)})),
-        (ConfigurationError, "same gets two values", (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)})),
+        (OperandError, "functional_call: module must be a Module, got int", (3, {})),
+        (OperandError, "functional_call: parameters must be dicts of arrays, got NoneType", (layer, None)),
+        (
+            OperandError,
+            "functional_call: parameters must be dicts of arrays, got ndarray",
+            (layer, [np.ones(3)]),
+        ),
+        (OperandError, "functional_call: bias must be an array, got float", (layer, {"bias": 1.0})),
+        (
+            ConfigurationError,
+            r"Linear has no parameter or buffer 'w'\. Its names are: weight, bias",
+            (layer, {"w": np.ones(3)}),
+        ),
+        (ShapeError, r"functional_call: bias must have shape \(3,\), got \(2,\)", (layer, {"bias": np.ones(2)})),
+        (
+            ConfigurationError,
+            "functional_call: same must be given once, got two values",
+            (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)}),
+        ),
     ):
         with pytest.raises(error, match=match):
             nn.functional_call(*arguments, np.ones((1, 2)))

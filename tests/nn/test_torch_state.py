@@ -76,7 +76,7 @@ def test_embedding_and_shared_weights_stand_by_all_names(backend: str) -> None:
     assert nn.torch_state_dict(ours).keys() == state.keys()
     np.testing.assert_array_equal(host(shared.weight), their_shared.weight.detach().numpy().T)
     nn.load_torch_state_dict(ours, {name: value for name, value in state.items() if not name.startswith("3")})
-    with pytest.raises(DataError, match=r"3\.weight: it is 2\.weight in the module, and has other values here"):
+    with pytest.raises(DataError, match=r"3\.weight: must have the values of 2\.weight"):
         nn.load_torch_state_dict(ours, {**state, "3.weight": state["3.weight"] + 1})
 
 
@@ -93,7 +93,7 @@ def test_integers_are_cast_if_they_fit() -> None:
     module.register_buffer("count", np.zeros(2, "int8"))
     nn.load_torch_state_dict(module, {"count": torch.tensor([1, 127])})
     assert host(module.count).tolist() == [1, 127] and module.count.dtype.name == "int8"
-    with pytest.raises(DataError, match="count: expected numbers that int8 holds, found others"):
+    with pytest.raises(DataError, match="count: must contain only numbers that int8 can represent"):
         nn.load_torch_state_dict(module, {"count": torch.tensor([1, 128])})
 
 
@@ -116,7 +116,7 @@ def test_counts_that_pytorch_has_are_loaded() -> None:
     assert nn.torch_state_dict(model) == {"0.batches": 3}
     nn.load_torch_state_dict(model, {"0.batches": torch.tensor(5)})
     assert model[0].host_state() == {"batches": 5, "seed": 7}
-    with pytest.raises(DataError, match=r"0\.batches: expected an integer of 0 or more, found -1"):
+    with pytest.raises(DataError, match=r"0\.batches: must be an integer of at least 0, got -1"):
         nn.load_torch_state_dict(model, {"0.batches": torch.tensor(-1)})
     assert nn.load_torch_state_dict(model, {}) == ([], [])
 
@@ -134,15 +134,15 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
     before = nn.torch_state_dict(layer)
     good = {name: value + 1 for name, value in before.items()}
     for change, match in (
-        ({"0.weight": np.zeros((3, 2))}, r"0\.weight: expected shape \(2, 3\), found \(3, 2\)"),
-        ({"0.weight": np.zeros((2, 3), int)}, r"0\.weight: expected float32, found int64"),
-        ({"0.weight": "text"}, r"0\.weight: expected an array, found a str"),
+        ({"0.weight": np.zeros((3, 2))}, r"0\.weight: must have shape \(2, 3\), got \(3, 2\)"),
+        ({"0.weight": np.zeros((2, 3), int)}, r"0\.weight: must be float32, got int64"),
+        ({"0.weight": "text"}, r"0\.weight: must be an array, got str"),
         ({"extra": np.zeros(2)}, "extra: not expected"),
     ):
         with pytest.raises(DataError, match=match):
             nn.load_torch_state_dict(layer, {**good, **change})
     del good["0.bias"]
-    with pytest.raises(DataError, match=r"0\.bias: expected, and not found"):
+    with pytest.raises(DataError, match=r"0\.bias: missing"):
         nn.load_torch_state_dict(layer, good)
     for name, value in nn.torch_state_dict(layer).items():
         np.testing.assert_array_equal(value, before[name])

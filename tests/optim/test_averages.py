@@ -117,7 +117,7 @@ def test_a_resumed_average_goes_on() -> None:
             second.update_parameters(model)
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         np.testing.assert_array_equal(host(a), host(b))
-    with pytest.raises(DataError, match="n_averaged: expected int64"):
+    with pytest.raises(DataError, match="n_averaged: must be int64"):
         second.load_state_dict({n: v for n, v in first.state_dict().items() if n != "n_averaged"})
 
 
@@ -125,12 +125,12 @@ def test_wrong_use_of_averages_is_an_error() -> None:
     model = network()
     with pytest.raises(OperandError, match="a Module with parameters"):
         swa_utils.AveragedModel(nn.ReLU())
-    with pytest.raises(ConfigurationError, match="not both"):
+    with pytest.raises(ConfigurationError, match="AveragedModel: avg_fn and multi_avg_fn cannot be combined"):
         swa_utils.AveragedModel(model, avg_fn=max, multi_avg_fn=max)
     with pytest.raises(ConfigurationError, match=r"decay must be a number from 0 to 1, got 1\.5"):
         swa_utils.get_ema_avg_fn(1.5)
     averaged = swa_utils.AveragedModel(model)
-    with pytest.raises(OperandError, match=r"they differ in 0\.weight"):
+    with pytest.raises(OperandError, match=r"got differences in 0\.weight, 0\.bias, 1\.weight, 1\.bias, 2\.weight"):
         averaged.update_parameters(nn.Sequential(nn.Linear(2, 2)))
     assert averaged.n_averaged.tolist() == [0]
 
@@ -181,10 +181,10 @@ def test_norms_that_are_not_finite() -> None:
     w.grad = agrad.asarray(np.asarray([1.0, np.nan]))
     assert math.isnan(optim.clip_grad_norm([w], 1.0).item())
     w.grad = agrad.asarray(np.asarray([1.0, np.inf]))
-    with pytest.raises(AnomalyError, match="the norm of the gradients is inf"):
+    with pytest.raises(AnomalyError, match="clip_grad_norm: the norm of the gradients must be finite, got inf"):
         optim.clip_grad_norm([w], 1.0, error_if_nonfinite=True)
     np.testing.assert_array_equal(host(w.grad), [1.0, np.inf])
-    with pytest.raises(ConfigurationError, match="norm_type is a number above 0"):
+    with pytest.raises(ConfigurationError, match=r"must be a number greater than 0 or math\.inf, got 0"):
         optim.clip_grad_norm([w], 1.0, norm_type=0)
 
     @agrad.jit

@@ -203,7 +203,9 @@ def test_schedulers_that_multiply_may_be_used_together() -> None:
 
 def test_a_run_goes_on_from_a_number_of_steps() -> None:
     optimizer = optimizer_of()
-    with pytest.raises(ConfigurationError, match="group 0 has no initial_lr"):
+    with pytest.raises(
+        ConfigurationError, match="CosineAnnealingLR: group 0 must have initial_lr if last_epoch is given"
+    ):
         lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=3)
     first = lr_scheduler.CosineAnnealingLR(optimizer, 10)
     for _ in range(4):
@@ -221,15 +223,23 @@ S = lr_scheduler
 @pytest.mark.parametrize(
     ("error", "match", "make"),
     [
-        (OperandError, "StepLR takes an optimizer, not a list", lambda o: S.StepLR([o], 3)),
-        (OperandError, "LambdaLR takes an optimizer, not a int", lambda o: S.LambdaLR(3, abs)),
-        (ConfigurationError, "step_size must be an integer of 1 or more, got 0", lambda o: S.StepLR(o, 0)),
+        (OperandError, "StepLR: optimizer must be an agrad optimizer, got list", lambda o: S.StepLR([o], 3)),
+        (OperandError, "LambdaLR: optimizer must be an agrad optimizer, got int", lambda o: S.LambdaLR(3, abs)),
+        (ConfigurationError, "StepLR: step_size must be an integer of at least 1, got 0", lambda o: S.StepLR(o, 0)),
         (ConfigurationError, "milestones", lambda o: S.MultiStepLR(o, [1.5])),
         (ConfigurationError, "factor must be a number from 0 to 1, got 1.5", lambda o: S.ConstantLR(o, 1.5)),
-        (ConfigurationError, "start_factor is above 0", lambda o: S.LinearLR(o, 0.0)),
+        (ConfigurationError, "LinearLR: start_factor must be greater than 0, got 0", lambda o: S.LinearLR(o, 0.0)),
         (ConfigurationError, "T_max", lambda o: S.CosineAnnealingLR(o, 0)),
-        (ConfigurationError, "lr_lambda has 1 values, the optimizer 2 groups", lambda o: S.LambdaLR(o, [abs])),
-        (ConfigurationError, "lr_lambda is a function", lambda o: S.MultiplicativeLR(o, 0.9)),
+        (
+            ConfigurationError,
+            "LambdaLR: lr_lambda must have one value for each of 2 groups, got 1",
+            lambda o: S.LambdaLR(o, [abs]),
+        ),
+        (
+            ConfigurationError,
+            r"MultiplicativeLR: lr_lambda must be a function of the step, got 0\.9",
+            lambda o: S.MultiplicativeLR(o, 0.9),
+        ),
         (ConfigurationError, "both epochs and steps_per_epoch", lambda o: S.OneCycleLR(o, 0.1, epochs=3)),
         (
             ConfigurationError,
@@ -238,11 +248,31 @@ S = lr_scheduler
         ),
         (ConfigurationError, "mode must be one of 'triangular'", lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square")),
         (ConfigurationError, "factor must be a finite number", lambda o: S.ReduceLROnPlateau(o, factor=1.0)),
-        (ConfigurationError, "one or more schedulers", lambda o: S.ChainedScheduler([])),
-        (ConfigurationError, "takes a metric", lambda o: S.ChainedScheduler([S.ReduceLROnPlateau(o)])),
-        (ConfigurationError, "another optimizer", lambda o: S.SequentialLR(o, [S.StepLR(optimizer_of(), 2)], [])),
-        (ConfigurationError, "the 0 steps", lambda o: S.SequentialLR(o, [S.StepLR(o, 2)], [4])),
-        (OperandError, r"schedulers\[0\] is a int", lambda o: S.SequentialLR(o, [3], [])),
+        (
+            ConfigurationError,
+            r"ChainedScheduler: schedulers must be a non-empty list, got \[\]",
+            lambda o: S.ChainedScheduler([]),
+        ),
+        (
+            ConfigurationError,
+            "must not require a metric, got a ReduceLROnPlateau",
+            lambda o: S.ChainedScheduler([S.ReduceLROnPlateau(o)]),
+        ),
+        (
+            ConfigurationError,
+            "SequentialLR: schedulers must have the same optimizer, got another one at 0",
+            lambda o: S.SequentialLR(o, [S.StepLR(optimizer_of(), 2)], []),
+        ),
+        (
+            ConfigurationError,
+            "must be 0 increasing integers, the first steps of the schedulers",
+            lambda o: S.SequentialLR(o, [S.StepLR(o, 2)], [4]),
+        ),
+        (
+            OperandError,
+            r"SequentialLR: schedulers\[0\] must be a scheduler, got int",
+            lambda o: S.SequentialLR(o, [3], []),
+        ),
         (ConfigurationError, "anneal_epochs", lambda o: swa_utils.SWALR(o, 0.1, anneal_epochs=-1)),
     ],
 )
@@ -253,22 +283,24 @@ def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) ->
 
 def test_wrong_use_later_is_an_error() -> None:
     scheduled = optim.SGD(parameters(), lr=optim.Constant(0.1))
-    with pytest.raises(ConfigurationError, match="lr of group 0 is a schedule already"):
+    with pytest.raises(
+        ConfigurationError, match="StepLR: lr of group 0 must be a number in the optimizer, got a schedule"
+    ):
         S.StepLR(scheduled, 2)
-    with pytest.raises(ConfigurationError, match="Adagrad has neither momentum nor betas"):
+    with pytest.raises(ConfigurationError, match="OneCycleLR: Adagrad has no momentum"):
         S.OneCycleLR(optim.Adagrad(parameters()), 0.1, 9)
     optimizer = optimizer_of()
     cycle = S.OneCycleLR(optimizer, 0.1, 3)
     for _ in range(3):
         cycle.step()
-    with pytest.raises(ConfigurationError, match="step 4 is more than total_steps=3"):
+    with pytest.raises(ConfigurationError, match="OneCycleLR: the step must be at most 3, got 4"):
         cycle.step()
     more = optimizer_of()
     grown = [S.StepLR(more, 1), S.ReduceLROnPlateau(more)]
     groups = len(more.param_groups)
     more.add_param_group({"params": parameters()})
     for late, arguments in zip(grown, ((), (1.0,)), strict=True):
-        with pytest.raises(ConfigurationError, match=f"was made for {groups} groups, the optimizer has {groups + 1}"):
+        with pytest.raises(ConfigurationError, match=f"must have {groups} groups, .* got {groups + 1}"):
             late.step(*arguments)
         assert late.last_epoch == 0
     scheduler = S.StepLR(optimizer_of(), 2)

@@ -1,4 +1,4 @@
-"""Functions of neural networks, with PyTorch's names and meanings."""
+"""Neural-network functions with the PyTorch names and definitions."""
 
 from agrad.faces import list_names as _list_names
 from agrad.nn.functional.activations import *

@@ -1,4 +1,4 @@
-"""Activations: functions of each element, softmax along an axis, and gated units."""
+"""Activation functions of each element."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def tanh(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a floating dtype.
+        Array of any shape and a floating-point dtype.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def sigmoid(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a floating dtype.
+        Array of any shape and a floating-point dtype.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def logsigmoid(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -114,14 +114,14 @@ def logsigmoid(x: Any, /) -> Any:
 
 @real_only
 def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
-    """Return each element, the negative ones times ``negative_slope``.
+    """Return each element, negative ones multiplied by ``negative_slope``.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     negative_slope : float
-        The derivative at 0 and below.
+        Derivative for elements of at most 0.
 
     Returns
     -------
@@ -145,14 +145,14 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
 
 @real_only
 def prelu(x: Any, weight: Any, /) -> Any:
-    """Return each element, the negative ones times a learnt slope.
+    """Return each element, negative ones multiplied by a learnable weight.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...), (n,) or (), and a real floating dtype.
+        Array of shape (n, c, ...), (n,) or (), and a real floating-point dtype.
     weight : array
-        The slopes, of shape (1,) or (); or (c,) for one of each channel.
+        Factors of negative elements, of shape (1,) or (), or (c,) for one factor per channel.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def prelu(x: Any, weight: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        If there is another number of slopes.
+        If ``weight`` has another shape.
 
     Notes
     -----
@@ -179,26 +179,26 @@ def prelu(x: Any, weight: Any, /) -> Any:
     shape, slopes = tuple(x.shape), tuple(weight.shape)
     channels = shape[1] if len(shape) > 1 else 1
     if slopes not in ((), (1,), (channels,)):
-        raise ShapeError(f"prelu: weight has the shape (1,) or ({channels},), a slope for each channel, not {slopes}")
+        raise ShapeError(f"prelu: weight must have shape (1,) or ({channels},), one value per channel, got {slopes}")
     weight = agrad.reshape(weight, (-1, *(1,) * (len(shape) - 2)) if len(shape) > 1 else (1,) * len(shape))
     return agrad.where(x > 0, x, agrad.multiply(x, weight))
 
 
 def _exponential(x: Any, alpha: float, rate: float = 1.0) -> Any:
-    """Return alpha * (exp(x * rate) - 1) for the elements of 0 or less, and 0 for the others."""
+    """Return alpha * (exp(x * rate) - 1) for elements of at most 0, otherwise 0."""
     return agrad.expm1(agrad.where(x > 0, 0.0, x) * rate) * alpha
 
 
 @real_only
 def elu(x: Any, /, alpha: float = 1.0) -> Any:
-    """Return each element, the negative ones as ``alpha * (exp(x) - 1)``.
+    """Return ``alpha * (exp(x) - 1)`` for x < 0, otherwise ``x``.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     alpha : float
-        Minus the limit for small x.
+        Negative of the limit as x approaches minus infinity.
 
     Returns
     -------
@@ -222,14 +222,14 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
 
 @real_only
 def celu(x: Any, /, alpha: float = 1.0) -> Any:
-    """Return each element, the negative ones as ``alpha * (exp(x / alpha) - 1)``.
+    """Return ``alpha * (exp(x / alpha) - 1)`` for x < 0, otherwise ``x``.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     alpha : float
-        Minus the limit for small x, not 0.
+        Negative of the limit as x approaches minus infinity. It must not be 0.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
     array([-1.2642,  2.    ])
     """
     if alpha == 0:
-        raise ConfigurationError("celu: alpha is not 0, by which it divides")
+        raise ConfigurationError("celu: alpha must not be 0")
     return agrad.where(x > 0, x, _exponential(x, alpha, 1 / alpha))
 
 
@@ -265,7 +265,7 @@ def selu(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def silu(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a floating dtype.
+        Array of any shape and a floating-point dtype.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def mish(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -346,11 +346,11 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     beta : float
-        The sharpness of the bend at 0, not 0.
+        Sharpness of the transition at 0. It must not be 0.
     threshold : float
-        Where ``beta * x`` is greater, the result is ``x``.
+        The result is ``x`` if ``beta * x`` is greater than this value.
 
     Returns
     -------
@@ -364,7 +364,7 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     array([0. , 0.5, 1. ])
     """
     if beta == 0:
-        raise ConfigurationError("softplus: beta is not 0, by which it divides")
+        raise ConfigurationError("softplus: beta must not be 0")
     scaled = x * beta
     linear = scaled > threshold
     return agrad.where(linear, x, agrad.logaddexp(agrad.where(linear, 0.0, scaled), 0.0) / beta)
@@ -377,7 +377,7 @@ def softsign(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def tanhshrink(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a floating dtype.
+        Array of any shape and a floating-point dtype.
 
     Returns
     -------
@@ -419,16 +419,16 @@ def tanhshrink(x: Any, /) -> Any:
 
 @real_only
 def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """Return each element, limited to an interval.
+    """Return each element clipped to an interval.
 
     The derivative at the limits is 0.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     min_val, max_val : float
-        The limits.
+        Limits of the interval.
 
     Returns
     -------
@@ -441,18 +441,18 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     array([-1. ,  0.5,  1. ])
     """
     if min_val > max_val:
-        raise ConfigurationError(f"hardtanh: min_val {min_val!r} is at most max_val, {max_val!r}")
+        raise ConfigurationError(f"hardtanh: min_val must be at most max_val={max_val!r}, got {min_val!r}")
     return agrad.where(x <= min_val, min_val, agrad.where(x >= max_val, max_val, x))
 
 
 @real_only
 def relu6(x: Any, /) -> Any:
-    """Return each element, limited to the interval from 0 to 6.
+    """Return each element clipped to the interval from 0 to 6.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -474,7 +474,7 @@ def hardsigmoid(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -499,7 +499,7 @@ def hardswish(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
 
     Returns
     -------
@@ -520,14 +520,14 @@ def hardswish(x: Any, /) -> Any:
 
 @real_only
 def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
-    """Return each element, or 0 from ``-lambd`` to ``lambd``.
+    """Return each element, or 0 for elements from ``-lambd`` to ``lambd``.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     lambd : float
-        The greatest absolute value that gives 0.
+        Largest absolute value that becomes 0.
 
     Returns
     -------
@@ -544,14 +544,14 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
 
 @real_only
 def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
-    """Return each element, moved by ``lambd`` towards 0 but not past it.
+    """Return each element moved toward 0 by at most ``lambd``.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     lambd : float
-        The distance, 0 or more.
+        Distance, at least 0.
 
     Returns
     -------
@@ -569,22 +569,22 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     array([-0.5 ,  0.  ,  0.25])
     """
     if not lambd >= 0:
-        raise ConfigurationError(f"softshrink: lambd is 0 or more, not {lambd!r}")
+        raise ConfigurationError(f"softshrink: lambd must be at least 0, got {lambd!r}")
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x - agrad.where(x > 0, lambd, -lambd))
 
 
 @real_only
 def threshold(x: Any, /, threshold: float, value: float) -> Any:
-    """Return each element that is greater than a threshold, and a value for others.
+    """Return each element greater than a threshold, otherwise a constant.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     threshold : float
-        The threshold.
+        Threshold.
     value : float
-        The result for elements that are not greater.
+        Result for elements that are not greater than the threshold.
 
     Returns
     -------
@@ -601,14 +601,14 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
 
 @of_array
 def gelu(x: Any, /, approximate: str = "none") -> Any:
-    """Return each element times the standard normal distribution function of it.
+    """Return each element times its standard normal distribution function.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     approximate : {"none", "tanh"}
-        ``"tanh"`` for the approximation by tanh.
+        ``"tanh"`` for the approximation with tanh.
 
     Returns
     -------
@@ -618,7 +618,7 @@ def gelu(x: Any, /, approximate: str = "none") -> Any:
     Raises
     ------
     ConfigurationError
-        If ``approximate`` is something else.
+        If ``approximate`` has another value.
 
     Notes
     -----
@@ -633,5 +633,5 @@ def gelu(x: Any, /, approximate: str = "none") -> Any:
     array([-0.0833,  0.5   ,  1.0833])
     """
     if approximate not in ("none", "tanh"):
-        raise ConfigurationError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+        raise ConfigurationError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return agrad.gelu(x, approximate=approximate == "tanh")

@@ -1,4 +1,4 @@
-"""Functions along an axis: softmax and its kin, gated units, norms of vectors."""
+"""Functions along an axis: softmax, gated linear units, norms of vectors."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Array of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     dim : int
-        The axis.
+        Axis.
 
     Returns
     -------
@@ -43,9 +43,9 @@ def log_softmax(x: Any, /, dim: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Array of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     dim : int
-        The axis.
+        Axis.
 
     Returns
     -------
@@ -71,9 +71,9 @@ def softmin(x: Any, /, dim: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Array of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     dim : int
-        The axis.
+        Axis.
 
     Returns
     -------
@@ -95,9 +95,9 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Array of a floating dtype, whose axis ``dim`` has an even length.
+        Array of a floating-point dtype, whose axis ``dim`` has an even length.
     dim : int
-        The axis.
+        Axis.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     Raises
     ------
     ShapeError
-        If the length of the axis is odd, or there is no such axis.
+        If the length of the axis is odd, or the axis does not exist.
 
     Notes
     -----
@@ -120,7 +120,7 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     """
     shape = tuple(x.shape)
     if not -len(shape) <= dim < len(shape) or shape[dim] % 2:
-        raise ShapeError(f"glu: axis {dim} of an array of shape {shape} has no even length to be halved")
+        raise ShapeError(f"glu: axis {dim} of x must have an even length, got shape {shape}")
     half, axis = shape[dim] // 2, dim % len(shape)
     head = (slice(None),) * axis
     return x[(*head, slice(None, half), ...)] * agrad.sigmoid(x[(*head, slice(half, None), ...)])
@@ -133,13 +133,13 @@ def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> An
     Parameters
     ----------
     x : array
-        Array of a floating dtype.
+        Array of a floating-point dtype.
     p : float
-        The order of the norm.
+        Order of the norm.
     dim : int
-        The axis of the vectors.
+        Axis of the vectors.
     eps : float
-        The least divisor.
+        Smallest divisor.
 
     Returns
     -------
@@ -163,11 +163,11 @@ def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> A
     Parameters
     ----------
     x1, x2 : array
-        Arrays of shapes that broadcast, and a real floating dtype.
+        Arrays of shapes that broadcast, and a real floating-point dtype.
     dim : int
-        The axis of the vectors.
+        Axis of the vectors.
     eps : float
-        The least norm that is divided by.
+        Smallest norm to divide by.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> A
     array([0.96])
     """
     dot = agrad.sum(agrad.multiply(x1, x2), axis=dim)
-    # the root of a square that is at least eps**2 has a derivative at a vector of zeros, too
+    # the square root of at least eps**2 also has a derivative for a vector of zeros
     squares = [agrad.sum(agrad.square(x), axis=dim) for x in (x1, x2)]
     floor = eps * eps
     norms = [agrad.sqrt(agrad.where(s > floor, s, floor)) for s in squares]
@@ -195,13 +195,13 @@ def pairwise_distance(x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, ke
     Parameters
     ----------
     x1, x2 : array
-        Arrays of shapes that broadcast, and a real floating dtype.
+        Arrays of shapes that broadcast, and a real floating-point dtype.
     p : float
-        The order of the norm.
+        Order of the norm.
     eps : float
-        A number that keeps equal vectors apart.
+        Number added to the differences, so that the derivative exists for equal vectors.
     keepdim : bool
-        True to keep the axis with length one.
+        True to keep the axis with length 1.
 
     Returns
     -------

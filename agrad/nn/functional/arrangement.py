@@ -1,4 +1,4 @@
-"""Windows as columns and back, channels as pixels and back, classes as ones."""
+"""Unfolding, pixel and channel shuffles, and one-hot encoding."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Lengths = int | Sequence[int]
 def _windows(
     name: str, lengths: tuple[int, ...], kernel: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[list[tuple[Any, ...]], tuple[int, ...], tuple[int, ...]]:
-    """Return an index for each element of a window, the number of windows along each axis, and the padding."""
+    """Return the indices of the elements of windows, the numbers of windows, and the padding."""
     spatial = len(lengths)
     kernels, steps = numbers(name, "kernel_size", kernel, spatial, 1), numbers(name, "dilation", dilation, spatial, 1)
     pads, strides = numbers(name, "padding", padding, spatial, 0), numbers(name, "stride", stride, spatial, 1)
@@ -29,7 +29,7 @@ def _windows(
         for n, k, d, p, s in zip(lengths, kernels, steps, pads, strides, strict=True)
     )
     if min(counts) < 1:
-        raise ShapeError(f"{name}: windows of {kernels} do not fit into {lengths} with padding {pads}")
+        raise ShapeError(f"{name}: windows of {kernels} must fit into an input of {lengths} with padding {pads}")
     starts = [
         [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
         for k, d, s, m in zip(kernels, steps, strides, counts, strict=True)
@@ -46,13 +46,13 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     x : array
         Array of shape (n, c, h, w) or (c, h, w).
     kernel_size : int or tuple of int
-        The lengths of a window.
+        Window size.
     dilation : int or tuple of int
-        The steps between the elements of a window.
+        Spacing between the elements of a window.
     padding : int or tuple of int
-        The zeros on both sides.
+        Number of zeros on both sides.
     stride : int or tuple of int
-        The steps between windows.
+        Stride between windows.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     """
     shape = tuple(x.shape)
     if len(shape) not in (3, 4):
-        raise ShapeError(f"unfold takes an array of shape (n, c, h, w) or (c, h, w), not {shape}")
+        raise ShapeError(f"unfold: x must have shape (n, c, h, w) or (c, h, w), got {shape}")
     places, counts, pads = _windows("unfold", shape[-2:], kernel_size, dilation, padding, stride)
     if any(pads):
         x = padded(x, [(0, 0)] * (len(shape) - 2) + [(p, p) for p in pads])
@@ -88,22 +88,22 @@ def fold(
     padding: Lengths = 0,
     stride: Lengths = 1,
 ) -> Any:
-    """Return the sums of columns, put as windows where ``unfold`` takes them from.
+    """Sum columns into the windows of images, the adjoint of ``unfold``.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
     output_size : int or tuple of int
-        The lengths of the last two axes of the result.
+        Lengths of the last two axes of the result.
     kernel_size : int or tuple of int
-        The lengths of a window.
+        Window size.
     dilation : int or tuple of int
-        The steps between the elements of a window.
+        Spacing between the elements of a window.
     padding : int or tuple of int
-        The places on both sides that are left out.
+        Number of elements on both sides that are cropped.
     stride : int or tuple of int
-        The steps between windows.
+        Stride between windows.
 
     Returns
     -------
@@ -122,8 +122,8 @@ def fold(
     k, windows = len(places), math.prod(counts)
     if len(shape) not in (2, 3) or shape[-2] % k or shape[-1] != windows:
         raise ShapeError(
-            f"fold takes an array of shape (n, c * {k}, {windows}) or (c * {k}, {windows}) for windows of {k} elements "
-            f"and the output_size {lengths}, not {shape}"
+            f"fold: for windows of {k} elements and output_size={lengths}, x must have shape (n, c * {k}, {windows}) "
+            f"or (c * {k}, {windows}), got {shape}"
         )
     lead = (*shape[:-2], shape[-2] // k)
     parts = agrad.unstack(agrad.reshape(x, (*lead, k, *counts)), axis=-3)
@@ -135,20 +135,20 @@ def fold(
 def _image(name: str, x: Any, factor: Any, what: str) -> tuple[tuple[int, ...], int]:
     shape = tuple(x.shape)
     if len(shape) < 3:
-        raise ShapeError(f"{name} takes an array of shape (..., c, h, w), not {shape}")
+        raise ShapeError(f"{name}: x must have shape (..., c, h, w), got {shape}")
     return shape, numbers(name, what, factor, 1, 1)[0]
 
 
 @of_array
 def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
-    """Return images of r times the height and width, made of r**2 channels for each.
+    """Rearrange groups of r**2 channels into images of r times the size.
 
     Parameters
     ----------
     x : array
         Array of shape (..., c * r**2, h, w).
     upscale_factor : int
-        The factor r.
+        Factor r.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     Raises
     ------
     ShapeError, ConfigurationError
-        If the number of channels is no multiple of r**2, or ``upscale_factor`` is below 1.
+        If the number of channels is not a multiple of r**2, or ``upscale_factor`` is below 1.
 
     Notes
     -----
@@ -173,7 +173,7 @@ def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     """
     (*lead, c, h, w), r = _image("pixel_shuffle", x, upscale_factor, "upscale_factor")
     if c % r**2:
-        raise ShapeError(f"pixel_shuffle: {c} channels are no multiple of upscale_factor**2, {r**2}")
+        raise ShapeError(f"pixel_shuffle: number of channels must be a multiple of upscale_factor**2={r**2}, got {c}")
     n = len(lead)
     x = agrad.reshape(x, (*lead, c // r**2, r, r, h, w))
     x = agrad.permute_dims(x, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
@@ -182,7 +182,7 @@ def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
 
 @of_array
 def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
-    """Return images of 1 / r of the height and width, with r**2 channels for each.
+    """Rearrange blocks of r * r pixels into r**2 channels.
 
     It is the inverse of ``pixel_shuffle``.
 
@@ -191,7 +191,7 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     x : array
         Array of shape (..., c, h * r, w * r).
     downscale_factor : int
-        The factor r.
+        Factor r.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     Raises
     ------
     ShapeError, ConfigurationError
-        If height or width is no multiple of r, or ``downscale_factor`` is below 1.
+        If height or width is not a multiple of r, or ``downscale_factor`` is below 1.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
     """
     (*lead, c, h, w), r = _image("pixel_unshuffle", x, downscale_factor, "downscale_factor")
     if h % r or w % r:
-        raise ShapeError(f"pixel_unshuffle: height {h} and width {w} are no multiples of downscale_factor, {r}")
+        raise ShapeError(f"pixel_unshuffle: height and width must be multiples of {r}, got {h} and {w}")
     n = len(lead)
     x = agrad.reshape(x, (*lead, c, h // r, r, w // r, r))
     x = agrad.permute_dims(x, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
@@ -220,14 +220,14 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
 
 @of_array
 def channel_shuffle(x: Any, /, groups: int) -> Any:
-    """Return channels in the order that takes one of each group in turn.
+    """Interleave the channels of all groups.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) with three axes or more.
+        Array of shape (n, c, ...) with at least three axes.
     groups : int
-        The groups, of ``c // groups`` channels each.
+        Number of groups, of ``c // groups`` channels each.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def channel_shuffle(x: Any, /, groups: int) -> Any:
     Raises
     ------
     ShapeError, ConfigurationError
-        If the number of channels is no multiple of ``groups``, or that is below 1.
+        If the number of channels is not a multiple of ``groups``, or ``groups`` is below 1.
 
     Notes
     -----
@@ -252,23 +252,23 @@ def channel_shuffle(x: Any, /, groups: int) -> Any:
     shape, groups = _image("channel_shuffle", x, groups, "groups")
     n, c = shape[:2]
     if c % groups:
-        raise ShapeError(f"channel_shuffle: {c} channels are no multiple of groups={groups}")
+        raise ShapeError(f"channel_shuffle: the number of channels must be a multiple of groups={groups}, got {c}")
     x = agrad.reshape(x, (n, groups, c // groups, *shape[2:]))
     return agrad.reshape(agrad.permute_dims(x, (0, 2, 1, *range(3, len(shape) + 1))), shape)
 
 
 @of_array
 def one_hot(x: Any, /, num_classes: int = -1) -> Any:
-    """Return class numbers as rows of zeros with a one at the class.
+    """Return the one-hot encoding of class labels.
 
     Parameters
     ----------
     x : array
-        Class numbers from 0 to ``num_classes - 1``, of any shape and an integer dtype. NumPy's are checked outside of
-        ``agrad.jit``; another number gives a row of zeros.
+        Class labels from 0 to ``num_classes - 1``, of any shape and an integer dtype. Labels in NumPy arrays are
+        checked outside ``agrad.jit``. Any other label returns a row of zeros.
     num_classes : int
-        The number of classes, by default the greatest number plus 1. It must be named under ``jit`` and ``vmap``, where
-        shapes may not depend on values.
+        Number of classes. By default, the largest label plus 1. It is required under ``jit`` and ``vmap``, because
+        shapes cannot depend on values there.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
     Raises
     ------
     DtypeError, ConfigurationError, OperandError
-        If the numbers are no integers, ``num_classes`` is below 1, or a number is no class.
+        If the labels are not integers, ``num_classes`` is below 1, or a label is out of range.
 
     Examples
     --------
@@ -288,10 +288,10 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
            [0, 1, 0]])
     """
     if not agrad.isdtype(x.dtype, "integral"):
-        raise DtypeError(f"one_hot takes integers as class numbers, not {x.dtype}")
+        raise DtypeError(f"one_hot: x must have an integer dtype, got {x.dtype}")
     if num_classes == -1:
         if 0 in x.shape:
-            raise ConfigurationError("one_hot of no elements takes num_classes; there is no greatest number")
+            raise ConfigurationError("one_hot: num_classes must be given if x is empty")
         num_classes = int(agrad.max(x)) + 1
     (num_classes,) = numbers("one_hot", "num_classes", num_classes, 1, 1)
     check_numbers("one_hot", "the classes", x, 0, num_classes - 1)

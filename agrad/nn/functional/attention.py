@@ -1,4 +1,4 @@
-"""Attention: values averaged by how well their keys fit queries."""
+"""Scaled dot-product attention."""
 
 import math
 from typing import Any
@@ -13,16 +13,16 @@ from agrad.nn.functional.real import real_only
 from agrad.nn.seeding import generator
 
 AT_ONCE = 1 << 24
-"""The number of weights, of all queries and keys, up to which they are computed at once and kept."""
+"""Largest number of weights, over all queries and keys, to compute at once and store."""
 BLOCK = 1 << 21
-"""The number of weights of one block of queries, where there are more than ``AT_ONCE``."""
+"""Number of weights in one block of queries, if there are more than ``AT_ONCE``."""
 
 Dropped = tuple[Any, float] | None
-"""A key of random numbers, and the probability to zero a weight."""
+"""A key of random numbers, and the probability of zeroing a weight."""
 
 
 def places(count: int, like: Any) -> Any:
-    """Return the integers from 0 to ``count`` - 1, as an array beside another."""
+    """Return the integers from 0 to ``count`` - 1 on the device of an array."""
     x = agrad.asarray(like)
     made = agrad.arange(count, backend=x.backend, device=x.device)
     return made if isinstance(like, agrad.Tensor) else made.raw
@@ -31,8 +31,8 @@ def places(count: int, like: Any) -> Any:
 def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: Dropped) -> Any:
     """Return the weights of keys for queries, of shape (..., l, s).
 
-    ``mask`` is None, true for pairs that take part, or added to the scores. ``rows`` is None, or for a causal mask the
-    places of the queries.
+    ``mask`` is None, a Boolean array (True for pairs that take part), or numbers added to the scores. ``rows`` contains
+    the positions of the queries for a causal mask, otherwise it is None.
     """
     scores = agrad.matmul(agrad.multiply(query, scale), agrad.matrix_transpose(key))
     taken = mask
@@ -57,8 +57,8 @@ def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: D
 def attend(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, dropped: Dropped) -> Any:
     """Return the averages of the values.
 
-    More than ``AT_ONCE`` weights are computed by blocks of queries, the steps of one loop. The backward pass computes
-    the weights of each block again.
+    More than ``AT_ONCE`` weights are computed in blocks of queries, in one loop. The backward pass recomputes the
+    weights of each block.
     """
 
     def one(now: tuple[Any, Any, Any, Any]) -> Any:
@@ -107,7 +107,7 @@ def _checked(query: Any, key: Any, value: Any, mask: Any) -> None:
     name = "scaled_dot_product_attention"
     if min(map(len, shapes)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
         raise ShapeError(
-            f"{name} takes queries (..., l, e), keys (..., s, e) and values (..., s, d), not {q}, {k}, {v}"
+            f"{name}: arrays must have shapes (..., l, e), (..., s, e) and (..., s, d), got {q}, {k} and {v}"
         )
     try:
         batch = np.broadcast_shapes(q[:-2], k[:-2], v[:-2])
@@ -115,11 +115,11 @@ def _checked(query: Any, key: Any, value: Any, mask: Any) -> None:
             raise ValueError
     except ValueError:
         masks = "" if mask is None else f", and a mask of shape {tuple(mask.shape)}"
-        raise ShapeError(f"{name}: the shapes {q}, {k} and {v}{masks} do not broadcast") from None
+        raise ShapeError(f"{name}: arrays must have shapes that broadcast, got {q}, {k} and {v}{masks}") from None
     if not agrad.isdtype(query.dtype, "real floating"):
-        raise DtypeError(f"{name} takes arrays of a real floating dtype, not {query.dtype}")
+        raise DtypeError(f"{name}: query, key and value must have a real floating-point dtype, got {query.dtype}")
     if mask is not None and not agrad.isdtype(mask.dtype, ("bool", "real floating")):
-        raise DtypeError(f"{name}: attn_mask holds truth values, or numbers added to the scores, not {mask.dtype}")
+        raise DtypeError(f"{name}: attn_mask must be Boolean or real floating-point, got {mask.dtype}")
 
 
 @real_only
@@ -135,30 +135,30 @@ def scaled_dot_product_attention(
 ) -> Any:
     """Return ``softmax(query @ key.T * scale + mask) @ value``.
 
-    Many queries and keys need no matrix of all pairs: above 2**24 weights, blocks of queries are computed one after the
-    other, and again in the backward pass.
+    If there are more than 2**24 weights, blocks of queries are computed one after another and recomputed in the
+    backward pass. The matrix of all pairs is then never stored.
 
     Parameters
     ----------
     query : array
-        Array of shape (..., l, e) and a real floating dtype. The axes in front broadcast.
+        Array of shape (..., l, e) and a real floating-point dtype. The leading axes broadcast.
     key : array
         Array of shape (..., s, e).
     value : array
         Array of shape (..., s, d).
     attn_mask : array, optional
-        Array that broadcasts to (..., l, s): truth values, False where a key has no part, or numbers to add to the
-        scores. A query without a key gives zeros.
+        Array that broadcasts to (..., l, s): Boolean, False to mask a key, or numbers to add to the scores. The result
+        is 0 if all keys of a query are masked.
     dropout_p : float
-        The probability to zero a weight, from 0 to 1, always applied. The others are divided by 1 - dropout_p. The
-        draws are those of the generator that ``nn.manual_seed`` starts.
+        Probability of zeroing a weight, from 0 to 1. Dropout is always applied. The other weights are divided by 1 -
+        dropout_p. Random numbers come from the generator that ``nn.manual_seed`` seeds.
     is_causal : bool
-        True for queries that take only keys of their own place and of those before it.
+        True for a causal mask: queries attend only to keys up to their own position.
     scale : float, optional
-        The factor on the scores, by default 1 / sqrt(e).
+        Factor of the scores. By default, 1 / sqrt(e).
     enable_gqa : bool
-        True for fewer heads, on the axis before the last two, of keys and values than of queries: each serves as many
-        queries' heads, one after the other.
+        True for grouped-query attention: keys and values may have fewer heads (the axis before the last two) than
+        queries. Each of their heads serves a group of consecutive query heads.
 
     Returns
     -------
@@ -168,14 +168,14 @@ def scaled_dot_product_attention(
     Raises
     ------
     ShapeError, DtypeError
-        For shapes that do not fit, and dtypes that are not real.
+        If the shapes do not fit, or a dtype is not real.
     ConfigurationError
-        For a causal mask beside ``attn_mask``, and a ``dropout_p`` that is no probability.
+        If ``is_causal`` and ``attn_mask`` are both given, or ``dropout_p`` is not between 0 and 1.
 
     Notes
     -----
     A. Vaswani et al. (2017), arXiv:1706.03762. Memory linear in the length: M. Rabe and C. Staats (2021),
-    arXiv:2112.05682. Here a block has all keys, so that its softmax is the plain one.
+    arXiv:2112.05682. Here a block contains all keys, so its softmax is an ordinary softmax.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def scaled_dot_product_attention(
     array([[1., 2.]])
     """
     if is_causal and attn_mask is not None:
-        raise ConfigurationError("scaled_dot_product_attention takes attn_mask or is_causal=True, not both")
+        raise ConfigurationError("scaled_dot_product_attention: only one of attn_mask and is_causal=True can be given")
     share("scaled_dot_product_attention", "dropout_p", dropout_p)
     if enable_gqa:
         key, value = (_repeated(query, x, what) for what, x in (("key", key), ("value", value)))
@@ -199,11 +199,11 @@ def scaled_dot_product_attention(
 
 
 def _repeated(query: Any, x: Any, what: str) -> Any:
-    """Return keys or values with one head for each of the queries."""
+    """Return keys or values with one head for each query head."""
     heads, fewer = (tuple(a.shape)[-3] if len(a.shape) > 2 else 0 for a in (query, x))
     if not fewer or heads % fewer:
         raise ShapeError(
-            f"scaled_dot_product_attention: enable_gqa takes queries of a multiple of the {fewer} heads of {what}, "
-            f"not {heads}"
+            "scaled_dot_product_attention: with enable_gqa, the number of heads of query must be a multiple of the "
+            f"{fewer} heads of {what}, got {heads}"
         )
     return agrad.repeat(x, heads // fewer, axis=-3)

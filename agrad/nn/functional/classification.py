@@ -1,4 +1,4 @@
-"""Losses of class numbers and of probabilities of classes."""
+"""Losses for class labels and class probabilities."""
 
 from typing import Any
 
@@ -20,22 +20,22 @@ def _classes_last(x: Any) -> Any:
 def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
     """Raise an error unless the labels fit the shape (n, c, ...) or (c,) of predictions."""
     if not hasattr(labels, "dtype"):
-        raise OperandError(f"{name}: labels are an array of class numbers, not a {type(labels).__name__}")
+        raise OperandError(f"{name}: labels must be an array of class labels, got {type(labels).__name__}")
     expected = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
     if not shape or tuple(labels.shape) != expected:
         raise ShapeError(
-            f"{name}: labels of shape {tuple(labels.shape)} do not fit predictions of shape {shape}, which has the "
-            f"classes along axis {min(1, max(len(shape) - 1, 0))}; they are class numbers of shape {expected}"
+            f"{name}: for predictions of shape {shape}, with the classes along axis {min(1, max(len(shape) - 1, 0))}, "
+            f"labels must have shape {expected}, got {tuple(labels.shape)}"
         )
     if not agrad.isdtype(labels.dtype, "integral"):
-        raise DtypeError(f"{name}: class numbers have an integer dtype, not {labels.dtype}")
+        raise DtypeError(f"{name}: labels must have an integer dtype, got {labels.dtype}")
 
 
 def _kept(labels: Any, ignore_index: int) -> Any:
-    """Return where labels are not ``ignore_index``, or None if NumPy's labels show that none are."""
+    """Return where labels differ from ``ignore_index``, or None if all labels in a NumPy array do."""
     traced = isinstance(labels, agrad.Tensor) and labels.level.name in ("trace", "body")
     raw = labels.data if isinstance(labels, agrad.Tensor) else labels
-    # a traced array has the values of this call alone
+    # a traced array has only the values of this call
     if isinstance(raw, np.ndarray) and not traced and not np.any(raw == ignore_index):
         return None
     limits = agrad.iinfo(labels.dtype)
@@ -47,29 +47,27 @@ def _kept(labels: Any, ignore_index: int) -> Any:
 def check_weight(name: str, weight: Any, classes: int) -> None:
     """Raise ``ShapeError`` unless there is one weight for each class."""
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise ShapeError(
-            f"{name}: weight has one factor for each class, the shape ({classes},), not {tuple(weight.shape)}"
-        )
+        raise ShapeError(f"{name}: weight must have shape ({classes},), one value per class, got {tuple(weight.shape)}")
 
 
 def _in_range(name: str, labels: Any, classes: int) -> None:
-    """Raise ``IndexRangeError`` for NumPy's labels that are no classes, of which -1 would be the last."""
+    """Raise ``IndexRangeError`` for labels out of range in a NumPy array."""
     raw = labels.data if isinstance(labels, agrad.Tensor) else labels
     if isinstance(raw, np.ndarray) and raw.size and not 0 <= raw.min() <= raw.max() < classes:
         wrong = raw[(raw < 0) | (raw >= classes)].flat[0]
         raise IndexRangeError(
-            f"{name}: label {wrong} is out of range for {classes} classes (0 to {classes - 1}); "
-            f"ignore_index={wrong} leaves such labels out"
+            f"{name}: labels must be from 0 to {classes - 1}, got {wrong}. Pass ignore_index={wrong} to ignore such "
+            "labels."
         )
 
 
 def _picked(x: Any, labels: Any) -> Any:
-    """Return the elements of the last axis that labels name."""
+    """Return the elements of the last axis at the labels."""
     return agrad.squeeze(agrad.take_along_axis(x, agrad.expand_dims(labels, axis=-1), axis=-1), axis=-1)
 
 
 def _negative_log(log_p: Any, labels: Any, kept: Any, weight: Any, smoothing: float) -> tuple[Any, Any]:
-    """Return the loss of each label, and the weights that a mean divides by the sum of, or None."""
+    """Return the loss of each label, and the weights of the mean or None."""
     picked = -_picked(log_p, labels)
     weights = None if weight is None else agrad.take(weight, agrad.reshape(labels, (-1,)), axis=0)
     if weights is not None:
@@ -97,20 +95,20 @@ def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
 def nll_loss(
     log_probability: Any, labels: Any, /, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Any:
-    """Return minus the logarithms of probabilities of labels.
+    """Compute the negative log-likelihood loss of class labels.
 
     Parameters
     ----------
     log_probability : array
-        Logarithms of probabilities, of shape (n, c, ...) or (c,).
+        Log-probabilities of shape (n, c, ...) or (c,).
     labels : array
         Integers in range(c), of shape (n, ...) or ().
     weight : array, optional
-        A factor for each class, of shape (c,).
+        Factor of each class, of shape (c,).
     ignore_index : int
-        The label of elements whose loss is 0 and that do not count.
+        Label to ignore: its loss is 0 and it does not count in the mean.
     reduction : {"mean", "sum", "none"}
-        The reduction over all labels; the mean is the sum divided by that of the weights of the labels.
+        Reduction over all labels. The mean is weighted by the class weights.
 
     Returns
     -------
@@ -122,7 +120,7 @@ def nll_loss(
     OperandError, ShapeError, DtypeError
         If labels, probabilities and weights do not fit.
     IndexRangeError
-        If NumPy's labels are out of range.
+        If labels in a NumPy array are out of range.
 
     Examples
     --------
@@ -150,25 +148,25 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """Return the cross entropy of softmax(logits) with labels or probabilities.
+    """Compute the cross entropy of softmax(logits) with labels or probabilities.
 
-    The classes are along axis 1, as PyTorch has them; ``agrad.cross_entropy`` takes them along the last.
+    The classes are along axis 1, as in PyTorch. ``agrad.cross_entropy`` expects them along the last axis.
 
     Parameters
     ----------
     logits : array
-        Array of shape (n, c, ...) or (c,), and a real floating dtype.
+        Array of shape (n, c, ...) or (c,), and a real floating-point dtype.
     target : array
         Integers in range(c) of shape (n, ...) or (), or probabilities of the shape of ``logits``.
     weight : array, optional
-        A factor for each class, of shape (c,).
+        Factor of each class, of shape (c,).
     ignore_index : int
-        The label of elements whose loss is 0 and that do not count.
+        Label to ignore: its loss is 0 and it does not count in the mean.
     reduction : {"mean", "sum", "none"}
-        The reduction over all labels. The mean of labels is the sum divided by that of the weights of the labels; that
-        of probabilities is divided by their number.
+        Reduction over all targets. The mean over labels is weighted by the class weights. The mean over probabilities
+        divides by the number of distributions.
     label_smoothing : float
-        The part of the targets, from 0 to 1, that is spread over all classes.
+        Share of the target, from 0 to 1, that is distributed over all classes.
 
     Returns
     -------
@@ -180,7 +178,7 @@ def cross_entropy(
     OperandError, ShapeError, DtypeError
         If labels, logits and weights do not fit.
     IndexRangeError
-        If NumPy's labels are out of range.
+        If labels in a NumPy array are out of range.
     ConfigurationError
         If an option has another value.
 
@@ -195,7 +193,7 @@ def cross_entropy(
     """
     check_reduction("cross_entropy", reduction)
     if not 0 <= label_smoothing <= 1:
-        raise ConfigurationError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r}")
+        raise ConfigurationError(f"cross_entropy: label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     shape = tuple(logits.shape)
     logits = _classes_last(logits)
     check_weight("cross_entropy", weight, logits.shape[-1] if shape else 0)

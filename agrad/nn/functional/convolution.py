@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions along one, two or three axes."""
+"""1-D, 2-D and 3-D convolutions and transposed convolutions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,34 +15,34 @@ Lengths = int | Sequence[int]
 
 
 def _checked(name: str, x: Any, weight: Any, groups: Any, spatial: int, channels: int) -> int:
-    """Return the groups of a call whose shapes and dtypes fit; ``channels`` is the axis of the weight for ``x``."""
+    """Check shapes and dtypes and return the groups; ``channels`` is the axis of the weight for ``x``."""
     groups = numbers(name, "groups", groups, 1, 1)[0]
     shape, kernel = tuple(x.shape), tuple(weight.shape)
     if len(shape) not in (spatial + 1, spatial + 2) or len(kernel) != spatial + 2:
         raise ShapeError(
-            f"{name} takes an input of shape (n, c, ...) or (c, ...) and a weight, with {spatial} spatial axes each; "
-            f"theirs are {shape} and {kernel}"
+            f"{name}: input must have shape (n, c, ...) or (c, ...) and weight (o, c, ...) with {spatial} spatial axes "
+            f"each, got {shape} and {kernel}"
         )
     if kernel[0] % groups:
-        raise ShapeError(f"{name}: the weight's first axis, {kernel[0]}, is no multiple of groups={groups}")
+        raise ShapeError(f"{name}: the first axis of weight must be a multiple of groups={groups}, got {kernel[0]}")
     takes = kernel[0] if channels == 0 else kernel[1] * groups
     if shape[-spatial - 1] != takes:
         raise ShapeError(
-            f"{name}: the input of shape {shape} has {shape[-spatial - 1]} channels, and the weight of shape {kernel} "
-            f"with groups={groups} takes {takes}"
+            f"{name}: for a weight of shape {kernel} and groups={groups}, input must have {takes} channels, got "
+            f"{shape[-spatial - 1]} in shape {shape}"
         )
     for array in (x, weight):
         if "float" not in str(array.dtype) and "complex" not in str(array.dtype):
-            raise DtypeError(f"{name} takes floating arrays, not {array.dtype}; cast them with agrad.astype")
+            raise DtypeError(f"{name}: arrays must be floating-point, got {array.dtype}. Cast them with agrad.astype.")
     if str(x.dtype).rsplit(".")[-1] != str(weight.dtype).rsplit(".")[-1]:
-        raise DtypeError(f"{name} takes an input and a weight of one dtype, not {x.dtype} and {weight.dtype}")
+        raise DtypeError(f"{name}: input and weight must have the same dtype, got {x.dtype} and {weight.dtype}")
     return groups
 
 
 def _pads(name: str, padding: Any, spans: list[int], strides: tuple[int, ...]) -> list[tuple[int, int]]:
     if padding == "same":
         if any(s != 1 for s in strides):
-            raise ConfigurationError(f"{name}: padding='same' takes stride 1, not {strides}")
+            raise ConfigurationError(f"{name}: padding='same' requires stride 1, got {strides}")
         return [((k - 1) // 2, k - 1 - (k - 1) // 2) for k in spans]
     if padding == "valid":
         return [(0, 0)] * len(spans)
@@ -68,24 +68,24 @@ def _conv(
     dilation: Lengths = 1,
     groups: int = 1,
 ) -> Any:
-    """Return the {n}-D cross-correlation of an input with kernels.
+    """Compute the {n}-D cross-correlation of an input with kernels.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype.
     weight : array
         Kernels of shape (o, c // groups, {kernel}) and the dtype of ``x``.
     bias : array, optional
         Array of shape (o,), added to each channel.
     stride : int or tuple of int
-        The steps between the positions of a kernel.
+        Stride between the positions of a kernel.
     padding : int, tuple of int, "valid" or "same"
-        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
+        Number of zeros on both sides. ``"same"`` keeps the lengths and requires stride 1.
     dilation : int or tuple of int
-        The steps between the elements of a kernel.
+        Spacing between the elements of a kernel.
     groups : int
-        The groups of channels, each with its own kernels.
+        Number of groups of channels, each with separate kernels.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def _conv(
     pads = _pads(name, padding, spans, strides)
     lengths = tuple(x.shape)[-spatial:]
     if any(n + low + high < k for n, k, (low, high) in zip(lengths, spans, pads, strict=True)):
-        raise ShapeError(f"{name}: the kernel spans {tuple(spans)}, more than the input of {lengths} with its padding")
+        raise ShapeError(f"{name}: the dilated kernel {tuple(spans)} must fit into the padded input of {lengths}")
     return _correlated(
         x,
         weight,
@@ -142,26 +142,26 @@ def _conv_transpose(
     groups: int = 1,
     dilation: Lengths = 1,
 ) -> Any:
-    """Return the {n}-D transposed convolution of an input with kernels.
+    """Compute the {n}-D transposed convolution of an input with kernels.
 
-    It is the derivative of ``conv{n}d`` with respect to its input, as a function of the cotangent.
+    It is the VJP function of ``conv{n}d`` with respect to its input.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype.
     weight : array
         Kernels of shape (c, o // groups, {kernel}) and the dtype of ``x``.
     bias : array, optional
         Array of shape (o,), added to each channel.
     stride, padding : int or tuple of int
-        As for ``conv{n}d``.
+        Same as for ``conv{n}d``.
     output_padding : int or tuple of int
-        The elements to add at the end of each axis, below the stride or the dilation.
+        Number of elements to add at the end of each axis, less than the stride or the dilation.
     groups : int
-        The groups of channels, each with its own kernels.
+        Number of groups of channels, each with separate kernels.
     dilation : int or tuple of int
-        As for ``conv{n}d``.
+        Same as for ``conv{n}d``.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def _conv_transpose(
         numbers(name, "output_padding", output_padding, spatial, 0),
     )
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
-        raise ConfigurationError(f"{name}: output_padding {extra} is below the stride {strides} or the dilation")
+        raise ConfigurationError(f"{name}: output_padding must be less than stride={strides} or dilation, got {extra}")
     spans = [(k - 1) * d for k, d in zip(weight.shape[2:], dilations, strict=True)]
     c, rows, *kernel = weight.shape
     weight = agrad.moveaxis(agrad.reshape(weight, (groups, c // groups, rows, *kernel)), 2, 1)
@@ -201,7 +201,7 @@ def _conv_transpose(
         for n, s, p, k, e in zip(tuple(x.shape)[-spatial:], strides, paddings, spans, extra, strict=True)
     ]
     if any(n < 1 for n in lengths):
-        raise ShapeError(f"{name}: the result would have the lengths {tuple(lengths)}; choose a smaller padding")
+        raise ShapeError(f"{name}: the result must have positive lengths, got {tuple(lengths)}. Reduce the padding.")
     return _correlated(
         x,
         weight,

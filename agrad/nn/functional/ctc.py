@@ -1,4 +1,4 @@
-"""Connectionist temporal classification, the loss of sequences without alignment."""
+"""Connectionist temporal classification (CTC) loss."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from agrad.nn.functional.real import check_numbers, constant, of_array, real_onl
 def _integers(what: str, values: Any, like: Any) -> Any:
     values = constant(np.asarray(values), like) if isinstance(values, (int, list, tuple)) else values
     if not agrad.isdtype(values.dtype, "integral"):
-        raise DtypeError(f"ctc_loss: {what} are integers, not {values.dtype}")
+        raise DtypeError(f"ctc_loss: {what} must be integers, got {values.dtype}")
     return agrad.astype(values, agrad.int64)
 
 
 def _in_rows(targets: Any, lengths: Any) -> Any:
-    """Return targets that stand one after another as rows, whose ends are any of them."""
+    """Return concatenated targets as rows, padded with arbitrary targets."""
     counts = np.asarray(lengths.detach() if isinstance(lengths, agrad.Tensor) else agrad.asarray(lengths)).reshape(-1)
     if int(counts.sum()) != targets.shape[0] or counts.min(initial=0) < 0:
-        raise ShapeError(f"ctc_loss: {targets.shape[0]} targets in a row are not those of target_lengths, {counts}")
+        raise ShapeError(f"ctc_loss: 1-D targets must have length sum({counts}), got {targets.shape[0]}")
     starts = np.cumsum(counts) - counts
     places = starts[:, None] + np.arange(max(int(counts.max(initial=0)), 1))
     if not targets.shape[0]:
@@ -31,7 +31,7 @@ def _in_rows(targets: Any, lengths: Any) -> Any:
 
 
 def _with_blanks(targets: Any, lengths: Any, blank: int) -> Any:
-    """Return rows of targets with the blank before, between and behind them."""
+    """Return rows of targets with blanks before, between and after them."""
     n, width = targets.shape
     positions = constant(np.arange(width), targets)
     targets = agrad.where(agrad.less(positions, agrad.expand_dims(lengths, axis=1)), targets, blank)
@@ -41,7 +41,7 @@ def _with_blanks(targets: Any, lengths: Any, blank: int) -> Any:
 
 
 def _log_likelihood(log_p: Any, labels: Any, input_lengths: Any, target_lengths: Any, never: float) -> Any:
-    """Return the logarithms of the probabilities of all alignments of each row, ``never`` or less for none."""
+    """Return the log-probability of all alignments of each row; at most ``never`` if there are none."""
     steps, n = log_p.shape[:2]
     width = labels.shape[1]
     emitted = agrad.take_along_axis(log_p, agrad.broadcast_to(labels, (steps, n, width)), axis=2)
@@ -80,29 +80,29 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Any:
-    """Return minus the logarithm of the probability of all alignments of targets.
+    """Compute the connectionist temporal classification (CTC) loss.
 
-    The derivative is that of this function of ``log_probs``. PyTorch's own is right only through a ``log_softmax``
-    before, through which both are equal.
+    The loss is the negative log-probability of all alignments of the targets. The derivative is exact for any
+    ``log_probs``. The PyTorch derivative is correct only after a ``log_softmax``, and both are equal in this case.
 
     Parameters
     ----------
     log_probs : array
-        Logarithms of the probabilities of classes, of shape (t, n, c) or (t, c), and a real floating dtype.
+        Log-probabilities of the classes, of shape (t, n, c) or (t, c), and a real floating-point dtype.
     targets : array
-        Class numbers other than ``blank``, in rows of shape (n, s) or (s,), or one row after the other in one axis of
-        the length ``sum(target_lengths)``, whose lengths may then not be values of ``jit`` or ``vmap``.
+        Class labels other than ``blank``, of shape (n, s) or (s,), or concatenated in a 1-D array of length
+        ``sum(target_lengths)``. In the concatenated form, ``target_lengths`` cannot be traced by ``jit`` or ``vmap``.
     input_lengths : array or tuple of int
-        The number of steps of each row, from 1 to t, of shape (n,) or ().
+        Number of time steps of each batch element, from 1 to t, of shape (n,) or ().
     target_lengths : array or tuple of int
-        The number of targets of each row, from 0 to s.
+        Number of targets of each batch element, from 0 to s.
     blank : int
-        The class of the blank.
+        Class of the blank.
     reduction : {"mean", "sum", "none"}
-        The reduction over all rows; the mean is that of losses over their numbers of targets.
+        Reduction over the batch. For the mean, each loss is first divided by its number of targets.
     zero_infinity : bool
-        True for the loss 0 and no derivative where there are too few steps for the targets; otherwise the loss is
-        infinite, and the derivative not finite.
+        True for a loss and derivative of 0 if there are too few steps for the targets. Otherwise, the loss is infinite
+        and the derivative is not finite.
 
     Returns
     -------
@@ -112,9 +112,9 @@ def ctc_loss(
     Raises
     ------
     ShapeError, DtypeError, ConfigurationError
-        If the arrays do not fit, or for an option that is none.
+        If a shape or dtype does not fit, or an option is invalid.
     OperandError
-        If lengths or targets of NumPy's are out of range.
+        If lengths or targets in a NumPy array are out of range.
 
     Notes
     -----
@@ -131,9 +131,9 @@ def ctc_loss(
     check_reduction("ctc_loss", reduction)
     shape = tuple(log_probs.shape)
     if len(shape) not in (2, 3) or 0 in shape:
-        raise ShapeError(f"ctc_loss takes log_probs of shape (t, n, c) or (t, c) with elements, not {shape}")
+        raise ShapeError(f"ctc_loss: log_probs must have shape (t, n, c) or (t, c) and not be empty, got {shape}")
     if not 0 <= blank < shape[-1]:
-        raise ConfigurationError(f"ctc_loss: blank is one of {shape[-1]} classes, not {blank!r}")
+        raise ConfigurationError(f"ctc_loss: blank must be one of {shape[-1]} classes, got {blank!r}")
     targets = _integers("targets", targets, log_probs)
     lengths = [_integers(what, found, log_probs) for what, found in
                (("input_lengths", input_lengths), ("target_lengths", target_lengths))]  # fmt: skip
@@ -144,11 +144,11 @@ def ctc_loss(
     lengths = [agrad.reshape(found, (-1,)) for found in lengths]
     check_numbers("ctc_loss", "input_lengths", lengths[0], 1, shape[0])
     if any(tuple(found.shape) != (rows,) for found in lengths):
-        raise ShapeError(f"ctc_loss: input_lengths and target_lengths have a number for each of {rows} rows")
+        raise ShapeError(f"ctc_loss: input_lengths and target_lengths must have one number for each of {rows} rows")
     if len(targets.shape) == 1:
         targets = _in_rows(targets, lengths[1])
     if len(targets.shape) != 2 or targets.shape[0] != rows:
-        raise ShapeError(f"ctc_loss: targets of shape {tuple(targets.shape)} are not those of {rows} rows")
+        raise ShapeError(f"ctc_loss: targets must have {rows} rows, got shape {tuple(targets.shape)}")
     check_numbers("ctc_loss", "target_lengths", lengths[1], 0, targets.shape[1])
     never = float(agrad.finfo(log_probs.dtype).min) / 2
     labels = _with_blanks(targets, lengths[1], blank)

@@ -1,7 +1,7 @@
-"""Functions that draw: dropout and its kinds, rrelu, gumbel_softmax.
+"""Functions that draw random numbers: dropout, rrelu, gumbel_softmax.
 
-The key of a draw is an argument. By default it is the next one of the generator that ``nn.manual_seed`` starts, also at
-each call of a jitted function.
+The random key is an argument. By default, it is the next key of the generator that ``nn.manual_seed`` seeds. This also
+holds at each call of a jitted function.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ __all__ = [
 ]  # fmt: skip
 
 _SELU_LIMIT = 1.7580993408473766
-"""Minus the limit of ``selu`` for small arguments, the product of its two constants."""
+"""Negative of the limit of ``selu`` at minus infinity, the product of its two constants."""
 
 
 def _floating(name: str, x: Any) -> agrad.Tensor:
     x = x if isinstance(x, agrad.Tensor) else agrad.asarray(x)
     if "floating" not in x.dtype.kind:
-        raise DtypeError(f"{name} takes floating arrays, not {x.dtype}; cast them with agrad.astype")
+        raise DtypeError(f"{name}: x must have a floating-point dtype, got {x.dtype}. Cast it with agrad.astype.")
     return x
 
 
@@ -40,7 +40,7 @@ def _uniform(x: agrad.Tensor, key: Any, draw: Any = random.uniform, **options: A
 
 
 def _kept(x: agrad.Tensor, p: float, key: Any, lead: int | None) -> Any:
-    """Return ones for what is kept and zeros for the rest: elements, or the parts that the first axes count."""
+    """Return ones for the elements, or leading axes, that are kept, otherwise zeros."""
     shape = tuple(x.shape)
     shape = shape if lead is None else shape[:lead] + (1,) * (len(shape) - lead)
     return agrad.astype(random.bernoulli(_key(x, key), 1 - p, shape), x.dtype)
@@ -68,20 +68,20 @@ def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: 
 
 @of_array
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with random elements zeroed, and the rest divided by 1 - p.
+    """Zero random elements of ``x`` and divide the others by 1 - p.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a floating dtype.
+        Array of any shape and a floating-point dtype.
     p : float
-        The probability to zero an element, from 0 to 1, met to the nearest multiple of 2**-32.
+        Probability of zeroing an element, from 0 to 1, rounded to the nearest multiple of 2**-32.
     training : bool
         False to return ``x``.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts. Under
-        ``vmap`` the members that share a key have the same mask, and ``vmap(..., randomness="different")`` makes a key
-        for each of them of the default one.
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds. Under
+        ``vmap``, batch elements that share a key have the same mask. With ``vmap(..., randomness="different")``, each
+        batch element has a separate key, derived from the default key.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
     Raises
     ------
     ConfigurationError, DtypeError
-        If ``p`` is not a number from 0 to 1, or the dtype is not floating.
+        If ``p`` is not between 0 and 1, or the dtype is not floating-point.
 
     Notes
     -----
@@ -109,23 +109,23 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
 
 
 _LEADS = {1: {2: 1, 3: 2}, 2: {3: 2, 4: 2}, 3: {4: 1, 5: 2}}
-"""The number of axes before those of a channel, by the number of spatial axes and that of all; 2 take (n, c, l) too."""
+"""Number of axes before the spatial ones, by the numbers of spatial axes and of all axes."""
 
 
 def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
+    """Zero random channels of ``x`` and divide the others by 1 - p.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or, except for two spatial axes, (c, {axes}), and a floating dtype. As in PyTorch,
-        ``dropout2d`` treats three axes as (n, c, l).
+        Array of shape (n, c, {axes}) or, except for two spatial axes, (c, {axes}), and a floating-point dtype. As in
+        PyTorch, ``dropout2d`` treats three axes as (n, c, l).
     p : float
-        The probability to zero a channel, from 0 to 1.
+        Probability of zeroing a channel, from 0 to 1.
     training : bool
         False to return ``x``.
     key : array, optional
-        As for ``dropout``.
+        Same as for ``dropout``.
 
     Returns
     -------
@@ -160,20 +160,21 @@ dropout1d, dropout2d, dropout3d = (of_array(f) for f in on_axes(_dropout))
 @of_array
 @real_only
 def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
-    """Return ``x`` with random elements at the limit of ``selu``.
+    """Apply alpha dropout to the elements of ``x``.
 
-    The result is scaled and moved so that numbers of mean 0 and variance 1 keep both.
+    Dropped elements take the limit of ``selu``. The result is scaled and shifted so that mean 0 and variance 1 are
+    preserved.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     p : float
-        The probability to set an element, from 0 to 1; at 1 all results are 0, as in PyTorch.
+        Probability of replacing an element, from 0 to 1. At 1 all results are 0, as in PyTorch.
     training : bool
         False to return ``x``.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     Raises
     ------
     ConfigurationError, DtypeError
-        If ``p`` is not a number from 0 to 1, or the dtype is not real floating.
+        If ``p`` is not between 0 and 1, or the dtype is not real floating-point.
 
     Notes
     -----
@@ -202,20 +203,21 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
 @of_array
 @real_only
 def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
-    """Return ``x`` with random channels at the limit of ``selu``.
+    """Apply alpha dropout to whole channels of ``x``.
 
-    The result is scaled and moved so that numbers of mean 0 and variance 1 keep both.
+    Dropped elements take the limit of ``selu``. The result is scaled and shifted so that mean 0 and variance 1 are
+    preserved.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) and a real floating dtype.
+        Array of shape (n, c, ...) and a real floating-point dtype.
     p : float
-        The probability to set a channel, from 0 to 1; at 1 all results are 0, as in PyTorch.
+        Probability of replacing a channel, from 0 to 1. At 1 all results are 0, as in PyTorch.
     training : bool
         False to return ``x``.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
 
     Returns
     -------
@@ -225,7 +227,7 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     Raises
     ------
     ShapeError, ConfigurationError, DtypeError
-        If the array has fewer than two axes, ``p`` is not a number from 0 to 1, or the dtype is not real floating.
+        If the array has fewer than two axes, ``p`` is not between 0 and 1, or the dtype is not real floating-point.
 
     Notes
     -----
@@ -238,25 +240,25 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     True
     """
     if len(x.shape) < 2:
-        raise ShapeError(f"feature_alpha_dropout takes an array of shape (n, c, ...), not {tuple(x.shape)}")
+        raise ShapeError(f"feature_alpha_dropout: x must have shape (n, c, ...), got {tuple(x.shape)}")
     return _alpha_dropped("feature_alpha_dropout", x, p, training, key, 2)
 
 
 @of_array
 @real_only
 def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, *, key: Any = None) -> Any:
-    """Return each element, those of 0 or less times a random slope.
+    """Apply a leaky ReLU with a random negative slope.
 
     Parameters
     ----------
     x : array
-        Array of any shape and a real floating dtype.
+        Array of any shape and a real floating-point dtype.
     lower, upper : float
-        The bounds of the slopes.
+        Bounds of the negative slope.
     training : bool
-        False for the mean of the bounds as slope.
+        False to use the mean of the bounds.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
 
     Returns
     -------
@@ -278,7 +280,7 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     array([-0.3,  2. ])
     """
     if not lower <= upper:
-        raise ConfigurationError(f"rrelu: lower {lower!r} is at most upper, {upper!r}")
+        raise ConfigurationError(f"rrelu: lower must be at most upper={upper!r}, got {lower!r}")
     if not training:
         return agrad.where(x > 0, x, x * ((lower + upper) / 2))
     x = _floating("rrelu", x)
@@ -288,20 +290,20 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
 @of_array
 @real_only
 def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -1, *, key: Any = None) -> Any:
-    """Return the softmax of logits with Gumbel noise, a sample that is differentiable.
+    """Sample from the Gumbel-softmax distribution, differentiably.
 
     Parameters
     ----------
     x : array
-        Logarithms of probabilities that need not sum to 1, of one or more axes and a real floating dtype.
+        Unnormalized log-probabilities with at least one axis and a real floating-point dtype.
     tau : float
-        The temperature, above 0.
+        Temperature, greater than 0.
     hard : bool
-        True for a result of ones and zeros, with the derivative of the softmax.
+        True to return one-hot samples with the derivative of the softmax.
     dim : int
-        The axis of the classes.
+        Axis of the classes.
     key : array, optional
-        A key of ``agrad.random``, by default the next one of the generator that ``nn.manual_seed`` starts.
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
 
     Returns
     -------
@@ -311,7 +313,7 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
     Raises
     ------
     ConfigurationError
-        If ``tau`` is not above 0.
+        If ``tau`` is not greater than 0.
 
     Notes
     -----
@@ -325,7 +327,7 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
     (1.0, 1.0)
     """
     if not tau > 0:
-        raise ConfigurationError(f"gumbel_softmax: tau is above 0, not {tau!r}")
+        raise ConfigurationError(f"gumbel_softmax: tau must be greater than 0, got {tau!r}")
     x = _floating("gumbel_softmax", x)
     soft = agrad.softmax((x + _uniform(x, key, random.gumbel)) / tau, axis=dim)
     if not hard:

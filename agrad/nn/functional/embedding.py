@@ -1,4 +1,4 @@
-"""Rows of a table by number, affine and bilinear maps."""
+"""Embeddings, linear and bilinear maps."""
 
 import math
 from operator import index
@@ -20,16 +20,16 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Array of shape (..., in_features) and a floating dtype.
+        Array of shape (..., in_features) and a floating-point dtype.
     weight : array
-        Array of shape (out_features, in_features), or (in_features,). The layer ``nn.Linear`` holds the transpose.
+        Array of shape (out_features, in_features), or (in_features,). The layer ``nn.Linear`` stores the transpose.
     bias : array, optional
-        Array of shape (out_features,), or () with a weight of one axis.
+        Array of shape (out_features,), or () with a 1-D weight.
 
     Returns
     -------
     array
-        Array of shape (..., out_features), or (...) with a weight of one axis.
+        Array of shape (..., out_features), or (...) with a 1-D weight.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Arrays of shapes (..., in1_features) and (..., in2_features), equal but for the last axis, and one floating
-        dtype.
+        Arrays of shapes (..., in1_features) and (..., in2_features), which are equal except for the last axis, and the
+        same floating-point dtype.
     weight : array
         Array of shape (out_features, in1_features, in2_features).
     bias : array, optional
@@ -77,8 +77,8 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     shapes = tuple(map(tuple, (x1.shape, x2.shape, weight.shape)))
     if len(shapes[2]) != 3 or shapes[0][:-1] != shapes[1][:-1] or (*shapes[0][-1:], *shapes[1][-1:]) != shapes[2][1:]:
         raise ShapeError(
-            "bilinear takes arrays of shapes (..., in1_features) and (..., in2_features) and a weight of shape "
-            f"(out_features, in1_features, in2_features), not {', '.join(map(str, shapes))}"
+            "bilinear: x1, x2 and weight must have shapes (..., in1_features), (..., in2_features) and (out_features, "
+            f"in1_features, in2_features), got {', '.join(map(str, shapes))}"
         )
     out, n1, n2 = shapes[2]
     by_first = agrad.reshape(agrad.permute_dims(weight, (1, 0, 2)), (n1, out * n2))
@@ -89,16 +89,17 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
 
 @of_arrays
 def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> Any:
-    """Return the rows of a table that integers name.
+    """Look up rows of a table by their indices.
 
     Parameters
     ----------
     numbers : array
-        Array of any shape and an integer dtype, from 0 to n - 1. NumPy's are checked outside of ``agrad.jit``.
+        Array of any shape and an integer dtype, from 0 to n - 1. Indices in NumPy arrays are checked outside
+        ``agrad.jit``.
     weight : array
-        The table, of shape (n, d).
+        Table of shape (n, d).
     padding_idx : int, optional
-        A row that gets no derivative; a negative one counts from the end.
+        Index of a row whose derivative is 0. A negative index counts from the end.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> A
     Raises
     ------
     ShapeError, DtypeError, ConfigurationError, OperandError
-        If the table has other axes, the numbers are no integers, or a number or ``padding_idx`` names no row.
+        If the table is not 2-D, the indices are not integers, or an index or ``padding_idx`` is out of range.
 
     Examples
     --------
@@ -123,21 +124,19 @@ def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> A
            [2., 2.]])
     """
     if len(weight.shape) != 2:
-        raise ShapeError(f"embedding takes a table of shape (n, d), not {tuple(weight.shape)}")
+        raise ShapeError(f"embedding: weight must have shape (n, d), got {tuple(weight.shape)}")
     if not agrad.isdtype(numbers.dtype, "integral"):
-        raise DtypeError(f"embedding takes integers as numbers of rows, not {numbers.dtype}")
+        raise DtypeError(f"embedding: row indices must have an integer dtype, got {numbers.dtype}")
     n = weight.shape[0]
     raw = numbers.data if isinstance(numbers, agrad.Tensor) else numbers
     if isinstance(raw, np.ndarray) and raw.size and not 0 <= raw.min() <= raw.max() < n:
-        raise OperandError(
-            f"embedding: the table has the rows 0 to {n - 1}, and numbers are {raw.min()} to {raw.max()}"
-        )
+        raise OperandError(f"embedding: row indices must be from 0 to {n - 1}, got {raw.min()} to {raw.max()}")
     rows = agrad.take(weight, agrad.reshape(numbers, (-1,)), axis=0)
     rows = agrad.reshape(rows, (*numbers.shape, weight.shape[1]))
     if padding_idx is None:
         return rows
     if not -n <= index(padding_idx) < n:
-        raise ConfigurationError(f"embedding: padding_idx is one of {n} rows, not {padding_idx}")
+        raise ConfigurationError(f"embedding: padding_idx must be the index of one of {n} rows, got {padding_idx}")
     padded = agrad.expand_dims(agrad.equal(numbers, padding_idx % n), axis=-1)
     return agrad.where(padded, agrad.stop_gradient(rows), rows)
 
@@ -146,11 +145,11 @@ _MODES = ("mean", "sum", "max")
 
 
 def _bags(numbers: Any, offsets: Any, include_last: bool) -> tuple[Any, int]:
-    """Return the bag of each number of one axis, and the number of bags."""
+    """Return the bag of each index of a 1-D array, and the number of bags."""
     if len(numbers.shape) != 1 or offsets is None or len(offsets.shape) != 1:
         raise ShapeError(
-            "embedding_bag takes numbers of shape (bags, n), or numbers of shape (n,) and the offsets of bags, of one "
-            f"axis, not numbers of shape {tuple(numbers.shape)} and {'no' if offsets is None else 'other'} offsets"
+            "embedding_bag: row indices must have shape (bags, n), or shape (n,) with 1-D offsets, got shape "
+            f"{tuple(numbers.shape)} and {'no' if offsets is None else 'other'} offsets"
         )
     starts = offsets[:-1] if include_last else offsets
     check_numbers("embedding_bag", "the first offset", offsets[:1], 0, 0)
@@ -172,25 +171,25 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """Return the means, sums or maxima of bags of rows of a table.
+    """Compute the means, sums or maxima of bags of rows of a table.
 
     Parameters
     ----------
     numbers : array
-        Numbers of rows: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype. NumPy's are checked
-        outside of ``agrad.jit``.
+        Row indices: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype. Indices in NumPy arrays
+        are checked outside ``agrad.jit``.
     weight : array
-        The table, of shape (rows, d).
+        Table of shape (rows, d).
     offsets : array, optional
-        The first place of each bag in ``numbers``, integers that do not fall and begin with 0.
+        Start index of each bag in ``numbers``, nondecreasing integers that begin with 0.
     mode : {"mean", "sum", "max"}
-        The reduction of a bag. That of an empty bag is 0.
+        Reduction of a bag. The result of an empty bag is 0.
     per_sample_weights : array, optional
-        A factor of each row, of the shape of ``numbers``; for sums alone.
+        Factor of each row, of the shape of ``numbers``. Only for ``mode="sum"``.
     include_last_offset : bool
-        True if ``offsets`` has the end of the last bag, too.
+        True if ``offsets`` also contains the end of the last bag.
     padding_idx : int, optional
-        A row that does not count; a negative one counts from the end.
+        Index of a row to ignore. A negative index counts from the end.
 
     Returns
     -------
@@ -200,7 +199,7 @@ def embedding_bag(
     Raises
     ------
     ShapeError, DtypeError, ConfigurationError, OperandError
-        If a shape or a dtype does not fit, or for an option or a number that is none.
+        If a shape or dtype does not fit, an option is invalid, or an index is out of range.
 
     Examples
     --------
@@ -212,8 +211,8 @@ def embedding_bag(
     one_of("embedding_bag", "mode", mode, _MODES)
     if per_sample_weights is not None and (mode != "sum" or tuple(per_sample_weights.shape) != tuple(numbers.shape)):
         raise ConfigurationError(
-            "embedding_bag: per_sample_weights are for mode='sum', and have the shape of the numbers, "
-            f"{tuple(numbers.shape)}, not {tuple(per_sample_weights.shape)} for mode={mode!r}"
+            "embedding_bag: per_sample_weights require mode='sum' and the shape of the row indices, "
+            f"{tuple(numbers.shape)}, got mode={mode!r} and shape {tuple(per_sample_weights.shape)}"
         )
     rows = embedding(numbers, weight, padding_idx)
     left_out = -1 if padding_idx is None else padding_idx % weight.shape[0]

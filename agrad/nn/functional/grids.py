@@ -1,4 +1,4 @@
-"""Images sampled at the points of a grid, and grids of affine maps."""
+"""Sampling of images at the points of a grid, and affine grids."""
 
 import itertools
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ __all__ = ["affine_grid", "grid_sample"]
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 _KEYS = -0.75
-"""The parameter of Keys' cubic kernel, as in PyTorch."""
+"""Parameter of the cubic kernel of Keys, as in PyTorch."""
 
 
 def _limited(c: Any, n: int) -> Any:
@@ -25,7 +25,7 @@ def _limited(c: Any, n: int) -> Any:
 
 
 def _inside(c: Any, n: int, padding: str, align: bool) -> Any:
-    """Return coordinates brought between the first and the last element by a kind of padding."""
+    """Map coordinates into the image according to the padding mode."""
     if padding == "border":
         return _limited(c, n)
     if padding == "zeros":
@@ -50,7 +50,7 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 
 def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any]]:
-    """Return the elements of an axis that coordinates lie between: their places and weights."""
+    """Return the indices and weights of the elements next to coordinates."""
     c = (c + 1.0) * ((n - 1) / 2) if align else ((c + 1.0) * n - 1.0) / 2
     if mode != "bicubic":
         c = _inside(c, n, padding, align)
@@ -79,22 +79,22 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
 def grid_sample(
     x: Any, grid: Any, /, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
-    """Return the values of images at the points of a grid.
+    """Sample images at the points of a grid.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, h, w) or (n, c, d, h, w), and a real floating dtype.
+        Array of shape (n, c, h, w) or (n, c, d, h, w), and a real floating-point dtype.
     grid : array
-        Coordinates, of shape (n, h2, w2, 2) or (n, d2, h2, w2, 3) and the dtype of ``x``: of each point first that
-        along the last axis of ``x``. -1 and 1 are the ends of an axis. The result at NaN is NaN.
+        Coordinates, of shape (n, h2, w2, 2) or (n, d2, h2, w2, 3) and the dtype of ``x``: for each point, the
+        coordinate along the last axis of ``x`` comes first. -1 and 1 are the ends of an axis. The result at NaN is NaN.
     mode : {"bilinear", "nearest", "bicubic"}
-        The way to take a value between elements; ``"bilinear"`` is trilinear for three axes, and ``"bicubic"`` for two
-        alone.
+        Interpolation between elements. ``"bilinear"`` is trilinear for three spatial axes, and ``"bicubic"`` supports
+        only two.
     padding_mode : {"zeros", "border", "reflection"}
-        What is outside of an image: zeros, the nearest element at the border, or the image mirrored there.
+        Values outside the image: zeros, the nearest border element, or the reflected image.
     align_corners : bool, optional
-        True if -1 and 1 are the centres of the first and the last element, by default their outer ends.
+        True if -1 and 1 are the centers of the first and last elements. By default, they are their outer edges.
 
     Returns
     -------
@@ -119,11 +119,11 @@ def grid_sample(
     spatial = len(shape) - 2
     if spatial not in (2, 3) or len(points) != len(shape) or points[0] != shape[0] or points[-1] != spatial:
         raise ShapeError(
-            "grid_sample takes images of shape (n, c, h, w) and a grid of shape (n, h2, w2, 2), or with an axis more "
-            f"(n, c, d, h, w) and (n, d2, h2, w2, 3), not {shape} and {points}"
+            "grid_sample: input and grid must have shapes (n, c, h, w) and (n, h2, w2, 2), or (n, c, d, h, w) and (n, "
+            f"d2, h2, w2, 3), got {shape} and {points}"
         )
     if 0 in shape[2:]:
-        raise ShapeError(f"grid_sample takes images with elements, not of the shape {shape}")
+        raise ShapeError(f"grid_sample: input must not be empty, got shape {shape}")
     one_of("grid_sample", "mode", mode, _MODES if spatial == 2 else _MODES[:2])
     one_of("grid_sample", "padding_mode", padding_mode, _PADDINGS)
     taps = [
@@ -145,17 +145,16 @@ def grid_sample(
 
 @of_array
 def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None = None) -> Any:
-    """Return the grid that ``grid_sample`` takes for affine maps of images.
+    """Create a grid for ``grid_sample`` from affine maps.
 
     Parameters
     ----------
     theta : array
-        The maps, matrices of shape (n, 2, 3) for images of two axes or (n, 3, 4) for those of three, and a real
-        floating dtype.
+        Matrices of shape (n, 2, 3) for 2-D images or (n, 3, 4) for 3-D images, and a real floating-point dtype.
     size : tuple of int
-        The shape of the sampled images, (n, c, h, w) or (n, c, d, h, w).
+        Shape of the sampled images, (n, c, h, w) or (n, c, d, h, w).
     align_corners : bool, optional
-        True if -1 and 1 are the centres of the first and the last element, by default their outer ends.
+        True if -1 and 1 are the centers of the first and last elements. By default, they are their outer edges.
 
     Returns
     -------
@@ -181,8 +180,8 @@ def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None =
     spatial = len(lengths) - 2
     if spatial not in (2, 3) or min(lengths) < 1 or tuple(theta.shape) != (lengths[0], spatial, spatial + 1):
         raise ShapeError(
-            "affine_grid takes matrices of shape (n, 2, 3) and a size (n, c, h, w), or (n, 3, 4) and (n, c, d, h, w), "
-            f"not {tuple(theta.shape)} and {tuple(size)}"
+            "affine_grid: theta and size must be of shape (n, 2, 3) and (n, c, h, w), or (n, 3, 4) and (n, c, d, h, "
+            f"w), got {tuple(theta.shape)} and {tuple(size)}"
         )
     ends = [(np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) * (1.0 if align_corners else (n - 1) / n)
             for n in lengths[2:]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Interpolation: images made larger and smaller along one, two or three axes."""
+"""Interpolation of images with one, two or three spatial axes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d
 from agrad.nn.functional.real import constant, of_array, real_only
 
 Taps = tuple[np.ndarray, np.ndarray | None]
-"""The elements of an axis that each element of the result is made of, and their weights: arrays of the shape (number of
-elements, length of the result), or of the shape (length,) and None for one element of weight 1."""
+"""Indices and weights of the old elements for each new element: arrays of shape (number of elements, length of the
+result), or shape (length,) and None for one element of weight 1."""
 
 
 def _nearest(n: int, out: int, scale: float, align: bool) -> Taps:
@@ -29,7 +29,7 @@ def _nearest_exact(n: int, out: int, scale: float, align: bool) -> Taps:
 
 
 def _centres(n: int, out: int, scale: float, align: bool) -> np.ndarray:
-    """Return the coordinates of the result's elements among those of the axis."""
+    """Return the coordinates of the new elements on the old axis."""
     if align:
         return np.arange(out) * ((n - 1) / (out - 1) if out > 1 else 0.0)
     return (np.arange(out) + 0.5) * scale - 0.5
@@ -43,7 +43,7 @@ def _linear(n: int, out: int, scale: float, align: bool) -> Taps:
 
 
 def _cubic_weight(distance: np.ndarray, a: float) -> np.ndarray:
-    """Return Keys' cubic kernel, which has the parameter ``a``."""
+    """Return the cubic kernel of Keys with the parameter ``a``."""
     d = np.abs(distance)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -57,7 +57,7 @@ def _cubic(n: int, out: int, scale: float, align: bool) -> Taps:
 
 
 def _smoothed(kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> Callable[..., Taps]:
-    """Return the taps of a kernel that is stretched where the result is shorter."""
+    """Return the taps of a kernel, stretched for downsampling."""
 
     def taps(n: int, out: int, scale: float, align: bool) -> Taps:
         scale = ((n - 1) / (out - 1) if out > 1 else 0.0) if align else scale
@@ -80,17 +80,17 @@ _MODES: dict[str, tuple[Callable[..., Taps], tuple[int, ...]]] = {
     "trilinear": (_linear, (3,)),
     "bicubic": (_cubic, (2,)),
 }
-"""The taps of a mode, and the numbers of spatial axes that it takes."""
+"""Taps of a mode, and the numbers of spatial axes that it supports."""
 _SMOOTHED = {
     "bilinear": _smoothed(lambda d: np.maximum(1 - np.abs(d), 0.0), 1.0),
     "bicubic": _smoothed(lambda d: _cubic_weight(d, -0.5), 2.0),
 }
-"""The taps of a mode with ``antialias``."""
+"""Taps of a mode with ``antialias``."""
 _AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 
 
 def _resampled(x: Any, axis: int, taps: Taps) -> Any:
-    """Return an axis made of its elements at places, times weights."""
+    """Return an axis resampled from its elements at indices, times weights."""
     places, weights = taps
     x = agrad.take(x, places.reshape(-1), axis=axis)
     if weights is None:
@@ -104,26 +104,28 @@ def _resampled(x: Any, axis: int, taps: Taps) -> Any:
 def _factors(value: Any, spatial: int) -> tuple[float, ...]:
     found = tuple(value) if isinstance(value, Sequence) else (value,) * spatial
     if len(found) != spatial or not all(isinstance(n, (int, float, np.number)) and n > 0 for n in found):
-        raise ConfigurationError(f"interpolate: scale_factor is a number above 0, or {spatial} of them, not {value!r}")
+        raise ConfigurationError(
+            f"interpolate: scale_factor must be a positive number, or {spatial} of them, got {value!r}"
+        )
     return found
 
 
 def _lengths(
     shape: tuple[int, ...], size: Any, factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the lengths of the result, and the steps between its elements in those of the array."""
+    """Return the lengths of the result, and the old step for one new step."""
     spatial = len(shape)
     if (size is None) == (factor is None):
-        raise ConfigurationError(f"interpolate takes size or scale_factor, one of them, not {size!r} and {factor!r}")
+        raise ConfigurationError(f"interpolate: either size or scale_factor must be given, got {size!r} and {factor!r}")
     if size is not None:
         if recompute:
-            raise ConfigurationError("interpolate: recompute_scale_factor needs scale_factor, not size")
+            raise ConfigurationError("interpolate: recompute_scale_factor requires scale_factor, not size")
         out = numbers("interpolate", "size", size, spatial, 1)
     else:
         factors = _factors(factor, spatial)
         out = tuple(math.floor(n * f) for n, f in zip(shape, factors, strict=True))
         if min(out) < 1:
-            raise ConfigurationError(f"interpolate: scale_factor={factor!r} leaves no element of the lengths {shape}")
+            raise ConfigurationError(f"interpolate: scale_factor={factor!r} must not reduce lengths to 0, got {shape}")
         if not recompute:
             return out, tuple(1.0 / f for f in factors)
     return out, tuple(n / m for n, m in zip(shape, out, strict=True))
@@ -141,27 +143,27 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Any:
-    """Return ``x`` with other lengths of its spatial axes.
+    """Resize the spatial axes of ``x``.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) with one, two or three spatial axes, and a real floating dtype.
+        Array of shape (n, c, ...) with one, two or three spatial axes, and a real floating-point dtype.
     size : int or tuple of int, optional
-        The lengths of the spatial axes in the result.
+        Lengths of the spatial axes in the result.
     scale_factor : float or tuple of float, optional
-        Their factors, in place of ``size``; lengths are rounded down.
+        Factors of the lengths, instead of ``size``. Lengths are rounded down.
     mode : str
-        ``"nearest"``, ``"nearest-exact"`` or ``"area"`` (means of parts) for any number of axes, ``"linear"`` for one,
+        ``"nearest"``, ``"nearest-exact"`` or ``"area"`` (means of blocks) for any number of axes, ``"linear"`` for one,
         ``"bilinear"`` and ``"bicubic"`` for two, ``"trilinear"`` for three. ``"nearest"`` rounds coordinates down, and
-        ``"nearest-exact"`` to the centre that is nearest.
+        ``"nearest-exact"`` rounds to the nearest center.
     align_corners : bool, optional
-        True if the centres of the first and last elements stay where they are; by default the outer ends do. For the
-        linear and cubic modes only.
+        True to align the centers of the first and last elements. By default, their outer edges are aligned. Only for
+        the linear and cubic modes.
     recompute_scale_factor : bool, optional
-        True to take as the factors the quotients of the lengths, by default ``scale_factor`` itself.
+        True to recompute the factors from the rounded lengths. By default, ``scale_factor`` is used.
     antialias : bool
-        True to take the mean over more elements where the result is shorter; for ``"bilinear"`` and ``"bicubic"``.
+        True to average over more elements for downsampling. Only for ``"bilinear"`` and ``"bicubic"``.
 
     Returns
     -------
@@ -170,8 +172,8 @@ def interpolate(
 
     Notes
     -----
-    The cubic kernel is that of R. Keys (1981), IEEE Transactions on Acoustics, Speech, and Signal Processing 29, with
-    a = -0.75, and with a = -0.5 for ``antialias``.
+    The cubic kernel is from R. Keys (1981), IEEE Transactions on Acoustics, Speech, and Signal Processing 29, with a =
+    -0.75, and with a = -0.5 for ``antialias``.
 
     Examples
     --------
@@ -189,18 +191,18 @@ def interpolate(
     if spatial not in takes or 0 in shape[2:]:
         axes = " or ".join(map(str, takes))
         raise ShapeError(
-            f"interpolate: {mode!r} takes an array of shape (n, c, ...) with {axes} spatial axes with elements, not "
-            f"{shape}"
+            f"interpolate: for mode={mode!r}, x must have shape (n, c, ...) with {axes} spatial axes and not be empty, "
+            f"got {shape}"
         )
     if align_corners is not None and (taps is None or "nearest" in mode):
-        raise ConfigurationError(f"interpolate: align_corners is for linear and cubic modes, not for {mode!r}")
+        raise ConfigurationError(f"interpolate: align_corners requires a linear or cubic mode, got {mode!r}")
     if antialias and mode not in _SMOOTHED:
-        raise ConfigurationError(f"interpolate: antialias is for 'bilinear' and 'bicubic', not for {mode!r}")
+        raise ConfigurationError(f"interpolate: antialias requires mode='bilinear' or 'bicubic', got {mode!r}")
     out, steps = _lengths(shape[2:], size, scale_factor, recompute_scale_factor)
     if taps is None:
         return _AREA[spatial - 1](x, out)
     # as in PyTorch, whatever the factor: linear modes leave an axis of the same length as it is, and the nearest
-    # elements of an image of the length, or of twice the length, are those of the quotient
+    # an image of the same or twice the length has the elements of the exact quotient
     stays = antialias or taps is _linear
     quotients = (1, 2) if mode == "nearest" and spatial == 2 else ()
     taps = _SMOOTHED[mode] if antialias else taps

@@ -1,4 +1,4 @@
-"""Losses of predictions and targets."""
+"""Losses for predictions and targets."""
 
 import math
 from typing import Any
@@ -26,7 +26,7 @@ def check_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIO
 
 
 def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:
-    """Return the mean, the sum or all of the losses, each multiplied by a weight."""
+    """Return the losses, each multiplied by a weight, or their mean or sum."""
     check_reduction(name, reduction)
     if weight is not None:
         losses = agrad.multiply(losses, weight)
@@ -36,16 +36,16 @@ def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:
 
 
 def same_shape(name: str, prediction: Any, target: Any) -> None:
-    """Raise ``ShapeError`` unless prediction and target have one shape."""
+    """Raise ``ShapeError`` unless prediction and target have the same shape."""
     shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
     if shapes[0] != shapes[1]:
-        raise ShapeError(f"{name}: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
+        raise ShapeError(f"{name}: prediction and target must have the same shape, got {shapes[0]} and {shapes[1]}")
 
 
 def positive_part(x: Any) -> Any:
     """Return numbers below 0 as 0, and others as they are.
 
-    NaN stays, and at 0 the derivative is that of the line, as in PyTorch.
+    NaN is kept, and the derivative at 0 is 1, as in PyTorch.
     """
     return agrad.where(x < 0, 0.0, x)
 
@@ -54,24 +54,22 @@ def _difference(name: str, prediction: Any, target: Any) -> Any:
     same_shape(name, prediction, target)
     difference = agrad.subtract(prediction, target)
     if agrad.isdtype(difference.dtype, "complex floating"):
-        raise DtypeError(
-            f"{name} takes real numbers, not {difference.dtype}; for complex ones take agrad.abs of the difference"
-        )
+        raise DtypeError(f"{name}: arrays must be real, got {difference.dtype}. Take agrad.abs of complex differences.")
     return difference
 
 
 @of_arrays
 def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
-    """Return the squared differences of prediction and target.
+    """Compute the squared differences of prediction and target.
 
     Parameters
     ----------
     prediction, target : array
-        Arrays of one shape and real dtypes.
+        Arrays of the same shape and real dtypes.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
     weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
+        Factor of each loss, of a shape that broadcasts.
 
     Returns
     -------
@@ -81,7 +79,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: A
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
     DtypeError
         If the difference is complex.
 
@@ -98,16 +96,16 @@ def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: A
 
 @of_arrays
 def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
-    """Return the absolute differences of prediction and target.
+    """Compute the absolute differences of prediction and target.
 
     Parameters
     ----------
     prediction, target : array
-        Arrays of one shape and real dtypes.
+        Arrays of the same shape and real dtypes.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
     weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
+        Factor of each loss, of a shape that broadcasts.
 
     Returns
     -------
@@ -117,7 +115,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: An
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
     DtypeError
         If the difference is complex.
 
@@ -134,20 +132,20 @@ def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: An
 
 @of_arrays
 def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
-    """Return half the squared differences up to ``delta``, and lines beyond.
+    """Compute the Huber loss.
 
-    The line is ``delta * (abs(difference) - delta / 2)``.
+    The loss is ``d**2 / 2`` for ``d = abs(difference)`` up to ``delta``, otherwise ``delta * (d - delta / 2)``.
 
     Parameters
     ----------
     prediction, target : array
-        Arrays of one shape and real dtypes.
+        Arrays of the same shape and real dtypes.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
     delta : float
-        The greatest difference that is squared, above 0.
+        Largest absolute difference with a quadratic loss, greater than 0.
     weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
+        Factor of each loss, of a shape that broadcasts.
 
     Returns
     -------
@@ -157,11 +155,11 @@ def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: 
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
     DtypeError
         If the difference is complex.
     ConfigurationError
-        If ``delta`` is not above 0.
+        If ``delta`` is not greater than 0.
 
     Notes
     -----
@@ -174,7 +172,7 @@ def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: 
     array([0.125, 4.   ])
     """
     if not delta > 0:
-        raise ConfigurationError(f"huber_loss: delta is above 0, not {delta!r}")
+        raise ConfigurationError(f"huber_loss: delta must be greater than 0, got {delta!r}")
     losses = _huber(_difference("huber_loss", prediction, target), delta)
     return reduced("huber_loss", losses, reduction, weight)
 
@@ -188,18 +186,18 @@ def _huber(difference: Any, delta: float) -> Any:
 
 @of_arrays
 def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", beta: float = 1.0) -> Any:
-    """Return the absolute differences, made smooth at 0.
+    """Compute the smooth L1 loss.
 
-    Below ``beta`` a loss is ``difference**2 / (2 * beta)``, otherwise ``abs(difference) - beta / 2``.
+    The loss is ``d**2 / (2 * beta)`` for ``d = abs(difference)`` below ``beta``, otherwise ``d - beta / 2``.
 
     Parameters
     ----------
     prediction, target : array
-        Arrays of one shape and real dtypes.
+        Arrays of the same shape and real dtypes.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
     beta : float
-        The greatest difference that is squared, 0 or more.
+        Largest absolute difference with a quadratic loss, at least 0.
 
     Returns
     -------
@@ -209,7 +207,7 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", bet
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
     DtypeError
         If the difference is complex.
     ConfigurationError
@@ -226,7 +224,7 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", bet
     array([0.0625, 2.    ])
     """
     if not beta >= 0:
-        raise ConfigurationError(f"smooth_l1_loss: beta is 0 or more, not {beta!r}")
+        raise ConfigurationError(f"smooth_l1_loss: beta must be at least 0, got {beta!r}")
     difference = _difference("smooth_l1_loss", prediction, target)
     return reduced("smooth_l1_loss", _huber(difference, beta) / beta if beta else agrad.abs(difference), reduction)
 
@@ -240,31 +238,31 @@ _log_from_below: Any = agrad.elementwise(
 
 
 def _check_probabilities(x: Any) -> None:
-    """Raise ``OperandError`` for numbers in NumPy's arrays, outside of a trace, that are no probabilities."""
+    """Raise ``OperandError`` if a NumPy array, outside a trace, has elements outside 0 to 1."""
     raw = x.data if isinstance(x, agrad.Tensor) else x
     if isinstance(raw, np.ndarray) and raw.size and (raw.min() < 0 or raw.max() > 1):
         raise OperandError(
-            f"binary_cross_entropy takes probabilities from 0 to 1, and numbers are {raw.min():.6g} to "
-            f"{raw.max():.6g}; binary_cross_entropy_with_logits takes any"
+            f"binary_cross_entropy: probabilities must be from 0 to 1, got {raw.min():.6g} to {raw.max():.6g}. Call "
+            "binary_cross_entropy_with_logits for logits."
         )
 
 
 @of_arrays
 @real_only
 def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
-    """Return the cross entropy of probabilities with targets from 0 to 1.
+    """Compute the binary cross entropy of probabilities and targets from 0 to 1.
 
-    A loss is ``-target * log(probability) - (1 - target) * log(1 - probability)``, with logarithms of at least -100 and
-    in the derivative divisors of at least 1e-12. ``binary_cross_entropy_with_logits`` needs neither.
+    The loss is ``-target * log(probability) - (1 - target) * log(1 - probability)``. Logarithms are clipped below at
+    -100, and divisors in the derivative at 1e-12. ``binary_cross_entropy_with_logits`` needs neither limit.
 
     Parameters
     ----------
     probability, target : array
-        Arrays of one shape and real floating dtypes.
+        Arrays of the same shape and real floating-point dtypes.
     weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
+        Factor of each loss, of a shape that broadcasts.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
 
     Returns
     -------
@@ -274,9 +272,9 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
     OperandError
-        If a number in NumPy's array of probabilities is none.
+        If a NumPy array of probabilities has an element outside 0 to 1.
 
     Examples
     --------
@@ -298,18 +296,18 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
 def binary_cross_entropy_with_logits(
     logits: Any, target: Any, /, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Any:
-    """Return the cross entropy of the logistic function of logits with targets.
+    """Compute the binary cross entropy of sigmoid(logits) and targets.
 
     Parameters
     ----------
     logits, target : array
-        Arrays of one shape and real floating dtypes; the targets from 0 to 1.
+        Arrays of the same shape and real floating-point dtypes. The targets are from 0 to 1.
     weight : array, optional
-        A factor of each loss, of a shape that broadcasts.
+        Factor of each loss, of a shape that broadcasts.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
     pos_weight : array, optional
-        A factor of the targets' part of each loss, of a shape that broadcasts.
+        Factor of the positive term of each loss, of a shape that broadcasts.
 
     Returns
     -------
@@ -319,7 +317,7 @@ def binary_cross_entropy_with_logits(
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
 
     Examples
     --------
@@ -340,19 +338,18 @@ def binary_cross_entropy_with_logits(
 @of_arrays
 @real_only
 def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = False) -> Any:
-    """Return ``target * (log(target) - x)``, for x the logarithms of probabilities.
+    """Compute the Kullback-Leibler divergence ``target * (log(target) - x)``.
 
     Parameters
     ----------
     x : array
-        Logarithms of probabilities.
+        Log-probabilities.
     target : array
-        Probabilities of the same shape; where they are 0 the loss is 0.
+        Probabilities of the same shape. The loss is 0 for a probability of 0.
     reduction : {"mean", "batchmean", "sum", "none"}
-        The reduction over all elements; ``"batchmean"`` divides the sum by the length of the first axis, which gives
-        the Kullback-Leibler divergence.
+        Reduction over all elements. ``"batchmean"``, the mathematical definition, divides the sum by the batch size.
     log_target : bool
-        True for a target of logarithms.
+        True if the target contains log-probabilities.
 
     Returns
     -------
@@ -362,7 +359,7 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
 
     Examples
     --------
@@ -386,20 +383,22 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
-    """Return the negative logarithm of the normal density of targets.
+    """Compute the negative log-likelihood of a normal distribution.
+
+    The loss is ``(log(var) + (x - target)**2 / var) / 2``.
 
     Parameters
     ----------
     x, target : array
-        Means and values, of one shape and a real floating dtype.
+        Means and values, of the same shape and a real floating-point dtype.
     var : array
-        Variances, of a shape that broadcasts. Those below ``eps`` count as ``eps``, but for the derivative.
+        Variances, of a shape that broadcasts. Variances below ``eps`` are treated as ``eps``, except in the derivative.
     full : bool
         True to add the constant ``log(2 * pi) / 2``.
     eps : float
-        The least variance, above 0.
+        Smallest variance, greater than 0.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
 
     Returns
     -------
@@ -409,9 +408,9 @@ def gaussian_nll_loss(
     Raises
     ------
     ShapeError
-        If the shapes of means and values differ, also if they would broadcast.
+        If the shapes of means and values differ, even if they would broadcast.
     ConfigurationError
-        If ``eps`` is not above 0.
+        If ``eps`` is not greater than 0.
 
     Examples
     --------
@@ -421,7 +420,7 @@ def gaussian_nll_loss(
     """
     same_shape("gaussian_nll_loss", x, target)
     if not eps > 0:
-        raise ConfigurationError(f"gaussian_nll_loss: eps is above 0, not {eps!r}")
+        raise ConfigurationError(f"gaussian_nll_loss: eps must be greater than 0, got {eps!r}")
     if len(var.shape) == len(x.shape) - 1 and tuple(var.shape) == tuple(x.shape)[:-1]:
         var = agrad.expand_dims(var, axis=-1)
     still = agrad.stop_gradient(var)
@@ -435,20 +434,22 @@ def gaussian_nll_loss(
 def poisson_nll_loss(
     x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
 ) -> Any:
-    """Return the negative logarithm of the Poisson probability of counts.
+    """Compute the negative log-likelihood of a Poisson distribution.
+
+    The loss is ``exp(x) - target * x``, or ``x - target * log(x + eps)`` if ``log_input`` is False.
 
     Parameters
     ----------
     x, target : array
-        Logarithms of rates, and counts, of one shape.
+        Logarithms of rates, and counts, of the same shape.
     log_input : bool
-        False if ``x`` has the rates themselves.
+        False if ``x`` contains the rates.
     full : bool
-        True to add Stirling's approximation of log(target!) to targets above 1.
+        True to add the Stirling approximation of log(target!) for targets above 1.
     eps : float
-        What is added to a rate before its logarithm.
+        Number added to a rate before its logarithm.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
 
     Returns
     -------
@@ -458,7 +459,7 @@ def poisson_nll_loss(
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
 
     Examples
     --------
@@ -491,22 +492,24 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Any:
-    """Return by how much positives fail to be nearer than negatives by a margin.
+    """Compute the triplet margin loss of distances.
+
+    The loss is ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, where d is ``pairwise_distance``.
 
     Parameters
     ----------
     anchor, positive, negative : array
         Vectors along the last axis, of shapes that broadcast.
     margin : float
-        The difference of distances that makes the loss 0, above 0.
+        Margin, greater than 0: the loss is 0 if the negative is farther than the positive by at least this distance.
     p : float
-        The order of the norm.
+        Order of the norm.
     eps : float
-        A number that keeps equal vectors apart.
+        Number added to the differences, so that the derivative exists for equal vectors.
     swap : bool
-        True to take the distance of the positive from the negative where it is the smaller one.
+        True to use the distance between positive and negative if it is smaller.
     reduction : {"mean", "sum", "none"}
-        The reduction over all vectors.
+        Reduction over all vectors.
 
     Returns
     -------
@@ -525,7 +528,7 @@ def triplet_margin_loss(
     1.0
     """
     if not margin > 0:
-        raise ConfigurationError(f"triplet_margin_loss: margin is above 0, not {margin!r}")
+        raise ConfigurationError(f"triplet_margin_loss: margin must be greater than 0, got {margin!r}")
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -537,20 +540,20 @@ def triplet_margin_loss(
 @of_arrays
 @real_only
 def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
-    """Return 1 - cosine where the target is 1, and cosine - margin where it is -1.
+    """Compute the cosine embedding loss.
 
-    The latter is 0 where the cosine is less than the margin.
+    The loss is ``1 - cosine`` for target 1 and ``max(0, cosine - margin)`` for target -1.
 
     Parameters
     ----------
     x1, x2 : array
         Vectors along the last axis.
     target : array
-        1 for vectors that belong together, otherwise -1.
+        1 for similar vectors, otherwise -1.
     margin : float
-        The cosine below which the loss of a pair that is apart is 0.
+        Cosine below which the loss of dissimilar vectors is 0.
     reduction : {"mean", "sum", "none"}
-        The reduction over all pairs.
+        Reduction over all pairs.
 
     Returns
     -------
@@ -563,7 +566,7 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
     >>> agrad.nn.functional.cosine_embedding_loss(x1, x2, np.array([1.0, 1.0]), reduction="none").round(4)
     array([0., 1.])
     """
-    # 1e-12 beside the squares, as PyTorch has it, keeps vectors of zeros out of the divisor
+    # as in PyTorch, 1e-12 is added to the squares, so that the divisor is not 0
     product = agrad.sum(agrad.multiply(x1, x2), axis=-1)
     squares = [agrad.sum(agrad.square(x), axis=-1) + 1e-12 for x in (x1, x2)]
     cosine = product / agrad.sqrt(squares[0] * squares[1])

@@ -1,4 +1,4 @@
-"""Pooling by norms of windows along one, two or three axes."""
+"""1-D, 2-D and 3-D power-average pooling."""
 
 import math
 from collections.abc import Sequence
@@ -25,22 +25,22 @@ def _lp_pool(
     stride: Lengths | None = None,
     ceil_mode: bool = False,
 ) -> Any:
-    """Return the norms of {n}-D windows.
+    """Compute the norms of {n}-D windows.
 
-    A norm is ``sum(x**p) ** (1 / p)``, without absolute values, as in PyTorch. The derivative of one that is 0 is 0.
+    A norm is ``sum(x**p) ** (1 / p)``, without absolute values, as in PyTorch. The derivative of a norm of 0 is 0.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
     norm_type : float
-        The order p, above 0.
+        Order p, greater than 0.
     kernel_size : int or tuple of int
-        The lengths of a window.
+        Window size.
     stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
+        Stride between windows. By default, ``kernel_size``.
     ceil_mode : bool
-        Include the windows that reach beyond the end, with the norm as if their mean power were that of a whole one.
+        True to include the windows that reach beyond the end. Their norms are scaled as if the windows were complete.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def _lp_pool(
     """
     name = f"lp_pool{spatial}d"
     if not norm_type > 0 or math.isinf(norm_type):
-        raise ConfigurationError(f"{name}: norm_type must be above 0 and finite, got {norm_type!r}")
+        raise ConfigurationError(f"{name}: norm_type must be greater than 0 and finite, got {norm_type!r}")
     count = math.prod(numbers(name, "kernel_size", kernel_size, spatial, 1))
     powers = agrad.pow(x, norm_type)
     total = _MEANS[spatial - 1](powers, kernel_size, stride, ceil_mode=ceil_mode) * float(count)

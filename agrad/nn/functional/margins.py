@@ -1,4 +1,4 @@
-"""Losses that ask for a margin between scores or distances."""
+"""Margin losses for scores and distances."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,18 +25,18 @@ def _like(target: Any, x: Any) -> Any:
 @of_arrays
 @real_only
 def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
-    """Return ``max(0, -target * (x1 - x2) + margin)``.
+    """Compute the margin ranking loss ``max(0, -target * (x1 - x2) + margin)``.
 
     Parameters
     ----------
     x1, x2 : array
-        Scores, of shapes that broadcast and a real floating dtype.
+        Scores, of shapes that broadcast and a real floating-point dtype.
     target : array
-        1 where ``x1`` is to be greater, and -1 where ``x2`` is.
+        1 if ``x1`` should be larger, -1 if ``x2`` should be larger.
     margin : float
-        The difference of scores that makes the loss 0.
+        Difference of scores at which the loss becomes 0.
     reduction : {"mean", "sum", "none"}
-        The reduction over all pairs.
+        Reduction over all pairs.
 
     Returns
     -------
@@ -56,18 +56,20 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
 @of_arrays
 @real_only
 def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: str = "mean") -> Any:
-    """Return distances of pairs that match, and what others lack of a margin.
+    """Compute the hinge embedding loss.
+
+    The loss is ``x`` for target 1 and ``max(0, margin - x)`` for target -1.
 
     Parameters
     ----------
     x : array
-        Distances, of any shape and a real floating dtype.
+        Distances, of any shape and a real floating-point dtype.
     target : array
-        1 for pairs that belong together, otherwise -1; of a shape that broadcasts.
+        1 for similar pairs, otherwise -1, of a shape that broadcasts.
     margin : float
-        The distance that makes the loss of a pair that is apart 0.
+        Distance from which the loss of a dissimilar pair is 0.
     reduction : {"mean", "sum", "none"}
-        The reduction over all pairs.
+        Reduction over all pairs.
 
     Returns
     -------
@@ -88,16 +90,16 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
 @of_arrays
 @real_only
 def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
-    """Return ``log(1 + exp(-target * x))``.
+    """Compute the soft margin loss ``log(1 + exp(-target * x))``.
 
     Parameters
     ----------
     x : array
-        Scores, of any shape and a real floating dtype.
+        Scores, of any shape and a real floating-point dtype.
     target : array
         1 or -1, of the same shape.
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements.
+        Reduction over all elements.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
 
     Examples
     --------
@@ -120,15 +122,15 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
 
 
 def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
-    """Return scores of shape (n, c) and labels of shape (n, k), of which ``x`` may be one row."""
+    """Return scores of shape (n, c) and labels of shape (n, k); ``x`` may be one row."""
     shape, expected = tuple(x.shape), tuple(x.shape) if same else tuple(x.shape)[:-1]
     if len(shape) not in (1, 2) or tuple(labels.shape) != expected:
         raise ShapeError(
-            f"{name} takes scores of shape (n, c) or (c,) and labels of the shape {'' if same else '(n,) or () '}"
-            f"that goes with it, not {shape} and {tuple(labels.shape)}"
+            f"{name}: scores must have shape (n, c) or (c,) and labels "
+            f"{'the same shape' if same else 'shape (n,) or ()'}, got {shape} and {tuple(labels.shape)}"
         )
     if not agrad.isdtype(labels.dtype, "integral"):
-        raise DtypeError(f"{name}: class numbers have an integer dtype, not {labels.dtype}")
+        raise DtypeError(f"{name}: labels must have an integer dtype, got {labels.dtype}")
     return (agrad.reshape(x, (-1, shape[-1])), agrad.reshape(labels, (-1, shape[-1] if same else 1)))
 
 
@@ -137,25 +139,25 @@ def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
 def multi_margin_loss(
     x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Return by how much the score of a class fails to exceed the others by a margin.
+    """Compute the multi-class margin loss.
 
-    A loss is the sum over the other classes of ``max(0, margin - x[label] + x[i]) ** p``, divided by their number plus
-    1.
+    The loss is the sum of ``max(0, margin - x[label] + x[i]) ** p`` over the other classes, divided by the number of
+    classes.
 
     Parameters
     ----------
     x : array
-        Scores of shape (n, c) or (c,), and a real floating dtype.
+        Scores of shape (n, c) or (c,), and a real floating-point dtype.
     labels : array
-        Class numbers of shape (n,) or ().
+        Class labels of shape (n,) or ().
     p : {1, 2}
-        The exponent.
+        Exponent.
     margin : float
-        The margin.
+        Margin.
     weight : array, optional
-        A factor for each class, of shape (c,).
+        Factor of each class, of shape (c,).
     reduction : {"mean", "sum", "none"}
-        The reduction over all rows.
+        Reduction over all batch elements.
 
     Returns
     -------
@@ -165,9 +167,9 @@ def multi_margin_loss(
     Raises
     ------
     ShapeError, DtypeError, ConfigurationError
-        If the arrays do not fit, or for an option that is none.
+        If the shapes or dtypes do not fit, or an option is invalid.
     OperandError
-        If NumPy's labels are out of range.
+        If labels in a NumPy array are out of range.
 
     Examples
     --------
@@ -176,7 +178,7 @@ def multi_margin_loss(
     array([[ 0.    , -0.3333,  0.3333]])
     """
     if p not in (1, 2):
-        raise ConfigurationError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
+        raise ConfigurationError(f"multi_margin_loss: p must be 1 or 2, got {p!r}")
     shape = tuple(labels.shape)
     x, labels = _rows("multi_margin_loss", x, labels, False)
     check_numbers("multi_margin_loss", "the classes", labels, 0, x.shape[1] - 1)
@@ -202,19 +204,19 @@ def _is_label(x: Any, labels: Any) -> Any:
 @of_array
 @real_only
 def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> Any:
-    """Return by how much the scores of several classes fail to exceed the others by 1.
+    """Compute the multi-label margin loss.
 
-    A loss is the sum over the labels and the classes that are none of ``max(0, 1 - x[label] + x[i])``, divided by the
-    number of classes.
+    The loss is the sum of ``max(0, 1 - x[label] + x[i])`` over all labels and all other classes, divided by the number
+    of classes.
 
     Parameters
     ----------
     x : array
-        Scores of shape (n, c) or (c,), and a real floating dtype.
+        Scores of shape (n, c) or (c,), and a real floating-point dtype.
     labels : array
-        Class numbers of the same shape; what follows the first negative one in a row does not count.
+        Class labels of the same shape. In each row, labels after the first negative one are ignored.
     reduction : {"mean", "sum", "none"}
-        The reduction over all rows.
+        Reduction over all batch elements.
 
     Returns
     -------
@@ -224,9 +226,9 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
     Raises
     ------
     ShapeError, DtypeError
-        If the arrays do not fit.
+        If the shapes or dtypes do not fit.
     OperandError
-        If NumPy's labels are out of range; below 0 only -1 is in it.
+        If labels in a NumPy array are out of range (-1 to c - 1).
 
     Examples
     --------
@@ -250,18 +252,18 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
 @of_arrays
 @real_only
 def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
-    """Return the mean over classes of the cross entropy of logits with targets.
+    """Compute the mean binary cross entropy over classes.
 
     Parameters
     ----------
     x : array
-        Logits of shape (..., c), and a real floating dtype.
+        Logits of shape (..., c), and a real floating-point dtype.
     target : array
         1 for classes that apply and 0 for others, of the same shape.
     weight : array, optional
-        A factor for each class, of shape (c,).
+        Factor of each class, of shape (c,).
     reduction : {"mean", "sum", "none"}
-        The reduction over all rows.
+        Reduction over all batch elements.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
     Raises
     ------
     ShapeError
-        If the shapes differ, also if they would broadcast.
+        If the shapes differ, even if they would broadcast.
 
     Examples
     --------
@@ -300,30 +302,32 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Any:
-    """Return by how much positives fail to be nearer than negatives by a margin.
+    """Compute the triplet margin loss with a custom distance.
+
+    The loss is ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` for the distance function d.
 
     Parameters
     ----------
     anchor, positive, negative : array
-        Arrays that the distance takes.
+        Arguments of ``distance_function``.
     distance_function : callable, optional
-        A function of two arrays that returns their distances, by default ``pairwise_distance``.
+        Function of two arrays that returns their distances. By default, ``pairwise_distance``.
     margin : float
-        The difference of distances that makes the loss 0, above 0.
+        Margin, greater than 0: the loss is 0 if the negative is farther than the positive by at least this distance.
     swap : bool
-        True to take the distance of the positive from the negative where it is the smaller one.
+        True to use the distance between positive and negative if it is smaller.
     reduction : {"mean", "sum", "none"}
-        The reduction over all distances.
+        Reduction over all distances.
 
     Returns
     -------
     array
-        Array of shape (), or of that of the distances.
+        Array of shape (), or of the shape of the distances.
 
     Raises
     ------
     ConfigurationError
-        If ``margin`` is not above 0.
+        If ``margin`` is not greater than 0.
 
     Notes
     -----
@@ -339,7 +343,7 @@ def triplet_margin_with_distance_loss(
     name = "triplet_margin_with_distance_loss"
     check_reduction(name, reduction)
     if not margin > 0:
-        raise ConfigurationError(f"{name}: margin is above 0, not {margin!r}")
+        raise ConfigurationError(f"{name}: margin must be greater than 0, got {margin!r}")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -1,4 +1,4 @@
-"""Normalizations by the mean and variance of layers, groups and batches."""
+"""Layer, group, batch and instance normalization."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _scaled(y: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
 def _last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     shape = tuple(index(n) for n in normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
     if not shape or tuple(x.shape)[-len(shape) :] != shape:
-        raise ShapeError(f"{name}: an array of shape {tuple(x.shape)} does not end with the normalized shape {shape}")
+        raise ShapeError(f"{name}: the shape of x must end with the normalized shape {shape}, got {tuple(x.shape)}")
     return shape, tuple(range(len(x.shape) - len(shape), len(x.shape)))
 
 
@@ -37,20 +37,20 @@ def _channels_second(name: str, x: Any, **arrays: Any) -> tuple[int, ...]:
     """Return the shape that broadcasts an array of one element for each channel."""
     shape = tuple(x.shape)
     if len(shape) < 2:
-        raise ShapeError(f"{name} takes an array of shape (n, c, ...), not {shape}")
+        raise ShapeError(f"{name}: x must have shape (n, c, ...), got {shape}")
     for what, array in arrays.items():
         if array is not None and tuple(array.shape) != shape[1:2]:
-            raise ShapeError(f"{name}: {what} has a shape of {shape[1:2]}, that of the channels, not {array.shape}")
+            raise ShapeError(f"{name}: {what} must have shape {shape[1:2]}, one value per channel, got {array.shape}")
     return (1, shape[1], *(1,) * (len(shape) - 2))
 
 
 def _average(name: str, running: agrad.Tensor, value: Any, momentum: float) -> None:
-    """Move running values towards new ones, outside of any derivative."""
+    """Update running statistics without recording derivatives."""
     new = agrad.stop_gradient(value)
     if getattr(getattr(new, "level", None), "name", None) == "batch":
         raise ConfigurationError(
-            f"{name} changes its running values in training, and under vmap there would be one of each member; call "
-            "it without running values (track_running_stats=False), or in evaluation"
+            f"{name}: running statistics cannot be updated under vmap, because each batch element has its own. Call it "
+            "without running statistics (track_running_stats=False), or in evaluation mode."
         )
     with agrad.no_grad():
         running[...] = agrad.add(running * (1 - momentum), agrad.astype(new, running.dtype) * momentum)
@@ -59,9 +59,9 @@ def _average(name: str, running: agrad.Tensor, value: Any, momentum: float) -> N
 def _by_running(
     name: str, option: str, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, around: tuple[int, ...]
 ) -> Any:
-    """Return ``x`` normalized by running values."""
+    """Return ``x`` normalized with running statistics."""
     if mean is None or var is None:
-        raise ConfigurationError(f"{name} takes running_mean and running_var, or {option}=True")
+        raise ConfigurationError(f"{name}: running_mean and running_var are required. Pass them, or {option}=True.")
     scale = agrad.sqrt(agrad.add(var, eps))
     y = agrad.divide(agrad.subtract(x, agrad.reshape(mean, around)), agrad.reshape(scale, around))
     return _scaled(y, weight, bias, around)
@@ -69,18 +69,18 @@ def _by_running(
 
 @of_array
 def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Return ``x`` standardized over its last axes, times a weight plus a bias.
+    """Standardize ``x`` over its last axes, then apply a weight and a bias.
 
     Parameters
     ----------
     x : array
-        Array of shape ``(..., *normalized_shape)`` and a real floating dtype.
+        Array of shape ``(..., *normalized_shape)`` and a real floating-point dtype.
     normalized_shape : int or tuple of int
-        The lengths of the last axes.
+        Lengths of the last axes.
     weight, bias : array, optional
         Arrays of shape ``normalized_shape``.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
 
     Returns
     -------
@@ -112,18 +112,18 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
 
 @of_array
 def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
-    """Return ``x`` over its root mean square over the last axes, times a weight.
+    """Divide ``x`` by its root mean square over the last axes, apply a weight.
 
     Parameters
     ----------
     x : array
-        Array of shape ``(..., *normalized_shape)`` and a real floating dtype.
+        Array of shape ``(..., *normalized_shape)`` and a real floating-point dtype.
     normalized_shape : int or tuple of int
-        The lengths of the last axes.
+        Lengths of the last axes.
     weight : array, optional
         Array of shape ``normalized_shape``.
     eps : float, optional
-        A number added to the mean square, by default that of the dtype's resolution.
+        Number added to the mean square. By default, the resolution of the dtype.
 
     Returns
     -------
@@ -152,18 +152,18 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
 
 @of_array
 def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Return ``x`` standardized over each sample's groups of channels.
+    """Standardize ``x`` over groups of channels of each batch element.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) and a real floating dtype.
+        Array of shape (n, c, ...) and a real floating-point dtype.
     num_groups : int
-        The groups, of ``c // num_groups`` channels each.
+        Number of groups, of ``c // num_groups`` channels each.
     weight, bias : array, optional
         Arrays of shape (c,).
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
     Raises
     ------
     ShapeError, ConfigurationError
-        For fewer than two axes, or channels that are no multiple of ``num_groups``.
+        If ``x`` has fewer than two axes, or the number of channels is not a multiple of ``num_groups``.
 
     Notes
     -----
@@ -187,7 +187,7 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
     """
     shape, around = tuple(x.shape), _channels_second("group_norm", x, weight=weight, bias=bias)
     if num_groups < 1 or shape[1] % num_groups:
-        raise ConfigurationError(f"group_norm: {shape[1]} channels do not make num_groups={num_groups} groups")
+        raise ConfigurationError(f"group_norm: channels must be a multiple of num_groups={num_groups}, got {shape[1]}")
     length = math.prod(shape[1:]) // num_groups
     y = _standardized(agrad.reshape(x, (shape[0], num_groups, length)), (2,), eps)
     return _scaled(agrad.reshape(y, shape), weight, bias, around)
@@ -203,23 +203,23 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Return ``x`` with mean 0 and variance 1 over all axes but the channels'.
+    """Standardize ``x`` over all axes except the channel axis.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) and a real floating dtype.
+        Array of shape (n, c, ...) and a real floating-point dtype.
     running_mean, running_var : array or None
-        Arrays of shape (c,), taken for mean and variance unless ``training``. In training, Tensors get the new values
-        ``(1 - momentum) * old + momentum * new``, of the variance without bias.
+        Arrays of shape (c,), used as mean and variance unless ``training``. In training, Tensors are updated to ``(1 -
+        momentum) * old + momentum * new``, with the unbiased variance.
     weight, bias : array, optional
         Arrays of shape (c,).
     training : bool
-        True to take mean and variance of ``x``.
+        True to use the mean and variance of ``x``.
     momentum : float
-        The part of a new value in the running ones.
+        Weight of the new statistics in the running statistics.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
 
     Returns
     -------
@@ -229,8 +229,8 @@ def batch_norm(
     Raises
     ------
     ShapeError, ConfigurationError
-        If a shape does not fit, there is one value a channel in training, there are no running values in evaluation, or
-        they would be changed under ``vmap``.
+        If a shape does not fit, a channel has a single value in training, running statistics are missing in evaluation,
+        or they would be updated under ``vmap``.
 
     Notes
     -----
@@ -254,7 +254,7 @@ def batch_norm(
     axes = (0, *range(2, len(x.shape)))
     count = math.prod(x.shape[axis] for axis in axes)
     if count < 2:
-        raise ShapeError(f"batch_norm takes more than one value of each channel in training, not the shape {x.shape}")
+        raise ShapeError(f"batch_norm: in training, x must have more than one value per channel, got shape {x.shape}")
     if isinstance(running_mean, agrad.Tensor):
         _average("batch_norm", running_mean, agrad.mean(x, axis=axes), momentum)
     if isinstance(running_var, agrad.Tensor):
@@ -274,23 +274,23 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Return ``x`` with mean 0 and variance 1 over each channel of each sample.
+    """Standardize ``x`` over each channel of each batch element.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) and a real floating dtype.
+        Array of shape (n, c, ...) and a real floating-point dtype.
     running_mean, running_var : array or None
-        Arrays of shape (c,), taken for mean and variance unless ``use_input_stats``. Otherwise Tensors get the new
-        values ``(1 - momentum) * old + momentum * new``, for the mean over samples of mean and variance without bias.
+        Arrays of shape (c,), used as mean and variance unless ``use_input_stats``. Otherwise, Tensors are updated to
+        ``(1 - momentum) * old + momentum * new``, with the batch mean of the means and unbiased variances.
     weight, bias : array, optional
         Arrays of shape (c,).
     use_input_stats : bool
-        True to take mean and variance of ``x``.
+        True to use the mean and variance of ``x``.
     momentum : float
-        The part of a new value in the running ones.
+        Weight of the new statistics in the running statistics.
     eps : float
-        A number added to the variance.
+        Number added to the variance for numerical stability.
 
     Returns
     -------
@@ -300,8 +300,8 @@ def instance_norm(
     Raises
     ------
     ShapeError, ConfigurationError
-        If a shape does not fit, a channel of a sample has fewer than two values, there are no running values without
-        ``use_input_stats``, or they would be changed under ``vmap``.
+        If a shape does not fit, a channel of a batch element has fewer than two values, running statistics are missing
+        without ``use_input_stats``, or they would be updated under ``vmap``.
 
     Notes
     -----
@@ -321,7 +321,7 @@ def instance_norm(
     axes = tuple(range(2, len(x.shape)))
     if math.prod(x.shape[2:]) < 2:
         raise ShapeError(
-            f"instance_norm takes more than one value of each channel of a sample, not the shape {x.shape}"
+            f"instance_norm: x must have more than one value per channel of an example, got shape {x.shape}"
         )
     if isinstance(running_mean, agrad.Tensor):
         _average(name, running_mean, agrad.mean(x, axis=(0, *axes)), momentum)
@@ -333,19 +333,19 @@ def instance_norm(
 @of_array
 @real_only
 def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """Return each element over a power of the mean square of channels beside its own.
+    """Normalize each element by the mean square of neighboring channels.
 
-    The divisor is ``(k + alpha * mean) ** beta``, of the mean of ``size`` squares with zeros beyond the first and the
-    last channel.
+    The divisor is ``(k + alpha * mean) ** beta``, where ``mean`` is the mean of the squares of ``size`` channels.
+    Channels beyond the first and last count as 0.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, ...) and a real floating dtype.
+        Array of shape (n, c, ...) and a real floating-point dtype.
     size : int
-        The number of channels in the mean.
+        Number of channels in the mean.
     alpha, beta, k : float
-        The factor, the exponent and the constant.
+        Factor, exponent and constant.
 
     Returns
     -------
@@ -355,7 +355,7 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     Raises
     ------
     ShapeError, ConfigurationError
-        For fewer than three axes, or a ``size`` below 1.
+        If ``x`` has fewer than three axes, or ``size`` is below 1.
 
     Notes
     -----
@@ -370,7 +370,7 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     """
     shape = tuple(x.shape)
     if len(shape) < 3:
-        raise ShapeError(f"local_response_norm takes an array of shape (n, c, ...) with three axes, not {shape}")
+        raise ShapeError(f"local_response_norm: x must have shape (n, c, ...) with at least three axes, got {shape}")
     (size,) = numbers("local_response_norm", "size", size, 1, 1)
     squares = padded(agrad.square(x), [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (len(shape) - 2))
     total = sum(squares[:, i : i + shape[1], ...] for i in range(size))

@@ -1,4 +1,4 @@
-"""Padding: elements added at the ends of axes."""
+"""Padding of arrays."""
 
 from collections.abc import Sequence
 from operator import index
@@ -9,11 +9,11 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.real import of_array
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-"""The modes of ``agrad.pad`` by PyTorch's names."""
+"""Modes of ``agrad.pad`` by the PyTorch names."""
 
 
 def padded(x: Any, widths: Sequence[tuple[int, int]], **settings: Any) -> Any:
-    """Return ``agrad.pad(x, widths)``, a raw array for a raw array."""
+    """Return ``agrad.pad(x, widths)``, a plain array for a plain array."""
     wide = agrad.pad(x, widths, **settings)
     return wide if isinstance(x, agrad.Tensor) else wide.raw
 
@@ -26,8 +26,8 @@ def _widths(x: Any, pad: Any) -> list[tuple[int, int]]:
         found = ()
     if not found or len(found) % 2 or len(found) > 2 * len(x.shape):
         raise ConfigurationError(
-            f"pad: pad is two integers for each axis, from the last axis on, at most {2 * len(x.shape)} for an array "
-            f"of shape {tuple(x.shape)}, not {pad!r}"
+            f"pad: pad must have two integers for each padded axis, at most {2 * len(x.shape)} for shape "
+            f"{tuple(x.shape)}, got {pad!r}"
         )
     pairs = list(zip(found[::2], found[1::2], strict=True))
     return [(0, 0)] * (len(x.shape) - len(pairs)) + pairs[::-1]
@@ -35,20 +35,20 @@ def _widths(x: Any, pad: Any) -> list[tuple[int, int]]:
 
 @of_array
 def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
-    """Return ``x`` with elements added at the ends of its last axes.
+    """Add elements at the ends of the last axes of ``x``.
 
     Parameters
     ----------
     x : array
         Array of any shape and dtype.
     pad : tuple of int
-        The numbers of elements before and after the last axis, then before and after the one before it, and so on. A
-        negative number takes elements away.
+        Numbers of elements to add before and after the last axis, then the second to last axis, and so on. A negative
+        number removes elements.
     mode : {"constant", "reflect", "replicate", "circular"}
-        The new elements: a value; those on the other side of the first and the last one, which are not repeated; the
-        first and the last one; those at the other end.
+        Added elements: a constant, the elements reflected about the first and last ones, the first and last elements
+        repeated, or the elements of the opposite end.
     value : float, optional
-        The value of the mode ``"constant"``, by default 0.
+        Value for the mode ``"constant"``. By default, 0.
 
     Returns
     -------
@@ -58,10 +58,10 @@ def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | No
     Raises
     ------
     ConfigurationError
-        For another mode, a value without its mode, or numbers that do not fit the axes.
+        If the mode is unknown, ``value`` is given for another mode, or ``pad`` does not fit the number of axes.
     ShapeError
-        If an axis is too short: for what is taken away, for ``"reflect"`` (one element more than is added), for
-        ``"circular"`` (as many as are added) or for ``"replicate"`` (one).
+        If an axis is too short for the elements to remove, or for the mode: ``"reflect"`` requires one element more
+        than it adds, ``"circular"`` as many as it adds, and ``"replicate"`` one.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | No
     array([[3., 1., 2., 3., 1.]])
     """
     if mode not in _MODES:
-        raise ConfigurationError(f"pad: mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}")
+        raise ConfigurationError(f"pad: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
     if mode != "constant" and value:
-        raise ConfigurationError(f"pad: the mode {mode!r} takes no value, which is {value!r}")
+        raise ConfigurationError(f"pad: value requires mode='constant', got mode={mode!r} and value={value!r}")
     widths = _widths(x, pad)
     shape = tuple(x.shape)
     if any(min(low, 0) + min(high, 0) + n < 0 for (low, high), n in zip(widths, shape, strict=True)):
-        raise ShapeError(f"pad: {pad} takes more elements away than the shape {shape} has")
+        raise ShapeError(f"pad: pad must not remove more elements than x has, got {pad} for shape {shape}")
     if any(min(pair) < 0 for pair in widths):
         x = x[tuple(slice(max(-low, 0), n - max(-high, 0)) for (low, high), n in zip(widths, shape, strict=True))]
     added = [(max(low, 0), max(high, 0)) for low, high in widths]
@@ -89,5 +89,5 @@ def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | No
     for n, pair in zip(x.shape, added, strict=True):
         needed = {"reflect": max(pair) + 1, "circular": max(pair), "replicate": 1}[mode]
         if any(pair) and n < needed:
-            raise ShapeError(f"pad: the mode {mode!r} with {pad} takes {needed} elements or more of an axis, not {n}")
+            raise ShapeError(f"pad: mode={mode!r} with {pad} requires at least {needed} elements of an axis, got {n}")
     return padded(x, added, mode=_MODES[mode])

@@ -1,4 +1,4 @@
-"""Pooling: maxima and means of windows along one, two or three axes."""
+"""1-D, 2-D and 3-D pooling: maxima and means of windows."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,20 +24,20 @@ Lengths = int | Sequence[int]
 def _padded(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int, fill: float
 ) -> tuple[Any, dict[str, tuple[int, ...]]]:
-    """Return ``x`` with its padding, and the settings of its windows."""
+    """Return the padded ``x``, and the options of its windows."""
     check_spatial(name, x, spatial)
     lengths = tuple(x.shape)[-spatial:]
     kernels = numbers(name, "kernel_size", kernel, spatial, 1)
     strides = kernels if stride is None else numbers(name, "stride", stride, spatial, 1)
     pads, steps = numbers(name, "padding", padding, spatial, 0), numbers(name, "dilation", dilation, spatial, 1)
     if any(2 * p > k for p, k in zip(pads, kernels, strict=True)):
-        raise ConfigurationError(f"{name}: padding {pads} is at most half the kernel's lengths, {kernels}")
+        raise ConfigurationError(f"{name}: padding must be at most half of the kernel size {kernels}, got {pads}")
     around = []
     for n, k, s, p, d in zip(lengths, kernels, strides, pads, steps, strict=True):
         free = n + 2 * p - d * (k - 1) - 1
         out = (-(-free // s) if ceil else free // s) + 1
         if out < 1:
-            raise ShapeError(f"{name}: windows of {kernels} do not fit into {lengths} with padding {pads}")
+            raise ShapeError(f"{name}: windows of {kernels} must fit into an input of {lengths} with padding {pads}")
         if ceil and (out - 1) * s >= n + p:  # the last window would begin in the padding behind the array
             out -= 1
         around.append((p, max(p, (out - 1) * s + d * (k - 1) + 1 - n - p)))
@@ -56,24 +56,24 @@ def _max_pool(
     dilation: Lengths = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    """Return the maxima of {n}-D windows.
+    """Compute the maxima of {n}-D windows.
 
-    The first of equal elements gets the derivative.
+    If elements are equal, the first one receives the derivative.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
     kernel_size : int or tuple of int
-        The lengths of a window.
+        Window size.
     stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
+        Stride between windows. By default, ``kernel_size``.
     padding : int or tuple of int
-        Positions of minus infinity added on both sides, at most half of ``kernel_size``.
+        Number of elements of minus infinity added on both sides, at most half of ``kernel_size``.
     dilation : int or tuple of int
-        The steps between the elements of a window.
+        Spacing between the elements of a window.
     ceil_mode : bool
-        Include the windows that reach beyond the end.
+        True to include the windows that reach beyond the end.
 
     Returns
     -------
@@ -110,24 +110,24 @@ def _avg_pool(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
-    """Return the means of {n}-D windows.
+    """Compute the means of {n}-D windows.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
     kernel_size : int or tuple of int
-        The lengths of a window.
+        Window size.
     stride : int or tuple of int, optional
-        The steps between windows, by default ``kernel_size``.
+        Stride between windows. By default, ``kernel_size``.
     padding : int or tuple of int
-        The zeros on both sides, at most half of ``kernel_size``.
+        Number of zeros on both sides, at most half of ``kernel_size``.
     ceil_mode : bool
-        Include the windows that reach beyond the end; elements behind the padding do not count.
+        True to include the windows that reach beyond the end. Elements beyond the padding do not count.
     count_include_pad : bool
-        Count the zeros of the padding.
+        True to count the zeros of the padding.
     divisor_override : float, optional
-        The divisor of the sums, instead of the count.
+        Divisor of the sums. By default, the number of elements.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def _avg_pool(
     """
     name = f"avg_pool{spatial}d"
     if divisor_override == 0:
-        raise ConfigurationError(f"{name}: divisor_override is not 0, by which it divides")
+        raise ConfigurationError(f"{name}: divisor_override must not be 0")
     padded_x, how = _padded(name, x, kernel_size, stride, padding, 1, ceil_mode, spatial, 0.0)
     kernels, strides = how["kernel"], how["strides"]
     total, pads = sum_pool(padded_x, kernel=kernels, strides=strides), numbers(name, "padding", padding, spatial, 0)
@@ -153,7 +153,7 @@ def _avg_pool(
     counts = np.ones(())
     for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, total.shape[-spatial:], strict=True):
         first = np.arange(out) * s - p
-        last = np.minimum(first + k, n + p)  # places behind the padding do not count
+        last = np.minimum(first + k, n + p)  # positions beyond the padding do not count
         if not count_include_pad:
             first, last = np.maximum(first, 0), np.minimum(last, n)
         counts = np.multiply.outer(counts, last - first)
@@ -165,13 +165,13 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
     check_spatial(name, x, spatial)
     wanted = size if isinstance(size, Sequence) else (size,) * spatial
     if len(wanted) != spatial:
-        raise ConfigurationError(f"{name}: output_size is an integer or None, or {spatial} of them, not {size!r}")
+        raise ConfigurationError(f"{name}: output_size must be an integer or None, or {spatial} of them, got {size!r}")
     for axis, m in reversed(list(enumerate(wanted, len(x.shape) - spatial))):  # finds the first maximum by rows
         if m is None:
             continue
         (m,), n = numbers(name, "output_size", m, 1, 1), x.shape[axis]
         if not n:
-            raise ShapeError(f"{name} takes axes with elements, not {tuple(x.shape)}")
+            raise ShapeError(f"{name}: x must not have spatial axes of length 0, got {tuple(x.shape)}")
         lead = (slice(None),) * axis
         parts = [reduce(x[(*lead, slice(i * n // m, -(-(i + 1) * n // m)), ...)], axis) for i in range(m)]
         x = agrad.concat(parts, axis=axis)
@@ -179,7 +179,7 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
 
 
 def _first_max(x: Any, axis: int) -> Any:
-    # a mean of equal elements would get parts of the cotangent; PyTorch gives all of it to the first
+    # a mean of equal elements would get parts of the cotangent; PyTorch assigns all of it to the first
     first = agrad.argmax(x, axis=axis, keepdims=True)
     return agrad.take_along_axis(x, first, axis=axis)
 
@@ -189,12 +189,12 @@ def _mean(x: Any, axis: int) -> Any:
 
 
 def _adaptive_avg_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
-    """Return the means of a given number of parts of each of {n} axes.
+    """Compute {n}-D adaptive average pooling to a given size.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
     output_size : int, None or tuple of them
         Length of each axis of the result; None keeps it.
 
@@ -217,14 +217,14 @@ def _adaptive_avg_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
 
 
 def _adaptive_max_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
-    """Return the maxima of a given number of parts of each of {n} axes.
+    """Compute {n}-D adaptive max pooling to a given size.
 
-    The first of equal elements gets the derivative.
+    If elements are equal, the first one receives the derivative.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating dtype.
+        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
     output_size : int, None or tuple of them
         Length of each axis of the result; None keeps it.
 
@@ -259,14 +259,14 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """Return the means of 1-D windows.
+    """Compute the means of 1-D windows.
 
     Parameters
     ----------
     x : array
-        Array of shape (n, c, l) or (c, l), and a real floating dtype.
+        Array of shape (n, c, l) or (c, l), and a real floating-point dtype.
     kernel_size, stride, padding, ceil_mode, count_include_pad
-        As for ``avg_pool2d``.
+        Same as for ``avg_pool2d``.
 
     Returns
     -------

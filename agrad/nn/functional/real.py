@@ -1,4 +1,4 @@
-"""Checks and constants that functions share."""
+"""Shared checks and constants."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def of_array(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
-    """Return the function, typed: a Tensor as the first array gives a Tensor."""
+    """Return the function with a type: a Tensor if the first array is a Tensor."""
     return cast("OfArray[P]", function)
 
 
 def of_arrays(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]":
-    """Return the function, typed: a Tensor among the first two gives a Tensor."""
+    """Return the function with a type: a Tensor if one of two arrays is a Tensor."""
     return cast("OfArrays[P]", function)
 
 
@@ -33,7 +33,8 @@ def real_only(function: F) -> F:
     Raises
     ------
     DtypeError
-        From the function, if an array is complex. Comparisons of complex numbers have no meaning, but NumPy makes them.
+        If an array is complex, at a call of the function. Comparisons of complex numbers are not defined, but NumPy
+        evaluates them.
     """
 
     @wraps(function)
@@ -42,8 +43,8 @@ def real_only(function: F) -> F:
             dtype = getattr(array, "dtype", None)
             if dtype is not None and "complex" in str(dtype):
                 raise DtypeError(
-                    f"{function.__name__} takes real numbers, not {agrad.asarray(array).dtype}; "
-                    "agrad.real and agrad.imag give them"
+                    f"{function.__name__}: arrays must be real, got {agrad.asarray(array).dtype}. Pass agrad.real(x) "
+                    "or agrad.imag(x)."
                 )
         return function(*arrays, **options)
 
@@ -57,8 +58,8 @@ _AXES = {1: ("l", "k"), 2: ("h, w", "kh, kw"), 3: ("d, h, w", "kd, kh, kw")}
 def on_axes(family: Callable[Concatenate[int, P], Any], *counts: int) -> Iterator[Callable[P, Any]]:
     """Yield the functions of a family, by default for 1, 2 and 3 spatial axes.
 
-    ``family`` takes the number first. The function for 2 axes of ``_conv`` is named ``conv2d``. In the docstring,
-    ``{n}`` stands for the number, and ``{axes}`` and ``{kernel}`` for the names of axes.
+    The number is the first argument of ``family``. The function for 2 axes of ``_conv`` is named ``conv2d``. The
+    docstring contains ``{n}`` for the number, and ``{axes}`` and ``{kernel}`` for the names of axes.
     """
     signature = inspect.signature(family)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
@@ -88,7 +89,7 @@ def check_spatial(name: str, x: Any, spatial: int) -> None:
 
 
 def constant(values: np.ndarray, like: Any) -> Any:
-    """Return values of the host beside an array; floats get its floating dtype."""
+    """Return host values on the device of an array; floats get its dtype."""
     place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
     dtype = place.dtype if values.dtype.kind == "f" and "floating" in place.dtype.kind else None
     made = agrad.asarray(values, dtype=dtype, backend=place.backend, device=place.device)
@@ -96,7 +97,7 @@ def constant(values: np.ndarray, like: Any) -> Any:
 
 
 def check_numbers(name: str, what: str, numbers: Any, first: int, last: int) -> None:
-    """Raise ``OperandError`` for NumPy's integers out of range, outside of a trace."""
+    """Raise ``OperandError`` for integers out of range in an untraced NumPy array."""
     raw = numbers.data if isinstance(numbers, agrad.Tensor) else numbers
     if isinstance(raw, np.ndarray) and raw.size and not first <= raw.min() <= raw.max() <= last:
-        raise OperandError(f"{name}: {what} are {first} to {last}, and numbers are {raw.min()} to {raw.max()}")
+        raise OperandError(f"{name}: {what} must be from {first} to {last}, got {raw.min()} to {raw.max()}")

@@ -1,4 +1,4 @@
-"""Schedulers with PyTorch's names, which set an optimizer's rates step by step."""
+"""Learning rate schedulers with the PyTorch names."""
 
 from agrad.faces import list_names as _list_names
 from agrad.optim.lr_scheduler.base import LRScheduler as LRScheduler

@@ -1,4 +1,4 @@
-"""The base class of schedulers: steps over rates, and saved state."""
+"""Base class of learning rate schedulers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,57 +13,56 @@ from agrad.optim.optimizer import Optimizer
 
 
 def check_optimizer(what: str, optimizer: Any) -> None:
-    """Raise ``OperandError`` for another object."""
+    """Raise ``OperandError`` unless an object is an optimizer."""
     if not isinstance(optimizer, Optimizer):
-        raise OperandError(f"{what} takes an optimizer, not a {type(optimizer).__name__}")
+        raise OperandError(f"{what}: optimizer must be an agrad optimizer, got {type(optimizer).__name__}")
 
 
 def for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """Return an option, given as one value or as a list, for each group."""
+    """Return the values of an option for all groups, from one value or a list."""
     check_optimizer(what, optimizer)
     count = len(optimizer.parts)
     if not isinstance(value, (list, tuple)):
         return [value] * count
     if len(value) != count:
-        raise ConfigurationError(f"{what}: {name} has {len(value)} values, the optimizer {count} groups; give one each")
+        raise ConfigurationError(f"{what}: {name} must have one value for each of {count} groups, got {len(value)}")
     return list(value)
 
 
 def numbers_for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[float]:
-    """Return a number of 0 or more for each group, of one for all or a list."""
+    """Return a nonnegative number for each group, from one number or a list."""
     return [number(what, name, part) for part in for_groups(what, name, value, optimizer)]
 
 
 def checked_optimizer(what: str, optimizer: Any) -> Optimizer:
-    """Return an optimizer whose rates a scheduler may set."""
+    """Return an optimizer, checked to have numbers as rates."""
     check_optimizer(what, optimizer)
     for k, part in enumerate(optimizer.parts):
         if part.schedule is not None:
-            raise ConfigurationError(f"{what}: lr of group {k} is a schedule already; make the optimizer with a number")
+            raise ConfigurationError(f"{what}: lr of group {k} must be a number in the optimizer, got a schedule")
     return optimizer
 
 
 class LRScheduler:
-    """Base class of schedulers, which set the rates of an optimizer's groups.
+    """Base class of learning rate schedulers.
 
-    Making one sets the first rates, each ``step`` the next ones. Call it after the optimizer's step, outside of a
-    jitted function: a function made by ``agrad.jit`` reads the rate at each call. Schedulers of one optimizer may be
-    used together where they multiply its rates.
+    A new scheduler sets the initial rates of the groups, and each ``step`` sets the next rates. Call ``step`` after the
+    step of the optimizer, outside compiled functions. A compiled function reads the rate at each call. Several
+    schedulers of one optimizer can be combined if they multiply its rates.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     last_epoch : int
-        The number of steps of an earlier run that this one goes on from, less 1; the groups then have an
-        ``initial_lr``. By default -1.
+        Number of steps of the run to resume, minus 1. The groups must then have an ``initial_lr``. By default, -1.
 
     Raises
     ------
     ConfigurationError
-        If the rate of a group is a schedule, or ``initial_lr`` is missing.
+        If the learning rate of a group is a schedule, or ``initial_lr`` is missing.
     OperandError
-        If ``optimizer`` is not one.
+        If ``optimizer`` is not an optimizer.
 
     Examples
     --------
@@ -85,8 +84,8 @@ class LRScheduler:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise ConfigurationError(
-                    f"{what}: group {k} has no initial_lr to go on from; make the scheduler without last_epoch, and "
-                    "load its state"
+                    f"{what}: group {k} must have initial_lr if last_epoch is given. Create the scheduler without "
+                    "last_epoch, and load its state."
                 )
         self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch + 1
@@ -98,41 +97,41 @@ class LRScheduler:
     # ------------------------------------------------------------------ the rates
 
     def factor(self, n: int) -> float:
-        """Return the multiple of the first rate after ``n`` steps.
+        """Return the factor of the initial rate after ``n`` steps.
 
         Parameters
         ----------
         n : int
-            The number of steps.
+            Number of steps.
 
         Returns
         -------
         float
-            The factor, of what the rate has above ``floor``.
+            Factor of the difference between the rate and ``floor``.
         """
-        raise ConfigurationError(f"{type(self).__name__} defines no factor(n)")
+        raise ConfigurationError(f"{type(self).__name__} does not define factor(n)")
 
     floor = 0.0
-    """The rate that ``factor`` counts from."""
+    """Lower limit of the rate, to which ``factor`` does not apply."""
 
     def closed(self) -> list[float]:
-        """Return the rates of the groups from the first ones alone.
+        """Return the rates of the groups from the initial rates.
 
         Returns
         -------
         list of float
-            A rate for each group.
+            Learning rate of each group.
         """
         share = self.factor(self.last_epoch)
         return [self.floor + (base - self.floor) * share for base in self.base_lrs]
 
     def get_lr(self) -> list[float]:
-        """Return the rates of the groups from those before.
+        """Return the rates of the groups from the previous rates.
 
         Returns
         -------
         list of float
-            A rate for each group.
+            Learning rate of each group.
         """
         now, before = self.factor(self.last_epoch), self.factor(self.last_epoch - 1)
         if now == before:
@@ -142,12 +141,12 @@ class LRScheduler:
         return [self.floor + (lr - self.floor) * (now / before) for lr in self._rates()]
 
     def start(self) -> None:
-        """Set the first rates, from those that the groups have."""
+        """Set the initial rates from the current rates of the groups."""
         self.last_epoch, first = 0, self.factor(0)
         self._set([lr if first == 1 else self.floor + (lr - self.floor) * first for lr in self._rates()])
 
     def restart(self) -> None:
-        """Set the first rates, from the first ones of the groups."""
+        """Set the initial rates again."""
         self._set(self.base_lrs)
         self.start()
 
@@ -160,14 +159,14 @@ class LRScheduler:
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Set the rates of the optimizer's next step.
+        """Set the learning rates of the next step.
 
         Raises
         ------
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         ConfigurationError
-            If the optimizer was given groups since the scheduler was made.
+            If groups were added to the optimizer after the scheduler was created.
 
         Examples
         --------
@@ -184,21 +183,21 @@ class LRScheduler:
         self._set(self.get_lr())
 
     def _check_groups(self) -> None:
-        """Raise ``ConfigurationError`` if the optimizer was given groups since."""
+        """Raise ``ConfigurationError`` if groups were added to the optimizer."""
         count = len(self.optimizer.parts)
         if len(self._last_lr) != count:
             raise ConfigurationError(
-                f"{type(self).__name__} was made for {len(self._last_lr)} groups, the optimizer has {count}; "
-                "make a new scheduler"
+                f"{type(self).__name__}: the optimizer must have {len(self._last_lr)} groups, as when the scheduler "
+                f"was created, got {count}. Create a new scheduler."
             )
 
     def get_last_lr(self) -> list[float]:
-        """Return the rates that were set last.
+        """Return the last learning rates.
 
         Returns
         -------
         list of float
-            A rate for each group.
+            Learning rate of each group.
 
         Examples
         --------
@@ -211,24 +210,24 @@ class LRScheduler:
     # ------------------------------------------------------------------ state
 
     counts: tuple[str, ...] = ("last_epoch",)
-    """The attributes of saved state that are integers of 0 or more."""
+    """Attributes of the saved state that are nonnegative integers."""
 
     values: tuple[str, ...] = ()
-    """The attributes of saved state that are numbers."""
+    """Attributes of the saved state that are numbers."""
 
     lists: tuple[str, ...] = ("base_lrs", "_last_lr")
-    """The attributes of saved state that have a number for each group."""
+    """Attributes of the saved state that have a number for each group."""
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the state by name, as NumPy arrays.
+        """Return the state as NumPy arrays by name.
 
-        The present rates are in the optimizer's state.
+        The current rates are in the state of the optimizer.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            ``last_epoch``, what else the next steps depend on, and the class and the options, to tell whether a state
-            fits. Text is an array of bytes. Functions are not in it.
+            ``last_epoch`` and everything else that the next steps depend on, and the class and options, which are
+            compared when the state is loaded. Strings are arrays of bytes. Functions are not included.
         """
         state = encoded(self._options())
         state |= {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self.counts}
@@ -236,24 +235,24 @@ class LRScheduler:
         return state
 
     def _options(self) -> dict[str, Any]:
-        """Return class and options by name: the attributes that the state does not have."""
+        """Return class and options by name: the attributes that are not in the state."""
         known = (*self.counts, *self.values, *self.lists)
         return {"class": type(self).__name__, **{name: x for name, x in vars(self).items() if name not in known}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state of ``state_dict``.
+        """Load a state that ``state_dict`` returned.
 
-        A state of an older version lacks the options; the scheduler then has those that it was made with.
+        A state of an older version has no options. The options of the scheduler are then unchanged.
 
         Parameters
         ----------
         state : mapping of str to array
-            The state of a scheduler of the same class with the same options.
+            State of a scheduler of the same class with the same options.
 
         Raises
         ------
         DataError
-            If the state does not fit. Nothing is changed then.
+            If the state does not fit. Nothing is changed in this case.
 
         Examples
         --------
@@ -269,7 +268,7 @@ class LRScheduler:
         self.take(given)
 
     def take(self, given: Mapping[str, np.ndarray]) -> None:
-        """Set the attributes of a state that was checked.
+        """Set the attributes of a checked state.
 
         Parameters
         ----------
@@ -282,7 +281,7 @@ class LRScheduler:
             setattr(self, name, given[name.strip("_")].tolist())
 
     def check(self, given: Mapping[str, np.ndarray]) -> None:
-        """Raise ``DataError`` unless arrays are a state of such a scheduler.
+        """Raise ``DataError`` unless arrays are a state of this scheduler.
 
         Parameters
         ----------
@@ -300,7 +299,7 @@ class LRScheduler:
 
 
 class ClosedScheduler(LRScheduler):
-    """Base class of schedulers whose rates follow from the number of steps alone."""
+    """Base class of schedulers whose rates depend only on the number of steps."""
 
     def get_lr(self) -> list[float]:
         return self.closed()

@@ -1,4 +1,4 @@
-"""Schedulers made of schedulers."""
+"""Schedulers that combine other schedulers."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -16,21 +16,21 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """A scheduler of several ones of one optimizer."""
+    """Base class of schedulers that combine several schedulers of an optimizer."""
 
     lists = ("_last_lr",)
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
         what = type(self).__name__
         if not isinstance(schedulers, (list, tuple)) or not schedulers:
-            raise ConfigurationError(f"{what} takes a list of one or more schedulers, not {schedulers!r}")
+            raise ConfigurationError(f"{what}: schedulers must be a non-empty list, got {schedulers!r}")
         for i, scheduler in enumerate(schedulers):
             if not isinstance(scheduler, LRScheduler):
-                raise OperandError(f"{what}: schedulers[{i}] is a {type(scheduler).__name__}, not a scheduler")
+                raise OperandError(f"{what}: schedulers[{i}] must be a scheduler, got {type(scheduler).__name__}")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ConfigurationError(f"{what}: schedulers[{i}] is a ReduceLROnPlateau, whose step takes a metric")
+                raise ConfigurationError(f"{what}: schedulers[{i}] must not require a metric, got a ReduceLROnPlateau")
             if scheduler.optimizer is not (optimizer or schedulers[0].optimizer):
-                raise ConfigurationError(f"{what}: schedulers[{i}] has another optimizer; make all for one")
+                raise ConfigurationError(f"{what}: schedulers must have the same optimizer, got another one at {i}")
         self.schedulers = list(schedulers)
         self.optimizer = schedulers[0].optimizer
 
@@ -40,12 +40,12 @@ class _Combined(LRScheduler):
         self.start()
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the state of this scheduler and of its parts by name, as NumPy arrays.
+        """Return the state of this scheduler and of its parts by name.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            Its own state, and that of the i-th part under names like ``0.last_epoch``.
+            State of this scheduler, and the state of each part under names like ``0.last_epoch``.
         """
         parts = [(i, scheduler.state_dict()) for i, scheduler in enumerate(self.schedulers)]
         return {**super().state_dict(), **{f"{i}.{name}": value for i, state in parts for name, value in state.items()}}
@@ -63,7 +63,7 @@ class _Combined(LRScheduler):
             scheduler.take(part)
 
     def _split(self, given: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
-        """Return the arrays of this scheduler, and those of each part."""
+        """Return the arrays of this scheduler, and the arrays of each part."""
         own, parts = dict(given), []
         for i in range(len(self.schedulers)):
             stem = f"{i}."
@@ -72,21 +72,21 @@ class _Combined(LRScheduler):
 
 
 class ChainedScheduler(_Combined):
-    """Schedulers that step together, each from the rates of the one before.
+    """Schedulers that step together, each from the rates of the previous one.
 
     Parameters
     ----------
     schedulers : list of LRScheduler
-        The schedulers of one optimizer, in their order.
+        Schedulers of one optimizer, in order.
     optimizer : Optimizer or None
-        Their optimizer.
+        Optimizer of the schedulers.
 
     Raises
     ------
     ConfigurationError
-        If there are none, one looks at a metric, or they have several optimizers.
+        If there are no schedulers, one requires a metric, or they have different optimizers.
     OperandError
-        If one is no scheduler.
+        If an element is not a scheduler.
 
     Examples
     --------
@@ -115,12 +115,12 @@ class ChainedScheduler(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Step each of the schedulers.
+        """Step each scheduler.
 
         Raises
         ------
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         """
         for scheduler in self.schedulers:
             scheduler.step()
@@ -129,27 +129,28 @@ class ChainedScheduler(_Combined):
 
 
 class SequentialLR(_Combined):
-    """Schedulers one after another.
+    """Schedulers that run one after another.
 
-    At each milestone the next one begins with its first rates.
+    At each milestone, the next scheduler starts with its initial rates.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer of all.
+        Optimizer of all schedulers.
     schedulers : list of LRScheduler
-        The schedulers, in their order.
+        Schedulers, in order.
     milestones : list of int
-        The number of steps at which each but the first one begins, rising.
+        Increasing numbers of steps at which the schedulers after the first one start.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Raises
     ------
     ConfigurationError
-        If there are none, one looks at a metric, they have several optimizers, or ``milestones`` is not one shorter.
+        If there are no schedulers, one requires a metric, they have different optimizers, or the length of
+        ``milestones`` does not fit.
     OperandError
-        If one is no scheduler.
+        If an element is not a scheduler.
 
     Examples
     --------
@@ -177,8 +178,8 @@ class SequentialLR(_Combined):
         self._take(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1 or sorted(milestones) != list(milestones):
             raise ConfigurationError(
-                f"SequentialLR: milestones are the {len(schedulers) - 1} steps at which schedulers after the first one "
-                f"begin, rising, not {milestones!r}"
+                f"SequentialLR: milestones must be {len(schedulers) - 1} increasing integers, the first steps of the "
+                f"schedulers after the first one, got {milestones!r}"
             )
         self.milestones: list[int] = [integer("SequentialLR", "milestones[i]", n, 0) for n in milestones]
         self.last_epoch = last_epoch + 1
@@ -196,12 +197,12 @@ class SequentialLR(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Step the scheduler whose turn it is.
+        """Step the active scheduler.
 
         Raises
         ------
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         """
         refuse_trace("SequentialLR.step", "Call it after the jitted function, which reads the rate each time")
         self.last_epoch += 1

@@ -1,4 +1,4 @@
-"""Schedulers of rates that rise and fall, with a momentum that falls and rises."""
+"""Cyclic schedulers of the learning rate and the momentum."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ __all__ = ["CyclicLR", "OneCycleLR"]
 
 
 class _Cyclic(ClosedScheduler):
-    """A scheduler that sets momentums too, by name ``momentum`` or as ``betas[0]``."""
+    """Base class of schedulers that also set ``momentum`` or ``betas[0]``."""
 
     base_momentums: list[float]
     max_momentums: list[float]
@@ -25,26 +25,24 @@ class _Cyclic(ClosedScheduler):
         if not cycle:
             return
         if not {"momentum", "betas"} & set(optimizer.defaults):
-            raise ConfigurationError(
-                f"{what}: {type(optimizer).__name__} has neither momentum nor betas; give cycle_momentum=False"
-            )
+            raise ConfigurationError(f"{what}: {type(optimizer).__name__} has no momentum. Pass cycle_momentum=False.")
         self.base_momentums = numbers_for_groups(what, "base_momentum", base, optimizer)
         self.max_momentums = numbers_for_groups(what, "max_momentum", most, optimizer)
 
     def rates_and_momentums(self, k: int) -> tuple[float, float]:
-        """Return the rate of a group, and its momentum.
+        """Return the rate and the momentum of a group.
 
         Parameters
         ----------
         k : int
-            The number of the group.
+            Index of the group.
 
         Returns
         -------
         tuple of float
             (rate, momentum)
         """
-        raise ConfigurationError(f"{type(self).__name__} defines no rates_and_momentums(k)")
+        raise ConfigurationError(f"{type(self).__name__} does not define rates_and_momentums(k)")
 
     def closed(self) -> list[float]:
         rates = []
@@ -59,42 +57,42 @@ class _Cyclic(ClosedScheduler):
 
 
 class OneCycleLR(_Cyclic):
-    """Rates of one cycle: up to ``max_lr``, and down to almost 0.
+    """1cycle schedule: the rate rises to ``max_lr``, then falls to almost 0.
 
-    From max_lr / div_factor the rate goes to ``max_lr`` in the first part of the steps, and to
-    max_lr / div_factor / final_div_factor in the rest. The momentum goes from ``max_momentum`` to ``base_momentum`` and
-    back. A step more than ``total_steps`` is an error.
+    The rate rises from max_lr / div_factor to ``max_lr`` in the first part of the steps, and falls to max_lr /
+    div_factor / final_div_factor in the rest. The momentum changes from ``max_momentum`` to ``base_momentum`` and back.
+    More than ``total_steps`` steps raise an error.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     max_lr : float or list of float
-        The largest rate, or one for each group.
+        Largest rate, or one for each group.
     total_steps : int or None
-        The number of steps; or give the next two.
+        Number of steps. Alternatively, pass ``epochs`` and ``steps_per_epoch``.
     epochs : int or None
-        The number of epochs.
+        Number of epochs.
     steps_per_epoch : int or None
-        The number of steps in each.
+        Number of steps per epoch.
     pct_start : float
-        The part of the steps to ``max_lr``, from 0 to 1.
+        Share of the steps before ``max_lr``, from 0 to 1.
     anneal_strategy : str
-        ``"cos"`` or ``"linear"``.
+        Shape of the curve, ``"cos"`` or ``"linear"``.
     cycle_momentum : bool
-        False to leave the momentum alone.
+        False to keep the momentum unchanged.
     base_momentum : float or list of float
-        The smallest momentum, or beta1.
+        Smallest momentum, or beta1.
     max_momentum : float or list of float
-        The largest one.
+        Largest momentum, or beta1.
     div_factor : float
-        max_lr / div_factor is the first rate.
+        The initial rate is max_lr / div_factor.
     final_div_factor : float
-        The first rate / final_div_factor is the last one.
+        The final rate is the initial rate divided by ``final_div_factor``.
     three_phase : bool
-        True to go down to the first rate as fast as up, and then to the last one.
+        True to fall to the initial rate as fast as it rose, and then to the final rate.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Notes
     -----
@@ -131,14 +129,14 @@ class OneCycleLR(_Cyclic):
         what = "OneCycleLR"
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ConfigurationError(f"{what} takes total_steps, or both epochs and steps_per_epoch")
+                raise ConfigurationError(f"{what}: total_steps, or both epochs and steps_per_epoch, must be given")
             total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
         self.total_steps: int = integer(what, "total_steps", total_steps)
         self.anneal_strategy: Any = one_of(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self.max_lrs: list[float] = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number(what, name, value):
-                raise ConfigurationError(f"{what}: {name} is a number above 0, not 0")
+                raise ConfigurationError(f"{what}: {name} must be greater than 0, got 0")
         self.final_div_factor = final_div_factor
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
         up = share(what, "pct_start", pct_start) * self.total_steps
@@ -153,7 +151,7 @@ class OneCycleLR(_Cyclic):
         n = self.last_epoch
         if n > self.total_steps:
             raise ConfigurationError(
-                f"OneCycleLR: step {n} is more than total_steps={self.total_steps}; step less often"
+                f"OneCycleLR: the step must be at most {self.total_steps}, got {n}. Call step less often."
             )
         first, most = self.base_lrs[k], self.max_lrs[k]
         corners = [first, most, *([first] if len(self.ends) == 3 else []), first / self.final_div_factor]
@@ -175,40 +173,41 @@ class OneCycleLR(_Cyclic):
 
 
 class CyclicLR(_Cyclic):
-    """Rates that go up and down between two numbers, again and again.
+    """Cyclical learning rates between two bounds.
 
-    In each cycle they go from ``base_lr`` to ``max_lr`` and back on lines, and the momentum the other way. The height
-    of a cycle is the difference of both times the scale: 1 for ``"triangular"``, halved after each cycle for
-    ``"triangular2"``, gamma**n after n steps for ``"exp_range"``.
+    In each cycle, the rate changes linearly from ``base_lr`` to ``max_lr`` and back, and the momentum in the opposite
+    direction. The amplitude of a cycle is their difference multiplied by a scale: 1 for ``"triangular"``, halved after
+    each cycle for ``"triangular2"``, gamma**n after n steps for ``"exp_range"``.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     base_lr : float or list of float
-        The smallest rate, or one for each group.
+        Smallest rate, or one for each group.
     max_lr : float or list of float
-        The largest rate, or one for each group.
+        Largest rate, or one for each group.
     step_size_up : int
-        The number of steps up, 1 or more.
+        Number of steps up, at least 1.
     step_size_down : int or None
-        The number of steps down, by default as many.
+        Number of steps down. By default, ``step_size_up``.
     mode : str
-        ``"triangular"``, ``"triangular2"`` or ``"exp_range"``, without ``scale_fn``.
+        ``"triangular"``, ``"triangular2"`` or ``"exp_range"``. Ignored if ``scale_fn`` is given.
     gamma : float
-        The factor of ``"exp_range"``.
+        Factor of ``"exp_range"``.
     scale_fn : function or None
-        A function to the scale.
+        Function that returns the scale.
     scale_mode : str
-        ``"cycle"`` to call it with the number of the cycle, from 1, ``"iterations"`` with that of steps.
+        ``"cycle"`` to call ``scale_fn`` with the number of the cycle, from 1, ``"iterations"`` with the number of
+        steps.
     cycle_momentum : bool
-        False to leave the momentum alone.
+        False to keep the momentum unchanged.
     base_momentum : float or list of float
-        The smallest momentum, or beta1.
+        Smallest momentum, or beta1.
     max_momentum : float or list of float
-        The largest one.
+        Largest momentum, or beta1.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Notes
     -----
@@ -252,7 +251,7 @@ class CyclicLR(_Cyclic):
         if scale_fn is None:
             one_of(what, "mode", mode, ("triangular", "triangular2", "exp_range"))
         elif not callable(scale_fn):
-            raise ConfigurationError(f"{what}: scale_fn is a function, not {scale_fn!r}")
+            raise ConfigurationError(f"{what}: scale_fn must be a function, got {scale_fn!r}")
         self._take_momentums(optimizer, cycle_momentum, base_momentum, max_momentum)
         for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
             group["initial_lr"] = lr

@@ -1,4 +1,4 @@
-"""Schedulers whose rates are multiples of the first ones."""
+"""Schedulers whose rates are multiples of the initial rates."""
 
 import math
 from bisect import bisect_right
@@ -21,25 +21,25 @@ def _functions(what: str, given: Any, optimizer: Optimizer) -> list[Callable[[in
     functions = for_groups(what, "lr_lambda", given, optimizer)
     for f in functions:
         if not callable(f):
-            raise ConfigurationError(f"{what}: lr_lambda is a function from the number of steps, not {f!r}")
+            raise ConfigurationError(f"{what}: lr_lambda must be a function of the step, got {f!r}")
     return functions
 
 
 class StepLR(LRScheduler):
-    """Rates multiplied by ``gamma`` after every ``step_size`` steps.
+    """Step decay of the rates by ``gamma`` after every ``step_size`` steps.
 
-    The factor of the schedule ``optim.Step``.
+    The factor is the same as in the schedule ``optim.Step``.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     step_size : int
-        The number of steps with one rate, 1 or more.
+        Number of steps with the same rate, at least 1.
     gamma : float
-        The factor, 0 or more.
+        Factor, at least 0.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -62,20 +62,20 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Rates multiplied by ``gamma`` at each of the ``milestones``.
+    """Step decay of the rates by ``gamma`` at each of the ``milestones``.
 
-    After n steps the factor is gamma to the number of milestones up to n.
+    After n steps, the factor is gamma to the power of the number of milestones up to n.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     milestones : iterable of int
-        Numbers of steps; one that is given twice counts twice.
+        Numbers of steps. A number that occurs twice counts twice.
     gamma : float
-        The factor, 0 or more.
+        Factor, at least 0.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -100,20 +100,20 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Rates multiplied by ``factor`` for the first ``total_iters`` steps.
+    """Constant factor of the rates for the first ``total_iters`` steps.
 
-    After that they are multiplied by 1 / factor.
+    The factor is removed afterwards: the rates are multiplied by 1 / factor.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     factor : float
-        The factor, from 0 to 1.
+        Factor, from 0 to 1.
     total_iters : int
-        The number of steps with it, 1 or more.
+        Number of steps with this factor, at least 1.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -138,23 +138,23 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Rates whose factor goes from one number to another on a line.
+    """Linear change of the factor of the rates.
 
-    It is start_factor + (end_factor - start_factor) * n / total_iters after n steps, and end_factor after
+    The factor is start_factor + (end_factor - start_factor) * n / total_iters after n steps, and end_factor after
     ``total_iters``.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     start_factor : float
-        The first factor, above 0 and at most 1.
+        Initial factor, greater than 0 and at most 1.
     end_factor : float
-        The last factor, from 0 to 1.
+        Final factor, from 0 to 1.
     total_iters : int
-        The number of steps to it, 1 or more.
+        Number of steps to the final factor, at least 1.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class LinearLR(LRScheduler):
     ) -> None:
         self.start_factor: float = share("LinearLR", "start_factor", start_factor)
         if not self.start_factor:
-            raise ConfigurationError("LinearLR: start_factor is above 0, not 0: later rates are multiples of it")
+            raise ConfigurationError("LinearLR: start_factor must be greater than 0, got 0")
         self.end_factor: float = share("LinearLR", "end_factor", end_factor)
         self.total_iters: int = integer("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
@@ -187,18 +187,18 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Rates multiplied by ``gamma`` after every step.
+    """Exponential decay of the rates by ``gamma`` after every step.
 
-    The factor of the schedule ``optim.Exponential``.
+    The factor is the same as in the schedule ``optim.Exponential``.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     gamma : float
-        The factor, 0 or more.
+        Factor, at least 0.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -220,20 +220,20 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Rates that fall to 0 by a power of the steps that are left.
+    """Polynomial decay of the rates to 0.
 
     The factor is (1 - n / total_iters)**power after n steps, and 0 after ``total_iters``.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     total_iters : int
-        The number of steps to 0, 1 or more.
+        Number of steps to 0, at least 1.
     power : float
-        The power, 0 or more.
+        Power, at least 0.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -256,21 +256,21 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Rates on a cosine between the first one and ``eta_min``.
+    """Cosine annealing between the initial rate and ``eta_min``.
 
-    After n steps the rate is eta_min + (lr - eta_min) * (1 + cos(pi * n / T_max)) / 2. It rises again after ``T_max``;
-    the schedule ``optim.Cosine`` stays.
+    After n steps the rate is eta_min + (lr - eta_min) * (1 + cos(pi * n / T_max)) / 2. It rises again after ``T_max``.
+    The schedule ``optim.Cosine`` remains at the final rate.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     T_max : int
-        The number of steps to ``eta_min``, 1 or more.
+        Number of steps to ``eta_min``, at least 1.
     eta_min : float
-        The smallest rate.
+        Smallest rate.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Notes
     -----
@@ -297,22 +297,22 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Rates that fall on half a cosine, again and again.
+    """Cosine annealing with warm restarts.
 
-    In a round of T steps the rate after n of them is eta_min + (lr - eta_min) * (1 + cos(pi * n / T)) / 2.
+    In a cycle of T steps, the rate after n steps is eta_min + (lr - eta_min) * (1 + cos(pi * n / T)) / 2.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     T_0 : int
-        The number of steps of the first round, 1 or more.
+        Number of steps of the first cycle, at least 1.
     T_mult : int
-        The factor of the length from round to round, 1 or more.
+        Factor of the cycle length from cycle to cycle, at least 1.
     eta_min : float
-        The smallest rate.
+        Smallest rate.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Notes
     -----
@@ -349,18 +349,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return self.closed()
 
     def step(self, epoch: float | None = None) -> None:
-        """Set the rates of the optimizer's next step.
+        """Set the learning rates of the next step.
 
         Parameters
         ----------
         epoch : float or None
-            The number of steps to set the rates of, with a fraction if steps are counted in epochs; by default one more
-            than before.
+            Number of steps for which to set the rates, fractional if steps are counted in epochs. By default, the
+            previous number plus 1.
 
         Raises
         ------
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         """
         if epoch is None:
             super().step()
@@ -371,18 +371,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class LambdaLR(ClosedScheduler):
-    """Rates that are the first ones times a function of the number of steps.
+    """Initial rates multiplied by a function of the number of steps.
 
-    Whatever else changes a rate is overwritten.
+    Other changes of a rate are overwritten.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     lr_lambda : function or list of function
-        A function from the number of steps to the factor, or one for each group.
+        Function from the number of steps to the factor, or one for each group.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -409,18 +409,18 @@ class LambdaLR(ClosedScheduler):
 
 
 class MultiplicativeLR(LRScheduler):
-    """Rates multiplied after each step by a function of the number of steps.
+    """Rates multiplied by a function of the number of steps after each step.
 
-    The first rates are those of the groups.
+    The initial rates are the current rates of the groups.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     lr_lambda : function or list of function
-        A function from the number of steps to the factor, or one for each group.
+        Function from the number of steps to the factor, or one for each group.
     last_epoch : int
-        As for ``LRScheduler``.
+        Same as for ``LRScheduler``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A scheduler that looks at a metric."""
+"""Scheduler that depends on a metric."""
 
 import math
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from agrad.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Rates multiplied by ``factor`` when a metric gets no better.
+    """Decay of the rates by ``factor`` when a metric stops improving.
 
-    ``step(metrics)`` takes the metric. It is better if it passes the best one so far by the threshold.
+    ``step(metrics)`` expects the metric. It has improved if it is better than the best one so far by the threshold.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer, with a number as the ``lr`` of each group.
+        Optimizer whose groups each have a number as ``lr``.
     mode : str
-        ``"min"`` if smaller is better, ``"max"`` if larger is.
+        ``"min"`` if smaller is better, ``"max"`` if larger is better.
     factor : float
-        The factor, below 1.
+        Factor, below 1.
     patience : int
-        The number of steps without a better metric that change nothing.
+        Number of steps without improvement to tolerate before the rates change.
     threshold : float
-        The least change that counts.
+        Smallest change that counts as an improvement.
     threshold_mode : str
-        ``"rel"`` for a part of the best metric, ``"abs"`` for a difference.
+        ``"rel"`` for a threshold relative to the best metric, ``"abs"`` for an absolute difference.
     cooldown : int
-        The number of steps after a change in which none counts.
+        Number of steps after a change in which missing improvements are not counted.
     min_lr : float or list of float
-        The smallest rate, or one for each group.
+        Smallest rate, or one for each group.
     eps : float
-        The change of a rate that is left out.
+        Smallest change of a rate that is applied.
 
     Examples
     --------
@@ -81,17 +81,17 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
-        """Make the rates smaller if a metric has been no better for too long.
+        """Reduce the rates if the metric has not improved for too long.
 
         Parameters
         ----------
         metrics : float or array
-            The metric, a number or an array of one element, which is read.
+            Metric, a number or an array of one element, which is read from the device.
 
         Raises
         ------
         TracedValueError
-            In a jitted function.
+            If called inside a jitted function.
         """
         refuse_trace("ReduceLROnPlateau.step", "Call it after the jitted function, with a value that it returned")
         self._check_groups()
