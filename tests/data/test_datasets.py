@@ -46,9 +46,9 @@ def test_parts_and_joins():
     assert [both[i] for i in range(len(both))] == ["e", "a", "d", 10, 20, 30]
     assert both[-6] == "e"
     for wrong in (6, -7):
-        with pytest.raises(IndexRangeError, match=f"below 6, found {wrong}"):
+        with pytest.raises(IndexRangeError, match=f"less than 6, got {wrong}"):
             both[wrong]
-    with pytest.raises(IndexRangeError, match="below 5, found 5"):
+    with pytest.raises(IndexRangeError, match="less than 5, got 5"):
         data.Subset(words, [0, 5])
     for wrong in ([0.0, 1.0], [True, False]):
         with pytest.raises(DtypeError, match="example indices must be integers"):

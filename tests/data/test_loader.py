@@ -234,7 +234,7 @@ def test_options_that_make_no_sense(options, message):
 
 
 def test_no_data_set_and_no_device():
-    with pytest.raises(OperandError, match="found a int"):
+    with pytest.raises(OperandError, match="got int"):
         data.DataLoader(3)
     with pytest.raises(OperandError, match="dataset: a generator is exhausted after one epoch"):
         data.DataLoader(x for x in Y)

@@ -199,7 +199,7 @@ def test_a_value_that_differs_where_it_is_differentiated(mode: str) -> None:
             lambda x: agrad.sin(x) * np.asarray([1.0, 1.01, 1.0]),
             r"output 0, element \[1\], is -0\.79\d* in the \w+ mode pass",
         ),
-        (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\), and float64\(3,\) without"),
+        (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\) in the .* but float64\(3,\) without"),
     ):
         f.defvjp(
             lambda x, fwd=fwd: (fwd(x), x), lambda x, g: (agrad.astype(agrad.asarray(g), agrad.float64) * agrad.cos(x),)

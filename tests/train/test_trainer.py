@@ -198,7 +198,7 @@ def test_narrow_products_train(name):
     trainer.fit(X, y, epochs=3, progress=False)
     assert trainer.scale is not None
     assert trainer.scale.state_dict()["good_steps"] == 6
-    with pytest.raises(ConfigurationError, match="leave jit=False out"):
+    with pytest.raises(ConfigurationError, match="Omit jit=False"):
         classifier(precision=name, jit=False)
     with pytest.raises(ConfigurationError, match="precision= must be one of float32"):
         classifier(precision="half")
