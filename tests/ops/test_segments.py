@@ -149,5 +149,5 @@ def test_ids_of_another_library() -> None:
 
 @pytest.mark.parametrize("k", [-1, 4])
 def test_topk_takes_no_more_than_there_are(k: int) -> None:
-    with pytest.raises(OperandError, match=f"a k from 0 to 3, the length of axis 0, not {k}"):
+    with pytest.raises(OperandError, match=f"k must be from 0 to 3, the length of axis 0, got {k}"):
         agrad.topk(X, k, axis=0)

@@ -404,7 +404,7 @@ def test_numerical_rules_are_flagged_and_have_limits() -> None:
     assert "numerical cbrt" in str(agrad.graph(box(agrad.asarray(X, requires_grad=True))))
     large = agrad.numerical_rule(lambda x: x * x)
     assert_close(agrad.grad(lambda x: agrad.sum(large(x)))(np.asarray([1e6, 1e-6])), [2e6, 2e-6], "scales", 1e-8, 2e6)
-    with pytest.raises(NotDifferentiableError, match="arguments must be real"):
+    with pytest.raises(NotDifferentiableError, match="real arguments"):
         agrad.jvp(large, (X + 1j,), (X + 1j,))
     with pytest.raises(ConfigurationError, match="step"):
         agrad.numerical_rule(np.cbrt, step=0)
