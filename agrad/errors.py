@@ -251,7 +251,7 @@ class MissingFunctionError(AgradError, NotImplementedError, AttributeError):
     >>> stats.vonmises.mean(0.5)
     Traceback (most recent call last):
         ...
-    agrad.errors.MissingFunctionError: agrad.scipy.stats.vonmises has no mean
+    agrad.errors.MissingFunctionError: agrad.scipy.stats.vonmises does not support mean
     """
 
 
@@ -265,7 +265,7 @@ class RefusedFunctionError(AgradError, TypeError):
     >>> np.busday_count(agrad.asarray([1.0, 2.0]), 1)
     Traceback (most recent call last):
         ...
-    agrad.errors.RefusedFunctionError: numpy.busday_count takes no Tensors; ...
+    agrad.errors.RefusedFunctionError: numpy.busday_count does not support Tensors. ...
     """
 
 

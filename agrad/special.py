@@ -8,6 +8,7 @@ from agrad.ops.special.bessel import *
 from agrad.ops.special.entropy import *
 from agrad.ops.special.exponential import *
 from agrad.ops.special.gamma import *
+from agrad.ops.special.hypergeometric import *
 from agrad.ops.special.incomplete import *
 from agrad.ops.special.normal import *
 from agrad.registry import namespace as _namespace

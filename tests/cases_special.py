@@ -12,8 +12,8 @@ from agrad.registry import PRIMITIVES
 
 Draw = Callable[..., Input]
 
-# the arguments whose rule says that there is no derivative
-UNDERIVED = {"special.iv": "v", "special.polygamma": "n"}
+# the arguments, of one letter each, whose rule says that there is no derivative
+UNDERIVED = {"special.hyp2f1": "abc", "special.iv": "v", "special.polygamma": "n"}
 
 
 def _formula(name: str, **fixed: int) -> Callable[..., Any]:
@@ -132,6 +132,15 @@ _row(
     ex("empty", 2, positive(0, 2)),
     ex("0-d", 2, positive()),
 )
+_row(
+    "hyp2f1",
+    agrad.special.hyp2f1,
+    ex("numbers", 1, 0.5, 2.5, _apart(2, 3)),
+    ex("arrays", constant([0.3, 2.0, -1.5]), constant([1.1, -2.0, 0.4]), constant([0.7, 1.2, 3.1]), _apart(2, 3)),
+    ex("logarithm", 1.0, 2.0, constant([2.0, 3.0, 4.0]), values([-0.85, 0.78, 0.88])),
+    ex("empty", 1.5, 2.0, 3.0, _apart(0, 2)),
+    ex("0-d", 1.5, 2.0, 3.0, _apart()),
+)
 _binary("beta", positive, positive)
 _binary("betaln", positive, positive, ex("far apart", values([0.1, 0.5]), values([100.0, 50.0])))
 _binary("zeta", between(1.5, 4.0), positive, ex("Riemann's", between(1.5, 4.0)(2, 3)))
@@ -197,7 +206,7 @@ _helper(
     {"n": 2, "m": 1},
 )
 
-slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a")
+slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a", "special.hyp2f1")
 
 # ---------------------------------------------------------------- reductions
 _weights = constant([0.5, 0.0, 2.0])

@@ -17,9 +17,9 @@ from agrad.numpy import names as _names
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 
-HEAD = """# NumPy's functions on Tensors
+HEAD = """# Supported NumPy functions
 
-NumPy's own functions take Tensors of every backend, stay in the graph and give Tensors of that backend:
+You can call NumPy functions on Tensors of every backend. They are differentiable and return Tensors of that backend:
 
 ```python
 import numpy as np
@@ -31,33 +31,34 @@ def energy(x):
 agrad.grad(energy)(np.linspace(0.0, 1.0, 5))
 ```
 
-They are compositions of agrad's functions and have no derivative rules of their own. What follows is for all of them.
+agrad composes them of its own functions, so they have no separate derivative rules. These rules apply to all of them:
 
-- **Operands.** Numbers, nested lists and NumPy's scalars may stand beside Tensors; arrays of another library may not,
-  and the error says how to move them. Dtypes promote by NumPy's rules on every backend; integers become float64.
-- **`out=`.** A Tensor given as `out` is rebound to the result and stays differentiable. An ndarray records nothing, so
-  it is refused for a result that has a gradient (`a += t` asks for that where `a` is an ndarray: write `a = a + t`).
-- **`where=`** of a ufunc needs `out=`, since NumPy leaves the other elements unset.
-- **`reduce`, `accumulate`, `reduceat`, `outer`, `at`** work for ufuncs of two operands and one result, and `at` for
-  those of one operand too. A position that `at` names several times takes as many steps; `add` and `subtract` take one.
-- **Writing** (`put`, `copyto`, `fill_diagonal`, ...) rebinds the Tensor, as `x[i] = v` does; a leaf that requires a
-  gradient refuses it.
-- **Lists of Tensors** go where NumPy takes several arrays (`concatenate`, `stack`, `block`, `select`, ...). Elsewhere
-  NumPy does not look into a list, and its conversion is an error that names `.detach()`: `np.sum(np.stack([a, b]))`.
-- **Positions and counts** (`argmax`, `searchsorted`, `unique`'s indices) are found on the host and are constants.
-- **Memory order** (`order="K"`, `"A"`) is each library's own affair. `weights=` of quantiles is refused.
-- **Small arrays.** On a few elements 718 of 800 calls of recorded Tensors take at most 5 times NumPy's own time, or
-  30 us, and 797 of those that nothing records (`python tests/numpy_times.py` lists the others). Above, in us: `pad` by
-  statistics 80 to 250, `polyfit` 180 to 220, `at` of other ufuncs than sums 50 to 155, `linalg.lstsq` 110 to 120,
-  `nanvar` and `var` with `where=` 90 to 120, `gradient` between uneven points 65 to 105, `interp` 45 to 105, `poly` 75
-  to 95, `piecewise`, `apply_along_axis` 65 to 95, `put` and its like 40 to 85, quantiles that skip nan 75, `accumulate`
-  and `reduce` of ufuncs without a sum, product or extreme 35 to 70, `out=` 30 to 55, the rest below 60.
-- **Subclasses** of ndarray (`numpy.ma`, `numpy.matrix`) and classes that agrad does not know are asked themselves, and
-  where they have no answer NumPy's error says so.
+- **Operands.** You can mix Tensors with numbers, nested lists and NumPy scalars. An array of another library raises an
+  error that says how to move it. Dtypes promote by the rules of NumPy on every backend. Integers become float64.
+- **`out=`.** A Tensor passed as `out` is rebound to the result and remains differentiable. An ndarray cannot record, so
+  it raises `DetachError` for a result that requires a gradient. The same holds for `a += t` if `a` is an ndarray: write
+  `a = a + t`.
+- **`where=`** of a ufunc requires `out=`, since NumPy does not set the other elements.
+- **`reduce`, `accumulate`, `reduceat` and `outer`** support ufuncs with two operands and one result. `at` also supports
+  ufuncs with one operand. If its index repeats a position, `at` needs one step per repetition; `add` and `subtract`
+  need one step in total.
+- **Writing** (`put`, `copyto`, `fill_diagonal`, ...) rebinds the Tensor, as `x[i] = v` does. A leaf that requires a
+  gradient raises an error.
+- **Lists of Tensors** are supported by functions of several arrays (`concatenate`, `stack`, `block`, `select`, ...).
+  For other functions, NumPy converts the list, which raises an error. Write `np.sum(np.stack([a, b]))`.
+- **Indices and counts** (results of `argmax`, `searchsorted` and `unique`) are computed on the host and are constants.
+- **Memory order** (`order="K"`, `"A"`) depends on the library. `weights=` of quantiles is not supported.
+- **Small arrays.** With a few elements and recorded Tensors, 718 of 800 calls need at most 5 times the time of NumPy,
+  or 30 us. Without recording, 797 do (`python tests/numpy_times.py` lists the others). Slower functions, in us: `pad`
+  with statistics 80 to 250, `polyfit` 180 to 220, `at` of ufuncs other than sums 50 to 155, `linalg.lstsq` 110 to 120,
+  `nanvar` and `var` with `where=` 90 to 120, `gradient` with uneven spacing 65 to 105, `interp` 45 to 105, `poly` 75 to
+  95, `piecewise` and `apply_along_axis` 65 to 95, `put` and similar functions 40 to 85, quantiles that skip NaN 75,
+  `accumulate` and `reduce` of ufuncs without a sum, product or extremum 35 to 70, `out=` 30 to 55, others below 60.
+- **Subclasses** of ndarray (`numpy.ma`, `numpy.matrix`) and unknown classes can handle the call themselves. If they do
+  not, NumPy raises `TypeError`.
 
-"differentiable": the derivative in every order, held against finite differences of NumPy's own function by the tests.
-"constant": whole numbers, truth values, or steps. The page is written by `python tests/numpy_page.py`, and a test holds
-that it is whole: every public callable of `numpy`, `numpy.linalg` and `numpy.fft` is on it.
+In the tables, "differentiable" means in every order, compared with finite differences of the NumPy function. "constant"
+means that the result is an integer, a Boolean or piecewise constant.
 """
 
 
@@ -70,40 +71,39 @@ def _aside(reason: str, names: str) -> None:
 
 
 _aside(
-    "makes an array of numbers; with `like=` a Tensor, it makes a Tensor where that is",
+    "creates an array; with a Tensor as `like=`, it creates a Tensor on its backend and device",
     "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri "
     "zeros",
 )
 _aside(
-    "converts to an ndarray: an error that names `.detach()` for a Tensor that requires a gradient; with `like=` a "
-    "Tensor, differentiable",
+    "converts to an ndarray; raises an error for a Tensor that requires a gradient; with a Tensor as `like=`, "
+    "differentiable",
     "array asanyarray asarray ascontiguousarray asfortranarray require",
 )
 _aside(
-    "converts to an ndarray: an error that names `.detach()` for a Tensor that requires a gradient; use "
-    "`agrad.asarray`",
+    "converts to an ndarray; raises an error for a Tensor that requires a gradient: use `agrad.asarray`",
     "asarray_chkfinite asmatrix bmat matrix from_dlpack broadcast ndenumerate nditer nested_iters vectorize",
 )
 _aside(
-    "numbers in, numbers out: an error that names `.detach()` for a Tensor that requires a gradient",
+    "accepts and returns numbers; raises an error for a Tensor that requires a gradient: use `.detach()`",
     "bartlett blackman hamming hanning kaiser base_repr binary_repr format_float_positional format_float_scientific",
 )
 _aside(
-    "makes indices or shapes of whole numbers",
+    "creates integer indices or shapes",
     "broadcast_shapes diag_indices indices mask_indices ndindex tril_indices triu_indices",
 )
-_aside("is about dtypes", "dtype finfo iinfo isdtype issubdtype mintypecode promote_types typename")
-_aside("asks what an object is; it reads no values", "iterable isscalar isfortran")
-_aside("calls `numpy.vstack`, and works as that does", "row_stack")
-_aside("calls the functions above, and works as they do", "poly1d")
-_aside("makes a ufunc of a Python function, which is refused: write the function with array operations", "frompyfunc")
+_aside("describes dtypes", "dtype finfo iinfo isdtype issubdtype mintypecode promote_types typename")
+_aside("describes an object; does not read values", "iterable isscalar isfortran")
+_aside("calls `numpy.vstack`, and works like it", "row_stack")
+_aside("calls the functions above, and works like them", "poly1d")
+_aside("creates a ufunc, which does not support Tensors: write the function with array operations", "frompyfunc")
 _aside(
-    "is of NumPy itself: a class of arrays, files, settings or help",
+    "concerns NumPy itself: array classes, files, configuration or help",
     "busdaycalendar flatiter memmap ndarray recarray ufunc datetime_data errstate fromregex get_include "
     "get_printoptions getbufsize geterr geterrcall info load printoptions set_printoptions setbufsize seterr "
     "seterrcall show_config show_runtime test linalg.LinAlgError linalg.test fft.test",
 )
-_aside("makes an array of frequencies; use `agrad.fft`'s for a Tensor", "fft.fftfreq fft.rfftfreq")
+_aside("creates an array of frequencies; use the function of `agrad.fft` for a Tensor", "fft.fftfreq fft.rfftfreq")
 
 
 EXPIRING = {"in1d", "trapz"}
@@ -137,7 +137,7 @@ def verdict(name: str, value: Any) -> tuple[str, str] | None:
 
 READS = dict.fromkeys(
     ("save", "savetxt", "savez", "savez_compressed"),
-    "writes the values of a Tensor without a gradient; use `.detach()` on others",
+    "writes the values of a Tensor that does not require a gradient; call `.detach()` on others",
 )
 
 
@@ -148,13 +148,17 @@ def page() -> str:
         decided = verdict(name, value)
         assert decided is not None, f"numpy.{name} is not decided"
         sections[decided[0]].append(f"| `{name}` | {decided[1]} |")
-    titles = {"works": "Functions that take Tensors", "refused": "Refused with a `TypeError`", "not asked": "The rest"}
-    heads = {"works": "result", "refused": "instead", "not asked": "what happens"}
+    titles = {
+        "works": "Functions that support Tensors",
+        "refused": "Not supported (`TypeError`)",
+        "not asked": "Other names",
+    }
+    heads = {"works": "result", "refused": "alternative", "not asked": "behavior"}
     parts = [HEAD]
     for key, rows in sections.items():
         parts.append(f"\n## {titles[key]}\n\n| `numpy.` | {heads[key]} |\n|---|---|\n" + "\n".join(rows) + "\n")
     parts.append(
-        "\nNumPy's scalar types (`float64`, `int8`, ...) are dtypes, and take no Tensors that require a gradient.\n"
+        "\nNumPy scalar types (`float64`, `int8`, ...) are dtypes. They do not accept Tensors that need gradients.\n"
     )
     return "".join(parts)
 

@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/scipy.md``: what the tests call of each function of ``agrad.scipy``."""
+"""Write the tables of ``docs/scipy.md``: the tested calls of each function of ``agrad.scipy``."""
 
 import importlib
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from scipy_stats_calls import CALLS as STATS
 PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
 START = "## Functions\n"
 TEXT = """
-The tests compare each call with SciPy's value, its derivatives up to the order named with finite differences (the
-second on JAX and Dask with NumPy's), and the call under `vmap` and `jit` with the plain one. `python
-tests/scipy_page.py` writes the tables.
+The tables list what is tested for each function. "derivatives" is the highest order that is compared with finite
+differences (on JAX and Dask, the second order is compared with NumPy). "calls" is the number of calls, whose values are
+compared with SciPy. "vmap" and "jit" mean that results agree with the eager call.
 """
 MODULES = (FFT, INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, OPTIMIZE, SIGNAL, DISTANCE, SPECIAL, STATS)
 CALLS: list[Call] = [call for module in MODULES for call in module]
@@ -38,32 +38,33 @@ def _missing(reason: str, names: str) -> None:
 
 
 _missing(
-    "takes no arrays, or has a result without a derivative: SciPy's own, made an array of the backend",
+    "no array arguments or no derivative: call the SciPy function and convert the result",
     "cluster.vq.vq linalg.dft linalg.helmert linalg.invhilbert linalg.invpascal special.bernoulli stats.mode "
     "stats.rankdata",
 )
-_missing("results are SciPy's own `OptimizeResult`", "optimize.OptimizeResults")
+_missing("results are of the SciPy class `OptimizeResult`", "optimize.OptimizeResults")
 _missing(
-    "`agrad.linear_solve` takes a matrix-free product", "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres"
+    "use `agrad.linear_solve`, which accepts a matrix-free product",
+    "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres",
 )
 _missing(
-    "SciPy's own class takes Tensors with `SCIPY_ARRAY_API=1`", "spatial.transform.Rotation spatial.transform.Slerp"
+    "the SciPy class accepts Tensors with `SCIPY_ARRAY_API=1`", "spatial.transform.Rotation spatial.transform.Slerp"
 )
 _missing(
-    "its derivative is not written: the factors are not unique, or a function of all elements of them",
+    "not implemented: the factors are not unique, or depend on all elements",
     "linalg.hessenberg linalg.qr_multiply linalg.rsf2csf linalg.fiedler_companion",
 )
 _missing(
-    "no form of it by operations of the standard is written, nor its derivative",
+    "not implemented with operations of the standard",
     "signal.csd special.bessel_jn special.dawsn special.expn special.fresnel special.hyp1f1 "
-    "special.hyp2f1 special.ive special.owens_t special.sici special.spence special.sph_harm_y "
+    "special.ive special.owens_t special.sici special.spence special.sph_harm_y "
     "stats.poisson.entropy",
 )
 
 
 def missing() -> Iterator[str]:
-    yield "\n## What `jax.scipy` or `autograd.scipy` have and `agrad.scipy` has not\n\n"
-    yield "| names | instead, or why |\n|---|---|\n"
+    yield "\n## Functions of `jax.scipy` or `autograd.scipy` that are not supported\n\n"
+    yield "| names | alternative or reason |\n|---|---|\n"
     for reason in dict.fromkeys(MISSING.values()):
         names = sorted((name for name, other in MISSING.items() if other == reason), key=str.lower)
         yield f"| {' '.join(f'`{name}`' for name in names)} | {reason} |\n"
@@ -76,7 +77,7 @@ def names_of(module: str) -> list[str]:
 
 
 def row(name: str, calls: list[Call]) -> str:
-    """Return a line of a table: what holds for all the calls of one function."""
+    """Return a line of a table, which describes all calls of one function."""
     module = importlib.import_module(f"agrad.scipy.{calls[0].module}")
     methods = {call.label.split()[1] for call in calls if len(call.label.split()) > 1}
     methods = {method for method in methods if callable(getattr(getattr(module, name), method, None))}
@@ -104,11 +105,11 @@ def tables() -> Iterator[str]:
             elif calls is not SPECIAL:
                 yield f"| `{name}` | constant | | | | |\n"
         if calls is SPECIAL:
-            yield "\nAll other functions of the module are those of [`agrad.special`](special.md).\n"
+            yield "\nFor all other functions of the module, see [`agrad.special`](special.md).\n"
 
 
 def page() -> str:
-    """Return the whole page: its text up to the tables, as it stands, and the tables anew."""
+    """Return the whole page: its present text up to the tables, and new tables."""
     return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join((*tables(), *missing()))
 
 

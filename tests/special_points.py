@@ -177,6 +177,27 @@ file("expi", [*both(1e-10, 1e-3, 0.1, 0.9, 2.1, 5.0, 30.0, 39.5, 40.5), 200.0, 6
      d0=lambda mp, x: mp.exp(x) / x, d00=lambda mp, x: mp.exp(x) * (x - 1) / x**2)  # fmt: skip
 
 
+def _hyp2f1(order: int) -> Quantity:
+    """Return the value or a derivative by the last argument: Abramowitz and Stegun 15.2.2."""
+
+    def quantity(mp: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
+        with mp.workdps(80):
+            a, b, c = mp.mpf(a), mp.mpf(b), mp.mpf(c)
+            front = mp.rf(a, order) * mp.rf(b, order) / mp.rf(c, order)
+            return front * mp.re(mp.hyp2f1(a + order, b + order, c + order, z))
+
+    return quantity
+
+
+_HYPERGEOMETRIC = [(0.5, 1.0, 1.5), (1.0, 1.0, 2.0), (0.3, 2.7, 4.5), (2.0, 3.5, 1.2), (-1.4, 2.0, 0.6),
+                   (0.7, 1.6, 2.3 + 2.0**-30), (1.5, 2.25, -0.75), (3.0, -2.5, -1 + 2.0**-40), (1.25, 3.5, 11.75),
+                   (8.5, 7.0, 9.0), (-12.5, 3.0, 2.5), (-4.0, 2.5, 1.5)]  # fmt: skip
+file("hyp2f1", [(*p, z) for p in _HYPERGEOMETRIC for z in
+                (-1e8, -40.0, -3.0, -0.8, -0.1, -1e-9, 1e-9, 0.3, 0.6, 0.8, 0.93, 0.999, 1 - 2.0**-40)]
+     + [(-4.0, 2.5, 1.5, 1.0), (-4.0, 2.5, 1.5, 3.0), (0.3, 0.9, 5.5, 1.0), (1.5, 2.0, 1.5, 3.0)],
+     _hyp2f1(0), "d3 d33", d3=_hyp2f1(1), d33=_hyp2f1(2))  # fmt: skip
+
+
 def _lambertw_slope(mp: Any, x: Any) -> Any:
     w = mp.re(mp.lambertw(x))
     return mp.exp(-w) / (1 + w)

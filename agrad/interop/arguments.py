@@ -1,4 +1,4 @@
-"""Conversion of arguments of NumPy's functions, and helpers of all handlers."""
+"""Conversion of arguments of NumPy functions, and helpers of handlers."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ NUMBERS = (bool, int, float, complex)
 Floating = Annotated[Tensor, "floating"]
 """A parameter of a handler that is converted to a floating dtype, real or complex."""
 Promoted = Annotated[Tensor, "promoted"]
-"""Parameters that are converted to one dtype, by NumPy's promotion."""
+"""Parameters that are converted to one dtype by NumPy promotion."""
 PromotedFloating = Annotated[Tensor, "promoted floating"]
 """Parameters that are converted to one floating dtype."""
 
@@ -90,7 +90,7 @@ def tensor(value: Any, like: Tensor | None = None) -> Tensor:
 
 
 def tensors(*values: Any) -> list[Any]:
-    """Return Tensors of all arguments on one backend; None stays None."""
+    """Return Tensors of all arguments on one backend; None is unchanged."""
     like = like_of(*values)
     return [None if value is None else tensor(value, like) for value in values]
 
@@ -116,7 +116,7 @@ def lowered(value: Any, read: Any = values_of) -> Any:
 
 
 def on_host(function: Any, read: Any = values_of) -> Any:
-    """Return a handler that calls NumPy's own function on the host.
+    """Return a handler that calls the NumPy function on the host.
 
     Arrays in its result become constant Tensors.
     """
@@ -150,12 +150,12 @@ def may_hold(condition: Any, *xs: Tensor) -> bool:
 
 
 def are_at_hand(*xs: Tensor) -> bool:
-    """Return True if values are NumPy's and no transform hides them."""
+    """Return True if values are NumPy arrays and no transform hides them."""
     return all(x.backend == "numpy" and is_concrete(x) for x in xs)
 
 
 def dtype_of(dtype: Any) -> Any:
-    """Return agrad's dtype for anything that NumPy takes as one.
+    """Return the agrad dtype for anything that NumPy accepts as a dtype.
 
     Raises ``DtypeError`` for dtypes outside the standard.
     """
@@ -163,13 +163,13 @@ def dtype_of(dtype: Any) -> Any:
         return getattr(agrad, np.dtype(dtype).name)
     except (AttributeError, TypeError):
         raise DtypeError(
-            f"{dtype!r} is no dtype of the array API standard; the standard's are bool, int8 to int64, uint8 to "
-            "uint64, float32, float64, complex64 and complex128"
+            f"dtype must be a dtype of the array API standard, got {dtype!r}. Use bool, int8 to int64, uint8 to "
+            "uint64, float32, float64, complex64 or complex128."
         ) from None
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """Convert a Tensor to a dtype in any of NumPy's forms; None keeps its own."""
+    """Convert a Tensor to a dtype in any NumPy form; None keeps its dtype."""
     return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
@@ -188,7 +188,7 @@ def is_complex(x: Any) -> bool:
 
 
 def inexact(x: Any) -> Tensor:
-    """Convert integers and truth values to float64; floating dtypes stay."""
+    """Convert integers and Booleans to float64; keep floating dtypes."""
     return x if is_inexact(x) else agrad.astype(x, agrad.float64)
 
 
@@ -209,7 +209,7 @@ def _promotion(names: tuple[str, ...], least: Any) -> Any:
 def operands(*values: Any, floating: bool = False) -> list[Any]:
     """Convert operands to the dtype that NumPy promotes theirs to.
 
-    Python's numbers are weak and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
+    Python numbers are weak and remain numbers. NumPy scalars are arrays for NumPy and numbers for every other library.
     """
     if _have_one_dtype(values, floating):
         return [float(v) if type(v) is int else v for v in values]
@@ -242,13 +242,13 @@ def _have_one_dtype(values: tuple[Any, ...], floating: bool) -> bool:
 def _fitting(number: Any, dtype: np.dtype) -> Any:
     """Convert a weak number to the Python type that fits a dtype.
 
-    array-api-strict takes no int for a truth value and no float for an int.
+    array-api-strict does not accept an int for a Boolean or a float for an int.
     """
     return float(number) if dtype.kind == "f" else int(number) if dtype.kind in "iu" else number
 
 
 def alike(*values: Any, floating: bool = False) -> list[Tensor]:
-    """Convert operands to Tensors of one dtype; Python's numbers are weak."""
+    """Convert operands to Tensors of one dtype; Python numbers are weak."""
     out = operands(*values, floating=floating)
     like = like_of(*out)
     if like is None:
@@ -257,17 +257,17 @@ def alike(*values: Any, floating: bool = False) -> list[Tensor]:
 
 
 def numeric(x: Tensor) -> Tensor:
-    """Convert truth values to integers, as NumPy's sums do."""
+    """Convert Booleans to integers, as NumPy sums do."""
     return agrad.astype(x, agrad.int64) if x.dtype == agrad.bool else x
 
 
 def truth(x: Tensor) -> Tensor:
-    """Convert numbers to truth values: True where they are not 0."""
+    """Convert numbers to Booleans: True where they are not 0."""
     return x if x.dtype == agrad.bool else x != 0
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis that is not negative. Raises NumPy's ``AxisError``."""
+    """Return an axis that is not negative. Raises ``AxisError`` of NumPy."""
     return int(np.lib.array_utils.normalize_axis_index(int(axis), ndim))
 
 
@@ -311,7 +311,7 @@ def between_zeros(x: Tensor, widths: dict[int, tuple[int, int]]) -> Tensor:
 
 
 def along(axis: int, index: Any) -> tuple[Any, ...]:
-    """Return an index that applies ``index`` to ``axis`` alone."""
+    """Return an index that applies ``index`` only to ``axis``."""
     return (*(slice(None),) * axis, index)
 
 
@@ -337,7 +337,7 @@ def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...], tuple[int, ..
 def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
     """Return the elements at positions along ``axis``.
 
-    For None those of the flattened array, in the shape of the positions.
+    For None, elements of the flattened array, in the shape of the positions.
     """
     positions = np.asarray(positions)
     if axis is None:
@@ -351,9 +351,9 @@ def stretched(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def replaced(x: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
-    """Return a vector with values at places, which are repeated if there are fewer.
+    """Return a vector with values at positions; fewer values are repeated.
 
-    Of several values for one place the last is kept.
+    If a position is repeated, the last value is kept.
     """
     order = np.arange(x.size)
     order[places] = x.size + np.arange(places.size) % new.size
@@ -372,12 +372,12 @@ def rearranged(x: Tensor, function: Any) -> Tensor:
 
 
 def rejects(function: str, why: str, remedy: str) -> RefusedFunctionError:
-    """Return the error for a call that would leave the graph."""
-    return RefusedFunctionError(f"numpy.{function} {why}; {remedy}")
+    """Return the error for a call that is not supported."""
+    return RefusedFunctionError(f"numpy.{function}: {why}. {remedy}.")
 
 
 def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") -> Any:
-    """Write a result to ``out`` and return ``out``; for None return the result.
+    """Write a result to ``out`` and return ``out``, or the result for None.
 
     A Tensor is rebound and keeps the gradient. Raises ``DetachError`` for an ndarray if the result has a gradient.
     """
@@ -389,7 +389,7 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
             )
     if isinstance(out, tuple):
         if len(out) != 1:
-            raise rejects(function, f"makes one result, but out= names {len(out)}", "give one")
+            raise rejects(function, f"out must be one array, got {len(out)}", "Pass one")
         out = out[0]
     if out is None:
         return result
@@ -397,26 +397,26 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
         if result.requires_grad or not is_concrete(result):
             raise DetachError(
                 f"numpy.{function}: out must be a Tensor, got {described(out)}, which cannot hold a recorded or traced "
-                "result. Leave out= away (for a += b write a = a + b), or begin with agrad.zeros(shape)."
+                "result. Omit out= (for a += b write a = a + b), or begin with agrad.zeros(shape)."
             )
         out[...] = result.numpy()
         return out
     if not np.can_cast(np.dtype(result.dtype.name), np.dtype(out.dtype.name), casting):
-        raise DtypeError(f"numpy.{function}: a result of {result.dtype} does not go into out= of {out.dtype}")
+        raise DtypeError(f"numpy.{function}: out must have a dtype that can hold {result.dtype}, got {out.dtype}")
     if result.shape != out.shape and np.broadcast_shapes(result.shape, out.shape) == out.shape:
         result = agrad.broadcast_to(result, out.shape)
     return CALLS["write"](out, cast(result, out.dtype), f"out= of numpy.{function}")
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return ``x`` where ``where`` holds, else ``fill``, in their common shape."""
+    """Return ``x`` where ``where`` is True, otherwise ``fill``."""
     if where is True:
         return x
     return agrad.where(cast(tensor(where, x), bool), x, of_dtype(fill, x))
 
 
 def of_dtype(value: Any, x: Tensor) -> Any:
-    """Return a number or an array as an operand beside ``x``, of its dtype."""
+    """Return a number or an array as an operand with the dtype of ``x``."""
     return value if type(value) in (int, float) and is_inexact(x) else cast(tensor(value, x), x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""NumPy's functions that choose, round and write elements, on Tensors."""
+"""NumPy functions that choose, round and write elements, for Tensors."""
 
 import math
 from typing import Any
@@ -53,12 +53,12 @@ def _where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices) or not conditions:
-        raise ValueError("numpy.select takes as many choices as conditions, and one at least")
+        raise ValueError("numpy.select: condlist and choicelist must have the same length, at least 1")
     like = like_of(conditions, choices, default)
     *parts, out = alike(*choices, default)
     for condition, part in zip(reversed(conditions), reversed(parts), strict=True):
         out = agrad.where(cast(tensor(condition, like), bool), part, out)
-    # the result is contiguous, as NumPy's is
+    # the result is contiguous, as in NumPy
     return agrad.reshape(flat(out), out.shape) if out.ndim > 1 else out
 
 
@@ -71,7 +71,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
     if len(functions) == len(conditions) + 1:
         conditions.append(~np.any([np.broadcast_to(c, x.shape) for c in conditions], axis=0))
     elif len(functions) != len(conditions):
-        raise ValueError(f"numpy.piecewise: {len(conditions)} conditions for {len(functions)} functions")
+        raise ValueError(f"numpy.piecewise: funclist must match {len(conditions)} conditions, got {len(functions)}")
     parts, order, count = [zeros((1,), x)], np.zeros(x.size, dtype=np.int64), 1
     for condition, function in zip(conditions, functions, strict=True):
         places = np.flatnonzero(np.broadcast_to(condition, x.shape))
@@ -80,7 +80,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         # a function is given only the elements of its condition, as in NumPy
         part = tensor(function(picked(x, places), *args, **kw) if callable(function) else function, x)
         if part.size != 1 and part.shape != places.shape:
-            raise ValueError(f"numpy.piecewise: a function gave {part.shape} for {places.size} elements")
+            raise ValueError(f"numpy.piecewise: a result must have size 1 or {places.size}, got shape {part.shape}")
         parts.append(flat(cast(part, x.dtype)))
         order[places] = count + np.arange(places.size) % part.size
         count += part.size
@@ -131,7 +131,7 @@ def _take_along_axis(arr: Tensor, indices: Any, axis: Any = -1) -> Tensor:
 @implements("clip")
 def _clip(a: Tensor, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None, **settings: Any) -> Tensor:
     if settings:
-        raise rejects("clip", f"takes no {', '.join(settings)} for Tensors", "clip first, and choose with numpy.where")
+        raise rejects("clip", f"{', '.join(settings)} is not supported for Tensors", "Choose with numpy.where")
     low, high = a_min if min is None else min, a_max if max is None else max
     x = a
     for limit, function in ((low, agrad.maximum), (high, agrad.minimum)):
@@ -143,7 +143,7 @@ def _clip(a: Tensor, a_min: Any = None, a_max: Any = None, min: Any = None, max:
 @implements("nan_to_num")
 def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
     if not copy:
-        raise rejects("nan_to_num", "with copy=False would change a Tensor in place", "leave copy away")
+        raise rejects("nan_to_num", "copy=False is not supported for Tensors", "Leave copy out")
     if not is_inexact(x):
         return agrad.astype(x, x.dtype, copy=True)
     if is_complex(x):
@@ -200,8 +200,8 @@ def _target(a: Any, name: str) -> Tensor:
     if not isinstance(a, Tensor):
         raise rejects(
             name,
-            f"would write Tensors into a {type(a).__name__}, which records nothing",
-            "make it a Tensor first: agrad.asarray(a), or build the array with numpy.where or numpy.concatenate",
+            f"the target must be a Tensor, got {type(a).__name__}, which cannot record",
+            "Convert it first: agrad.asarray(a), or build the array with numpy.where or numpy.concatenate",
         )
     return a
 
@@ -211,7 +211,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     dst = _target(dst, "copyto")
     new = tensor(src, dst)
     if not np.can_cast(np.dtype(new.dtype.name), np.dtype(dst.dtype.name), casting):
-        raise TypeError(f"numpy.copyto: {new.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}")
+        raise TypeError(f"numpy.copyto: {new.dtype} cannot be cast to {dst.dtype} with casting={casting!r}")
     new = stretched(cast(new, dst.dtype), dst.shape)
     if where is True:
         dst[...] = new
@@ -232,12 +232,12 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
-    """Write values, repeated if needed, at places of the flattened array."""
+    """Write values, repeated if needed, at positions of the flattened array."""
     new = flat(cast(tensor(values, x), x.dtype))
     if not places.size:
         return
     if not new.size:
-        raise ValueError("there are no values to write")
+        raise ValueError("the values to write must not be empty")
     rewrite(x, replaced(flat(x), places, new))
 
 

@@ -1,4 +1,4 @@
-"""NumPy's functions for new arrays, triangles, diagonals and dtypes, on Tensors."""
+"""NumPy functions for new arrays, triangles, diagonals and dtypes, for Tensors."""
 
 import math
 from typing import Any
@@ -59,7 +59,7 @@ def _linspace(
     ndim = max(start.ndim, stop.ndim)
     num = int(num)
     if num < 0:
-        raise ValueError(f"numpy.linspace: the number of samples, {num}, is negative")
+        raise ValueError(f"numpy.linspace: num must be at least 0, got {num}")
     parts = num - 1 if endpoint else num
     steps = np.arange(num) / parts if parts > 0 else np.zeros(num)
     share = steps.reshape(-1, *(1,) * ndim).astype(start.dtype.name)
@@ -128,7 +128,7 @@ def _diag(v: Tensor, k: int = 0) -> Tensor:
     if v.ndim == 2:
         return agrad.linalg.diagonal(v, offset=int(k))
     if v.ndim != 1:
-        raise ValueError("numpy.diag takes an array of one or two dimensions")
+        raise ValueError(f"numpy.diag: v must be 1-D or 2-D, got {v.ndim}-D")
     k = int(k)
     n = v.shape[0] + abs(k)
     start = k if k >= 0 else -k * n
@@ -150,7 +150,7 @@ def _trace(a: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: An
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of a vector as columns, as ``numpy.vander`` does."""
     if x.ndim != 1:
-        raise ValueError("numpy.vander takes an array of one dimension")
+        raise ValueError(f"numpy.vander: x must be 1-D, got {x.ndim}-D")
     count = x.shape[0] if N is None else int(N)
     (x,) = promoted(x, least=np.int64)
     # products have the right derivatives at 0 without special cases
@@ -160,7 +160,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if increasing:
         return columns
     columns = agrad.flip(columns, axis=1)
-    return agrad.reshape(agrad.reshape(columns, (-1,)), columns.shape)  # row-major, as NumPy's: reshapes are views
+    return agrad.reshape(agrad.reshape(columns, (-1,)), columns.shape)  # row-major, as in NumPy: reshapes are views
 
 
 # ------------------------------------------------------------------ about dtypes
@@ -191,11 +191,11 @@ def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dic
     if like_of(args) is None:
         return constant(function(*args, **settings), like)
     if name not in _CONVERTING.split():
-        raise rejects(f"{name}(like=)", "takes no Tensors", "use agrad's function of that name")
+        raise rejects(f"{name}(like=)", "Tensors are not supported", f"Use agrad.{name}")
     dtype = args[1] if len(args) > 1 else settings.get("dtype")
     out = cast(tensor(args[0], like), dtype)
     return agrad.astype(out, out.dtype, copy=True) if settings.get("copy", name == "array") else out
 
 
 LIKE = {getattr(np, name) for name in f"{_CONVERTING} {_MAKING}".split()}
-"""Functions that make arrays, and are dispatched by ``like=`` alone."""
+"""Functions that create arrays, and are dispatched only by ``like=``."""

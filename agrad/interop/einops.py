@@ -14,7 +14,7 @@ from agrad import Tensor
 
 
 class AgradBackend(AbstractBackend):
-    """The functions of an array library that einops calls, differentiable."""
+    """Differentiable backend of einops."""
 
     framework_name = "agrad"
 
@@ -31,7 +31,7 @@ class AgradBackend(AbstractBackend):
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Tensor:
-        """Return the whole numbers from ``start`` up to ``stop``."""
+        """Return the integers from ``start`` up to ``stop``."""
         return agrad.arange(start, stop)
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -55,7 +55,7 @@ class AgradBackend(AbstractBackend):
         return agrad.expand_dims(x, axis=new_position)
 
     def tile(self, x: Tensor, repeats: Sequence[int]) -> Tensor:
-        """Repeat ``x`` along each axis; einops repeats axes of length 1 only."""
+        """Repeat ``x`` along each axis; einops repeats only axes of length 1."""
         return agrad.tile(x, tuple(repeats))
 
     def concat(self, tensors: list[Any], axis: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""``numpy.einsum`` and NumPy's products of arrays, on Tensors.
+"""``numpy.einsum`` and NumPy products of arrays, for Tensors.
 
 Operands are multiplied two at a time, in the order of ``numpy.einsum_path``, each time by one batched matrix product.
 """
@@ -29,7 +29,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _as_text(entries: Sequence[Any]) -> str:
-    """Return letters for a list of whole numbers and an ellipsis."""
+    """Return letters for a list of integers and an ellipsis."""
     return "".join("..." if entry is Ellipsis else _LETTERS[int(entry)] for entry in entries)
 
 
@@ -54,13 +54,13 @@ Shape = tuple[int, ...]
 def _without_ellipsis(inputs: Sequence[str], out: str | None, shapes: Sequence[Shape]) -> tuple[list[str], str]:
     """Replace ellipses by letters; return indices of operands and result."""
     if len(inputs) != len(shapes):
-        raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(shapes)}")
+        raise ValueError(f"numpy.einsum: the subscripts must describe {len(shapes)} operands, got {len(inputs)}")
     used = set("".join(inputs) + (out or ""))
     spare = [letter for letter in _LETTERS if letter not in used]
     widths = [len(shape) - len(labels.replace("...", "")) for labels, shape in zip(inputs, shapes, strict=True)]
     for labels, width, shape in zip(inputs, widths, shapes, strict=True):
         if width < 0 or (width and "..." not in labels):
-            raise ValueError(f"numpy.einsum: the indices {labels!r} do not fit an operand of shape {shape}")
+            raise ValueError(f"numpy.einsum: the indices {labels!r} do not match an operand of shape {shape}")
     letters = "".join(spare[: max(widths, default=0)])
     full = [
         labels.replace("...", letters[len(letters) - width :]) for labels, width in zip(inputs, widths, strict=True)
@@ -74,7 +74,7 @@ def _without_ellipsis(inputs: Sequence[str], out: str | None, shapes: Sequence[S
 @implements("einsum")
 def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings: Any) -> Tensor:
     if unknown := set(settings) - {"order", "casting"}:
-        raise TypeError(f"numpy.einsum takes no {', '.join(sorted(unknown))}")
+        raise TypeError(f"numpy.einsum: unexpected keyword arguments: {', '.join(sorted(unknown))}")
     inputs, out, given = _subscripts(operands)
     values: list[Any] = [cast(x, dtype) for x in promoted(*tensors(*given))]
     optimize = tuple(optimize) if isinstance(optimize, list) else optimize
@@ -92,7 +92,7 @@ def _steps(inputs: tuple[str, ...], out: str | None, shapes: tuple[Shape, ...], 
     """Return the operations that compute an einsum."""
     labels, out = _without_ellipsis(inputs, out, shapes)
     if len(set(out)) != len(out) or not set(out) <= set("".join(labels)):
-        raise ValueError(f"numpy.einsum: the indices {out!r} of the result are not distinct indices of the operands")
+        raise ValueError(f"numpy.einsum: the output indices must be distinct indices of the operands, got {out!r}")
     sizes = _sizes(labels, shapes)
     plan = _Plan(len(shapes))
     terms = [plan.distinct(i, label, shape, sizes) for i, (label, shape) in enumerate(zip(labels, shapes, strict=True))]
@@ -126,13 +126,13 @@ def _sizes(labels: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
     for label, shape in zip(labels, shapes, strict=True):
         for c, n in zip(label, shape, strict=True):
             if sizes.get(c, 1) != 1 and n not in (1, sizes[c]):
-                raise ValueError(f"numpy.einsum: the index {c!r} has the lengths {sizes[c]} and {n}")
+                raise ValueError(f"numpy.einsum: the index {c!r} must have one length, got {sizes[c]} and {n}")
             sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
     return sizes
 
 
 class _Term(NamedTuple):
-    """An operand or a result on the way: its place, its indices, each named once, and its shape."""
+    """An operand or an intermediate result: its position, its distinct indices, and its shape."""
 
     place: int
     label: str
@@ -281,7 +281,7 @@ def _cross(a: Promoted, b: Promoted, axisa: int = -1, axisb: int = -1, axisc: in
         axisa = axisb = axisc = axis
     a, b = agrad.moveaxis(a, axisa, -1), agrad.moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise rejects("cross", "takes vectors of two numbers no more", "give them a third one, 0, with numpy.pad")
+        raise rejects("cross", "vectors must have length 3", "Append a 0 to vectors of length 2 with numpy.pad")
     out = agrad.linalg.cross(*agrad.broadcast_arrays(a, b), axis=-1)
     return agrad.moveaxis(out, -1, axis_of(axisc, out.ndim))
 
@@ -290,12 +290,12 @@ def _cross(a: Promoted, b: Promoted, axisa: int = -1, axisb: int = -1, axisc: in
 def _multi_dot(arrays: Any) -> Tensor:
     parts = promoted(*tensors(*arrays))
     if len(parts) < 2:
-        raise ValueError("numpy.linalg.multi_dot takes two arrays at least")
+        raise ValueError("numpy.linalg.multi_dot: arrays must have at least two elements")
     first, last = parts[0].ndim == 1, parts[-1].ndim == 1
     parts[0] = parts[0][None, :] if first else parts[0]
     parts[-1] = parts[-1][:, None] if last else parts[-1]
     if any(x.ndim != 2 for x in parts):
-        raise ValueError("numpy.linalg.multi_dot takes matrices, and vectors only at the ends")
+        raise ValueError("numpy.linalg.multi_dot: the arrays must be 2-D, and only the first and the last may be 1-D")
     sizes = [*(x.shape[0] for x in parts), parts[-1].shape[1]]
 
     @functools.cache

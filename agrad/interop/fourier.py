@@ -11,7 +11,7 @@ from agrad.interop.table import implements
 
 
 def _transform(name: str, base: str, **defaults: Any) -> None:
-    """Register a transform: agrad's function ``base`` with other defaults."""
+    """Register a transform: the agrad function ``base`` with other defaults."""
     function = getattr(agrad.fft, base)
 
     def handler(a: Floating, **settings: Any) -> Tensor:
@@ -23,7 +23,7 @@ def _transform(name: str, base: str, **defaults: Any) -> None:
 
 def _prepared(name: str, x: Tensor) -> Tensor:
     if name in ("rfft", "rfftn", "ihfft") and is_complex(x):
-        raise TypeError(f"numpy.fft.{name} takes real numbers, not {x.dtype}")
+        raise TypeError(f"numpy.fft.{name}: a must be real, got {x.dtype}")
     if name in ("rfft", "rfftn", "ihfft") or is_complex(x):
         return x
     # the standard's other transforms take complex numbers only

@@ -54,7 +54,7 @@ def _qr(a: Floating, mode: str = "reduced") -> Any:
     if mode == "r":
         return agrad.linalg.qr(a, mode="reduced").R
     if mode not in ("reduced", "complete"):
-        raise rejects("linalg.qr", f"takes no mode={mode!r} for Tensors", "leave mode out")
+        raise rejects("linalg.qr", f"mode={mode!r} is not supported for Tensors", "Leave mode out")
     return agrad.linalg.qr(a, mode=mode)
 
 
@@ -104,7 +104,7 @@ def _adjoint(x: Tensor) -> Tensor:
 
 def _reads_upper(UPLO: str) -> bool:
     if UPLO.upper() not in ("L", "U"):
-        raise ValueError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+        raise ValueError(f"UPLO must be 'L' or 'U', got {UPLO!r}")
     return UPLO.upper() == "U"
 
 
@@ -127,7 +127,7 @@ class _EigResult(NamedTuple):
 
 
 def _real_where_possible(x: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    # NumPy's results are real for a real matrix with real eigenvalues
+    # NumPy results are real for a real matrix with real eigenvalues
     if not is_complex(x) and np.all(values_of(parts[0]).imag == 0):
         return tuple(agrad.real(part) for part in parts)
     return parts
@@ -182,7 +182,7 @@ def _norm(x: Floating, ord: Any = None, axis: Any = None, keepdims: bool = False
     if len(axes) == 1 or (axis is None and ord is None):
         return agrad.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ValueError("numpy.linalg.norm goes over one axis (of a vector) or two (of a matrix)")
+        raise ValueError(f"numpy.linalg.norm: axis must be one axis (vector norm) or two (matrix norm), got {axis!r}")
     out = agrad.linalg.matrix_norm(agrad.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
     return agrad.expand_dims(out, axis=tuple(sorted(axes))) if keepdims else out
 
@@ -197,9 +197,9 @@ def _cond(x: Floating, p: Any = None) -> Tensor:
 
 @implements("linalg.lstsq")
 def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[Any, ...]:
-    """Solve a least squares problem, as ``numpy.linalg.lstsq``."""
+    """Solve a least-squares problem, as ``numpy.linalg.lstsq``."""
     if a.ndim != 2 or b.ndim not in (1, 2):
-        raise np.linalg.LinAlgError("numpy.linalg.lstsq takes a matrix, and a vector or a matrix")
+        raise np.linalg.LinAlgError("numpy.linalg.lstsq: a must be a matrix, and b a vector or a matrix")
     m, n = a.shape
     eps = agrad.finfo(a.dtype).eps
     cut = max(m, n) * eps if rcond is None else eps if rcond < 0 else float(rcond)
@@ -213,7 +213,7 @@ def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[
 @implements("linalg.tensorinv")
 def _tensorinv(a: Floating, ind: int = 2) -> Tensor:
     if ind <= 0:
-        raise ValueError("numpy.linalg.tensorinv: ind is a positive number of axes")
+        raise ValueError(f"numpy.linalg.tensorinv: ind must be a positive integer, got {ind!r}")
     lead, rest = a.shape[:ind], a.shape[ind:]
     return agrad.reshape(agrad.linalg.inv(agrad.reshape(a, (math.prod(lead), math.prod(rest)))), (*rest, *lead))
 
@@ -226,6 +226,6 @@ def _tensorsolve(a: PromotedFloating, b: PromotedFloating, axes: Any = None) -> 
     shape = a.shape[b.ndim :]
     size = math.prod(shape)
     if a.size != size**2:
-        raise np.linalg.LinAlgError(f"numpy.linalg.tensorsolve: an array of shape {a.shape} makes no square matrix")
+        raise np.linalg.LinAlgError(f"numpy.linalg.tensorsolve: a must reshape to a square matrix, got shape {a.shape}")
     solution = agrad.linalg.solve(agrad.reshape(a, (-1, size)), agrad.reshape(b, (-1,)))
     return agrad.reshape(solution, shape)

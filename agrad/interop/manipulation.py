@@ -1,4 +1,4 @@
-"""NumPy's functions that reshape, join, split, pad and rearrange, on Tensors."""
+"""NumPy functions that reshape, join, split, pad and rearrange, for Tensors."""
 
 import functools
 import itertools
@@ -54,7 +54,7 @@ def _reshape(a: Tensor, shape: Any, order: str = "C") -> Tensor:
 def _row_major(name: str, order: str) -> None:
     # libraries choose their own order in memory
     if order not in ("C", "K", "A"):
-        raise rejects(name, f"takes no order={order!r} for Tensors", "use order='C'")
+        raise rejects(name, f"order={order!r} is not supported for Tensors", "Use order='C'")
 
 
 @implements("ravel")
@@ -94,7 +94,7 @@ def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
 def _squeeze(a: Tensor, axis: Any = None) -> Tensor:
     axes = tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else axes_of(axis, a.ndim)
     if any(a.shape[i] != 1 for i in axes):
-        raise ValueError(f"numpy.squeeze: axes {axes} of an array of shape {a.shape} are not all of length one")
+        raise ValueError(f"numpy.squeeze: the axes {axes} must have length 1, got shape {a.shape}")
     return agrad.squeeze(a, axis=axes)
 
 
@@ -200,7 +200,7 @@ def _block(arrays: Any) -> Tensor:
     def build(part: Any, level: int) -> Tensor:
         if isinstance(part, list):
             if not part:
-                raise ValueError("numpy.block: the lists must not be empty")
+                raise ValueError("numpy.block: lists must not be empty")
             return _concatenate([build(p, level + 1) for p in part], level - levels + least)
         return _with_ndim(tensor(part, like), least)
 
@@ -289,7 +289,7 @@ def _rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 @implements("lib.stride_tricks.sliding_window_view")
 def _sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None, writeable: bool = False) -> Tensor:
     if writeable:
-        raise rejects("sliding_window_view", "gives no windows to write through for Tensors", "write into x itself")
+        raise rejects("sliding_window_view", "writeable=True is not supported for Tensors", "Write into x itself")
     view = np.lib.stride_tricks.sliding_window_view
     return rearranged(x, lambda places: view(places, window_shape, axis))
 
@@ -301,7 +301,7 @@ def _delete(arr: Tensor, obj: Any, axis: Any = None) -> Tensor:
 
 
 def _positions(obj: Any) -> Any:
-    """Return positions as integers; those of an empty list have a floating dtype."""
+    """Return positions as integers; an empty list has a floating dtype."""
     if isinstance(obj, slice):
         return obj
     values = values_of(obj)
@@ -314,7 +314,7 @@ def _insert(arr: Tensor, obj: Any, values: Tensor, axis: Any = None) -> Tensor:
     new = cast(values, x.dtype)
     n = x.shape[axis]
     obj = _positions(obj)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one place
+    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one position
         new = agrad.moveaxis(_with_ndim(new, x.ndim), 0, axis)
         count = new.shape[axis]
     else:
@@ -356,7 +356,7 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
     count = math.prod(lead.shape[:-1])
     rows = agrad.reshape(lead, (count, x.shape[axis]))
     if not count:
-        raise OperandError("numpy.apply_along_axis of no vectors: what the function would give is not known")
+        raise OperandError("numpy.apply_along_axis: arr must not be empty, as the shape of the result is not known")
     out = agrad.stack(promoted(*[tensor(func1d(row, *args, **kwargs), x) for row in agrad.unstack(rows)]))
     width = out.ndim - 1
     out = agrad.reshape(out, (*lead.shape[:-1], *out.shape[1:]))
@@ -403,8 +403,8 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
     named = mode if isinstance(mode, str) else getattr(mode, "__name__", "a function")
     raise rejects(
         "pad",
-        f"takes no mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} for Tensors",
-        f"use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
+        f"mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} is not supported for Tensors",
+        f"Use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
     )
 
 
@@ -428,7 +428,7 @@ def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
 def _padded_axis(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: dict[str, Any]) -> Tensor:
     known = {"constant": "constant_values", "linear_ramp": "end_values"}.get(mode, "stat_length")
     if unknown := set(settings) - {known}:
-        raise ValueError(f"numpy.pad: mode {mode} takes no {', '.join(sorted(unknown))}")
+        raise ValueError(f"numpy.pad: mode {mode} does not support {', '.join(sorted(unknown))}")
     parts = [x]
     for side, width in enumerate(widths):
         if not width:

@@ -1,4 +1,4 @@
-"""Methods of NumPy's ufuncs on Tensors."""
+"""Methods of NumPy ufuncs for Tensors."""
 
 import functools
 import itertools
@@ -69,7 +69,7 @@ def reduce(
     x = cast(tensor(array), dtype)
     fill = initial if ufunc.identity is None else ufunc.identity
     if where is not True and fill is None:
-        raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= needs initial=")
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= requires initial=. Pass initial=.")
     if where is not True:
         x = masked(x, where, fill)
     over = {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
@@ -86,11 +86,11 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
         function, bring = _REDUCTIONS[ufunc]
         return function(x if bring is None else bring(x), axis=axis, keepdims=keepdims)
     if len(axis) > 1 and ufunc not in ASSOCIATIVE:
-        raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axis}")
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce: axis must be one axis, as the order matters, got {axis}")
     x, lead, kept = merged(x, axis)
     parts = agrad.unstack(x, axis=-1)
     if not parts and ufunc.identity is None:
-        raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce: the axis must not be empty, as the ufunc has no identity")
     if not parts:
         parts = (agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity),)
     combine = UFUNCS[ufunc]
@@ -133,7 +133,7 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     starts = [int(i) for i in values_of(indices).reshape(-1)]
     n = x.shape[axis]
     if any(not 0 <= i < n for i in starts):
-        raise IndexError(f"numpy.{ufunc.__name__}.reduceat: indices {starts} for an axis of length {n}")
+        raise IndexError(f"numpy.{ufunc.__name__}.reduceat: indices must be from 0 to {n - 1}, got {starts}")
     parts = []
     for start, stop in zip(starts, [*starts[1:], n], strict=True):
         piece = x[along(axis, slice(start, max(stop, start + 1)))]
@@ -145,19 +145,19 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
     """Combine all pairs of elements of ``a`` and ``b``, as ``ufunc.outer``."""
     combine = UFUNCS[ufunc]
     if settings:
-        raise rejects(f"{ufunc.__name__}.outer", f"takes no {', '.join(settings)} for Tensors", "leave them out")
+        raise rejects(f"{ufunc.__name__}.outer", f"{', '.join(settings)} is not supported for Tensors", "Leave it out")
     a, b = tensors(a, b)
     return combine(agrad.reshape(a, (*a.shape, *(1,) * b.ndim)), b)
 
 
 def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
-    """Change elements in place, as ``ufunc.at``; the Tensor is rebound.
+    """Change elements in place, as ``ufunc.at``, by rebinding the Tensor.
 
-    Where a position is named several times, the operands of the ufunc are combined in the order of the index.
+    If a position is repeated, the operands of the ufunc are combined in the order of the index.
     """
     name = f"{ufunc.__name__}.at"
     if not isinstance(array, Tensor):
-        raise rejects(name, f"would write Tensors into a {type(array).__name__}", "make it a Tensor: agrad.asarray(a)")
+        raise rejects(name, f"a must be a Tensor, got {type(array).__name__}", "Convert it first: agrad.asarray(a)")
     function = UFUNCS[ufunc]
     entries = index if isinstance(index, tuple) else (index,)
     entries = tuple([values_of(e) if isinstance(e, (Tensor, list)) else e for e in entries])
@@ -178,8 +178,8 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
 
 
 def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tensor) -> Tensor:
-    """Apply a function at places of ``x``, in as many turns as the most frequent place is named."""
-    if (places[1:] > places[:-1]).all():  # no place is named twice
+    """Apply a function at positions of ``x``, in one turn for each repetition of a position."""
+    if (places[1:] > places[:-1]).all():  # no position is repeated
         return replaced(x, places, cast(function(picked(x, places), *operands), x.dtype))
     order = np.argsort(places, kind="stable")
     turns = np.empty_like(order)
@@ -194,7 +194,7 @@ def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tens
 def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
     """Return a ufunc's result where ``where`` holds, and ``out`` elsewhere."""
     if out is None:
-        raise rejects(name, "with where= leaves the other elements unset", "give out=, or use numpy.where")
+        raise rejects(name, "where= without out= leaves other elements unset", "Pass out=, or use numpy.where")
     return masked(result, where, out)
 
 

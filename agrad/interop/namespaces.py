@@ -1,6 +1,6 @@
-"""agrad's namespace with new arrays on the backend of a Tensor.
+"""The agrad namespace with new arrays on the backend of a Tensor.
 
-Array code asks its arguments for their namespace and makes arrays with it, to be combined with the arguments.
+Array code gets the namespace of its arguments and creates arrays with it, to combine them with the arguments.
 """
 
 import functools
@@ -15,10 +15,10 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class BoundNamespace(ModuleType):
-    """agrad, or a section of it, with new arrays on one backend.
+    """Namespace of agrad, or a section of it, with new arrays on one backend.
 
-    Functions that make arrays take it where none is named. All else is agrad's own. ``finish`` changes the new Tensors.
-    It equals agrad, as many libraries compare the namespaces of their arguments.
+    Functions that create arrays use this backend by default. All other names are those of agrad. ``finish`` converts
+    the new Tensors. The namespace equals agrad, as many libraries compare the namespaces of their arguments.
     """
 
     def __init__(self, whole: Any, backend: str, finish: Callable[[Any], Any] = lambda made: made) -> None:
@@ -62,11 +62,11 @@ def _on(backend: str) -> BoundNamespace:
 def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType:
     """Return the namespace of a Tensor.
 
-    It is the same object for all Tensors of a backend, and agrad itself for those of the selected one. In a trace, a
-    stand-in of a raw array gets one whose new arrays are stand-ins too, as those of a raw array's namespace are raw.
+    It is the same object for all Tensors of a backend, and agrad itself for the selected backend. In a trace, the
+    namespace of a stand-in for a plain array creates stand-ins, as the namespace of a plain array creates plain arrays.
     """
     if api_version is not None and api_version not in _VERSIONS:
-        raise ValueError(f"agrad has the array API standard up to {_VERSIONS[-1]}, not {api_version!r}")
+        raise ValueError(f"api_version must be a version up to {_VERSIONS[-1]}, got {api_version!r}")
     backend = tensor.backend
     if not tensor.level.is_trace:
         return agrad if backend == agrad.get_backend() else _on(backend)

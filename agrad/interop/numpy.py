@@ -1,7 +1,7 @@
-"""NumPy's protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
+"""NumPy protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
 
-This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a
-remedy: nothing detaches silently.
+This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a fix;
+nothing detaches silently.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ from agrad.interop import (  # noqa: F401 - they register handlers
     outside,
     polynomials,
     reductions,
+    scimath,
     signals,
     statistics,
     ufuncs,
@@ -43,8 +44,8 @@ _IGNORED = ("order", "subok", "casting")
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Return the result of a ufunc or of one of its methods on Tensors.
 
-    Returns NotImplemented for an operand of an unknown class: NumPy asks that class next. Raises
-    ``RefusedFunctionError``, a ``TypeError``, for a ufunc that has no handler.
+    Returns NotImplemented for an operand of an unknown class, so that NumPy calls that class next. Raises
+    ``RefusedFunctionError``, a ``TypeError``, for a ufunc without a handler.
     """
     if not settings and method == "__call__":
         common = UFUNCS.get(ufunc)
@@ -61,8 +62,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if function is None:
         remedy = REFUSED.get(ufunc.__name__) if getattr(np, ufunc.__name__, None) is ufunc else None
         raise RefusedFunctionError(
-            f"the ufunc {ufunc.__name__} is not known to agrad, so its derivative is not; "
-            + (remedy or "use agrad's functions, write it as an @agrad.primitive, or call it on x.detach().numpy()")
+            f"{ufunc.__name__}: agrad has no derivative for this ufunc. "
+            f"{remedy or 'Use agrad functions, an @agrad.primitive, or call it on x.detach().numpy()'}."
         )
     if method != "__call__":
         called = getattr(ufunc, method)
@@ -76,7 +77,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
         settings.pop(setting, None)
     if settings:
         raise RefusedFunctionError(
-            f"numpy.{name} takes no {', '.join(settings)} for Tensors; move the axes with numpy.moveaxis instead"
+            f"numpy.{name}: {', '.join(settings)} is not supported for Tensors. Move the axes with numpy.moveaxis."
         )
     if dtype is not None:
         inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
@@ -95,10 +96,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
 def array_function(
     asked: Tensor, function: Any, types: Sequence[type], args: tuple[Any, ...], settings: dict[str, Any]
 ) -> Any:
-    """Return the result of one of NumPy's functions with a Tensor among its arguments.
+    """Return the result of a NumPy function with a Tensor among its arguments.
 
     Returns NotImplemented for an argument of an unknown class. Raises ``RefusedFunctionError``, a ``TypeError``, for a
-    function that has no handler.
+    function without a handler.
     """
     for kind in types:
         if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
@@ -115,14 +116,14 @@ def array_function(
     name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
     remedy = REFUSED.get(name.removeprefix("numpy."))
     raise RefusedFunctionError(
-        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
+        f"{name} does not support Tensors. {remedy or 'Use agrad functions, or call it on x.detach().numpy()'}."
     )
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Call a method of NumPy's arrays on a Tensor.
+    """Call a method of NumPy arrays on a Tensor.
 
-    It is NumPy's function of its name, except for those in ``_METHODS_ALONE``.
+    It calls the NumPy function of that name, except for those in ``_METHODS_ALONE``.
     """
     if name in _METHODS_ALONE:
         return called_as(f"Tensor.{name}", _METHODS_ALONE[name], x, *args, **settings)
@@ -166,7 +167,7 @@ def _astype(
 ) -> Tensor:
     dtype = dtype_of(dtype)
     if casting != "unsafe" and not np.can_cast(x.dtype.name, dtype.name, casting):
-        raise TypeError(f"Cannot cast array data from {x.dtype} to {dtype} according to the rule {casting!r}")
+        raise TypeError(f"astype: {x.dtype} cannot be cast to {dtype} with casting={casting!r}")
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
 
@@ -178,7 +179,7 @@ def _copy(x: Tensor, order: Any = "C") -> Tensor:
 
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
     if isinstance(order, int):
-        raise rejects("ndarray.flatten", f"takes an order, not the axis {order}", "write x.reshape(x.shape[0], -1)")
+        raise rejects("ndarray.flatten", f"order must be a string, got {order}", "Write x.reshape(x.shape[0], -1)")
     return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
 
@@ -208,4 +209,4 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "tolist": _tolist,
 }
-"""Methods that differ from NumPy's function of their name, or that have no such function."""
+"""Methods that differ from the NumPy function of their name, or without such a function."""

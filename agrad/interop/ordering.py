@@ -1,6 +1,6 @@
-"""NumPy's functions that sort, search and find distinct values, on Tensors.
+"""NumPy functions that sort, search and find distinct values, for Tensors.
 
-NumPy finds positions on the host, and the elements at them are taken from the Tensor, which is differentiable.
+NumPy computes positions on the host, and the elements at them are gathered from the Tensor, which is differentiable.
 """
 
 from typing import Any
@@ -151,6 +151,6 @@ def _bincount(x: Any, weights: Tensor | None = None, minlength: int = 0) -> Tens
 
 
 def summed_at(values: Tensor, places: np.ndarray, count: int) -> Tensor:
-    """Sum values by their places; return a vector of ``count`` sums."""
+    """Sum values by index, and return a vector of ``count`` sums."""
     start = zeros((count,), values)
     return CALLS["add_at"](start, values, (constant(np.asarray(places, dtype=np.int64), values),))

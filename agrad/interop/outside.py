@@ -1,6 +1,6 @@
-"""NumPy's functions that only read values, and those that take no Tensors.
+"""NumPy functions that only read values, and those without Tensor support.
 
-A function that prints may read any values, as ``repr``. A function that saves takes no Tensor with a gradient.
+Functions that print may read any values, as ``repr`` does. Functions that save do not accept a Tensor with a gradient.
 """
 
 import importlib
@@ -16,11 +16,11 @@ _MATH = {
     "fabs": "abs", "fsum": "sum", "erf": "special.erf", "erfc": "special.erfc", "gamma": "special.gamma",
     "lgamma": "special.gammaln",
 }  # fmt: skip
-"""Functions of Python's ``math`` whose names differ in agrad."""
+"""Functions of ``math`` whose names differ in agrad."""
 
 
 def counterpart(called: str) -> str:
-    """Return agrad's function for one of ``math`` or SciPy, or an empty text."""
+    """Return the agrad function for one of ``math`` or SciPy, or an empty string."""
     module, _, name = called.partition(".")
     if module not in ("math", "cmath", "scipy"):
         return ""
@@ -53,18 +53,18 @@ for _name in ("save", "savetxt", "savez", "savez_compressed"):
     implements(_name)(on_host(find(_name), np.asarray))
 
 
-# ------------------------------------------------------------------ refused
+# ------------------------------------------------------------------ not supported
 
-_DATES = "it is about dates, of which Tensors hold none"
+_DATES = "Call it on NumPy arrays of dates; Tensors cannot hold dates"
 
 refuses("isnat", "busday_count", "busday_offset", "is_busday", "datetime_as_string", remedy=_DATES)
 refuses(
     "histogram2d",
     "histogramdd",
-    remedy="use numpy.histogram on each axis, or detach: numpy.histogramdd(x.detach().numpy())",
+    remedy="Use numpy.histogram on each axis, or detach: numpy.histogramdd(x.detach().numpy())",
 )
 refuses(
     "may_share_memory",
     "shares_memory",
-    remedy="ask it of the arrays themselves: numpy.shares_memory(x.raw, y.raw)",
+    remedy="Pass the plain arrays: numpy.shares_memory(x.raw, y.raw)",
 )

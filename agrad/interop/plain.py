@@ -1,7 +1,7 @@
-"""NumPy's own functions on the values of Tensors that nothing records.
+"""NumPy functions on the values of Tensors that are not recorded.
 
-A composition of agrad's functions takes up to fifty times as long on a few elements. Where all Tensors hold NumPy's
-arrays, have no gradient and belong to no transform, and nobody observes operations, its value is NumPy's own result.
+A composition of agrad functions needs up to fifty times as long on a few elements. If all Tensors contain NumPy arrays,
+have no gradient and belong to no transform, and operations are not observed, the NumPy function is called instead.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from agrad.interop.arguments import rewrite
 from agrad.registry import CALLS
 
 LEFT: Any = object()
-"""In place of a result: the handler is asked."""
+"""Instead of a result: call the handler."""
 _WRITES: set[Any] = set()
 """Functions that were seen to write into their first argument."""
 _ALONE: set[Any] = set()
@@ -28,10 +28,10 @@ _LONGEST = 64
 def by_numpy(
     function: Callable[..., Any], key: Any, args: tuple[Any, ...], settings: dict[str, Any], writes: bool = False
 ) -> Any:
-    """Return NumPy's own result as Tensors, or ``LEFT`` for the handler to answer.
+    """Return the NumPy result as Tensors, or ``LEFT`` to call the handler.
 
-    ``writes``: the function writes into its first argument. Of others that is seen, as they are given arrays that
-    cannot be written to; ``ufunc.at`` writes into them all the same.
+    ``writes``: the function writes into its first argument. Other functions receive read-only arrays, so that a write
+    raises an error; ``ufunc.at`` ignores this.
     """
     if key in _ALONE or CALLS["is_traced"]():  # a trace reads some arrays again at each call
         return LEFT
@@ -66,7 +66,7 @@ def by_numpy(
 
 
 def _bare(value: Any, found: list[np.ndarray]) -> Any:
-    """Return an argument with arrays that cannot be written to in place of Tensors."""
+    """Return an argument with read-only arrays instead of Tensors."""
     kind = type(value)
     if kind is Tensor:
         value = CALLS["unrecorded"](value)
@@ -94,7 +94,7 @@ def _bare(value: Any, found: list[np.ndarray]) -> Any:
 
 
 def _wrapped(out: Any, found: list[np.ndarray]) -> Any:
-    """Return a result as Tensors, if it is made of new arrays."""
+    """Return a result as Tensors, if it consists of new arrays."""
     kind = type(out)
     if kind is np.ndarray or isinstance(out, np.generic):
         if out.dtype.char not in _DTYPES or not out.dtype.isnative:

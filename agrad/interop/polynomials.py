@@ -1,6 +1,6 @@
-"""NumPy's functions of polynomials on Tensors.
+"""NumPy polynomial functions for Tensors.
 
-Coefficients begin with that of the highest power."""
+Coefficients begin with the highest power."""
 
 import warnings
 from typing import Any
@@ -88,7 +88,7 @@ def _polyval(p: Promoted, x: Promoted) -> Any:
 def _polyder(p: Tensor, m: int = 1) -> Tensor:
     (p,) = promoted(flat(p), least=np.int64)
     if m < 0:
-        raise ValueError("numpy.polyder: the order of the derivative is not negative")
+        raise ValueError(f"numpy.polyder: m must be at least 0, got {m}")
     for _ in range(int(m)):
         n = p.shape[0] - 1
         if n < 1:
@@ -101,13 +101,13 @@ def _polyder(p: Tensor, m: int = 1) -> Tensor:
 def _polyint(p: Tensor, m: int = 1, k: Any = None) -> Tensor:
     m = int(m)
     if m < 0:
-        raise ValueError("numpy.polyint: the order of the integral is not negative")
+        raise ValueError(f"numpy.polyint: m must be at least 0, got {m}")
     p = inexact(promoted(flat(p), least=np.int64)[0])
     constants = flat(tensor(0.0 if k is None else k, p))
     if constants.shape[0] == 1 and m > 1:
         constants = agrad.broadcast_to(constants, (m,))
     if constants.shape[0] < m:
-        raise ValueError(f"numpy.polyint: {m} constants are needed, or one for all")
+        raise ValueError(f"numpy.polyint: k must be one constant or {m}")
     p, constants = promoted(p, constants)
     for i in range(m):
         powers = constant(np.arange(p.shape[0], 0, -1).astype(p.dtype.name), p)
@@ -137,7 +137,7 @@ def _poly(seq_of_zeros: Tensor) -> Tensor:
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
         x = eigvals(x)
     elif x.ndim != 1:
-        raise ValueError("numpy.poly takes roots in one dimension, or a square matrix")
+        raise ValueError("numpy.poly: seq_of_zeros must be a vector of roots or a square matrix")
     out = agrad.ones_like(x[:1])
     for i in range(x.shape[0]):
         out = between_zeros(out, {0: (0, 1)}) - between_zeros(out, {0: (1, 0)}) * x[i : i + 1]
@@ -155,7 +155,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
     x, y = promoted(inexact(x), inexact(y))
     deg = int(deg)
     if deg < 0 or x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-        raise TypeError("numpy.polyfit takes a degree, x of shape (n,) and y of shape (n,) or (n, k)")
+        raise TypeError("numpy.polyfit: x must have shape (n,), y (n,) or (n, k), and deg must be at least 0")
     rcond = x.shape[0] * agrad.finfo(x.dtype).eps if rcond is None else rcond
     left, right = vander(x, deg + 1), y
     if w is not None:
@@ -177,11 +177,11 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
     if not cov:
         return c
     if c.ndim == 2:
-        raise rejects("polyfit", "gives no covariance of several fits at once for Tensors", "fit them one by one")
+        raise rejects("polyfit", "cov is not supported for several fits of Tensors", "Fit them one by one")
     base = agrad.linalg.inv(agrad.matmul(agrad.matrix_transpose(left), left))
     base = base / (scale[:, None] * scale[None, :])
     if not scaled:
         return c, base
     if x.shape[0] <= deg + 1:
-        raise ValueError("numpy.polyfit: there are too few points to scale the covariance; use cov='unscaled'")
+        raise ValueError("numpy.polyfit: there are too few points to scale the covariance. Pass cov='unscaled'.")
     return c, base * (residuals[0] / (x.shape[0] - deg - 1))

@@ -1,4 +1,4 @@
-"""NumPy's sums, means, extremes and running results, on Tensors."""
+"""NumPy sums, means, extrema and cumulative results, for Tensors."""
 
 import math
 from typing import Any
@@ -236,7 +236,7 @@ def _average(
         w = inexact(_weights_along(a, axis, weights))
         total = agrad.sum(agrad.broadcast_to(w, a.shape), **shaped)
         if is_concrete(total) and not np.all(values_of(total)):
-            raise ZeroDivisionError("numpy.average: the weights sum to zero, so that they cannot be normalized")
+            raise ZeroDivisionError("numpy.average: the sum of weights must not be zero")
         out = agrad.sum(a * w, **shaped) / total
     return (out, agrad.broadcast_to(cast(total, out.dtype), out.shape)) if returned else out
 
@@ -249,7 +249,7 @@ def _weights_along(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
     if weights.shape == x.shape:
         return weights
     if axis is None or weights.shape != tuple(x.shape[i] for i in np.atleast_1d(axis)):
-        raise ValueError(f"numpy.average: weights of shape {weights.shape} do not fit an array of shape {x.shape}")
+        raise ValueError(f"numpy.average: weights must match axes of the shape {x.shape}, got {weights.shape}")
     places = [axis_of(i, x.ndim) for i in np.atleast_1d(axis)]
     weights = agrad.permute_dims(weights, tuple(int(i) for i in np.argsort(places)))
     return agrad.reshape(weights, tuple(x.shape[i] if i in places else 1 for i in range(x.ndim)))

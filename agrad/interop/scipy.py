@@ -1,8 +1,8 @@
-"""SciPy's ufuncs on Tensors, and its functions looked up in ``agrad.special``.
+"""SciPy ufuncs for Tensors, and their names in ``agrad.special``.
 
-``agrad.special`` has the functions that are primitives. This module has compositions of them by SciPy's names:
-distributions, Box-Cox transformations, losses. All are differentiable in their floating arguments, in every order.
-Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
+``agrad.special`` contains the functions that are primitives. This module contains compositions of them with the SciPy
+names: distributions, Box-Cox transformations, losses. All are differentiable in every order with respect to
+floating-point arguments. Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and not differentiable.
 """
 
 import functools
@@ -23,7 +23,7 @@ from agrad.interop.table import UFUNCS
 Function = Callable[..., Any]
 
 WORDS: dict[str, Function] = {}
-"""Functions by SciPy's names that ``agrad.special`` lacks."""
+"""Functions with SciPy names that ``agrad.special`` lacks."""
 
 _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 """Functions that have another name in ``agrad.special``."""
@@ -32,7 +32,7 @@ _DEGREE = math.pi / 180
 
 
 def word(name: str, doc: str = "", example: str = "") -> Callable[[Function], Function]:
-    """Register a function of Tensors of one floating dtype by SciPy's name.
+    """Register a function of Tensors of one floating dtype by its SciPy name.
 
     Its docstring has the first line and the examples of the function's, or ``doc`` and ``example``.
     """
@@ -56,12 +56,12 @@ def documentation(first: str, examples: str) -> str:
 Parameters
 ----------
 *values : arrays
-    The arguments of SciPy's function, real, by position. They must broadcast.
+    Real arguments of the SciPy function, by position. They must broadcast.
 
 Returns
 -------
 array
-    Of the broadcast shape and a floating dtype.
+    Array of the broadcast shape and a floating dtype.
 
 Examples
 --------
@@ -69,14 +69,14 @@ Examples
 
 
 def special_word(name: str) -> Function | None:
-    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
+    """Return a function with a SciPy name that ``agrad.special`` lacks, or None."""
     return WORDS.get(name) or _OTHER_NAMES.get(name)
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
-    """Register and return the handler of a ufunc of SciPy; return None for others.
+    """Register and return the handler of a SciPy ufunc, or None for others.
 
-    Raises ``RefusedFunctionError``, a ``TypeError``, for a ufunc of SciPy that has no counterpart.
+    Raises ``RefusedFunctionError``, a ``TypeError``, for a SciPy ufunc without a counterpart.
     """
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
@@ -84,17 +84,17 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     function = special_word(name) or special.__dict__.get(name)
     if function is None:
         raise RefusedFunctionError(
-            f"scipy.special.{name} has no counterpart in agrad.special; write it as an @agrad.primitive with its "
-            "derivative, or call it on x.detach().numpy()"
+            f"scipy.special.{name} has no counterpart in agrad.special. Write it as an @agrad.primitive with its "
+            "derivative, or call it on x.detach().numpy()."
         )
 
     def handler(*values: Any) -> Any:
         if name in ("iv", "jv"):
-            # there is no derivative by the order of a Bessel function; jn takes one number as its order
+            # the order of a Bessel function is not differentiable; jn accepts one number as its order
             order = values[0]
             if isinstance(order, Tensor) and order.requires_grad:
                 raise RefusedFunctionError(
-                    f"scipy.special.{name} has no derivative by its order; detach it: x.detach()"
+                    f"scipy.special.{name} is not differentiable with respect to its order. Detach it: x.detach()."
                 )
             if name == "jv":
                 return function(np.asarray(order).item(), values[1])
@@ -279,7 +279,7 @@ def _rgamma(x: Any) -> Any:
     >>> round(float(agrad.grad(special.rgamma)(0.5)), 6)
     1.107792
     """
-    # by reflection below 1/2: at the zeros 0, -1, -2, ... the slope of 1 / gamma(x) would be nan
+    # by reflection below 1/2: at the zeros 0, -1, -2, ... the derivative of 1 / gamma(x) would be NaN
     right = x > 0.5
     above = agrad.where(right, x, agrad.ones_like(x))
     below = agrad.where(right, agrad.zeros_like(x), x)
@@ -288,7 +288,7 @@ def _rgamma(x: Any) -> Any:
 
 
 def _waved(size: Any, x: Any) -> Any:
-    """Return size * sin(pi * x), which is 0 at whole numbers where ``size`` is infinite too."""
+    """Return size * sin(pi * x), which is 0 at integers even if ``size`` is infinite."""
     whole = agrad.round(x)
     sine = agrad.sin(math.pi * (x - whole)) * (1 - 2 * agrad.remainder(whole, 2.0))
     return agrad.where(sine == 0, agrad.minimum(size, agrad.finfo(size.dtype).max), size) * sine
@@ -685,7 +685,7 @@ def _stdtr(df: Any, t: Any) -> Any:
     n, z = agrad.where(wide, df, one), agrad.where(wide, t, one)
     normal = z - z * (z * z + 1) / (4 * n) + z * ((13 * z * z + 8) * z * z + 3) / (96 * n * n)
     df, t = agrad.where(wide, one, df), agrad.where(wide, one, t)
-    # the incomplete beta function of t * t has no slope by t at 0: a series in t there
+    # the incomplete beta function of t * t has no derivative with respect to t at 0: a series in t there
     square = t * t / df
     near = square * (df + 1) < 1e-6
     away = agrad.where(near, one, t)

@@ -1,4 +1,4 @@
-"""NumPy's interpolation, convolution, integration and differences, on Tensors."""
+"""NumPy interpolation, convolution, integration and differences, for Tensors."""
 
 import math
 from collections.abc import Callable
@@ -35,10 +35,10 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     like = like_of(x, xp, fp, left, right, period)
     x, xp, fp = promoted(*[tensor(v, like) for v in (x, xp, fp)], least=np.float64)
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
-        raise ValueError("numpy.interp takes data points xp and fp of one shape (n,), n at least 1")
+        raise ValueError(f"numpy.interp: xp and fp must be nonempty and of shape (n,), got {xp.shape}, {fp.shape}")
     if period is not None:
         if not isinstance(period, Tensor) and period == 0:
-            raise ValueError("numpy.interp takes a period that is not 0")
+            raise ValueError("numpy.interp: period must not be 0")
         period = abs(period)
         x, xp = agrad.remainder(x, period), agrad.remainder(xp, period)
         order = agrad.argsort(xp)
@@ -79,7 +79,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         def beside() -> Any:
             return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
 
-        # as NumPy beside an infinity or a nan: exact at a node, else from the other node
+        # as in NumPy next to an infinity or NaN: exact at a node, otherwise from the other node
         out = chosen(agrad.isnan(values(inside)), beside, inside)
         if within:
             return tensor(out)
@@ -120,7 +120,7 @@ def convolve_p(xp: Any, a: Any, v: Any, /, *, start: int, count: int) -> Any:
 
 
 def _windows_product(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:
-    """Return the same of vectors on the last axes, as products of windows of the longer one."""
+    """Return the same for vectors on the last axes, as products of windows of the longer one."""
     if a.shape[-1] < v.shape[-1]:
         a, v = v, a
     n, m = a.shape[-1], v.shape[-1]
@@ -156,13 +156,13 @@ def _products(name: str, a: Any, v: Any, mode: Any) -> Tensor:
     """Return a convolution, or a correlation."""
     a, v = promoted(*[flat(x) if x.ndim == 0 else x for x in tensors(a, v)])
     if any(x.ndim != 1 or not x.shape[0] for x in (a, v)):
-        raise ValueError(f"numpy.{name} takes two arrays of one dimension that are not empty")
+        raise ValueError(f"numpy.{name}: a and v must be 1-D and not empty")
     n, m = a.shape[0], v.shape[0]
     whole = n + m - 1
     counts = {"full": whole, "same": max(n, m), "valid": abs(n - m) + 1}
     mode = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}.get(mode, mode)
     if mode not in counts:
-        raise ValueError(f"numpy.{name}: the mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ValueError(f"numpy.{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
     start = (whole - counts[mode]) // 2
     if name == "correlate":
         # NumPy correlates the longer vector with the shorter one and flips the result
@@ -203,12 +203,12 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     steps: list[Any] = list(varargs) or [1.0]
     if len(steps) == 1 and (len(axes) > 1 or not np.ndim(steps[0])):
         if np.ndim(steps[0]):
-            raise TypeError("numpy.gradient takes one spacing for all axes, or one an axis")
+            raise TypeError("numpy.gradient: spacings must be one number, or one number or array for each axis")
         steps = steps * len(axes)
     if len(steps) != len(axes):
-        raise TypeError(f"numpy.gradient: {len(steps)} spacings for {len(axes)} axes")
+        raise TypeError(f"numpy.gradient: there must be one spacing or {len(axes)}, got {len(steps)}")
     if edge_order not in (1, 2):
-        raise ValueError("numpy.gradient: edge_order is 1 or 2")
+        raise ValueError(f"numpy.gradient: edge_order must be 1 or 2, got {edge_order!r}")
     out = tuple(_slope(f, i, step, edge_order) for i, step in zip(axes, steps, strict=True))
     return out[0] if len(axes) == 1 and (axis is None or not np.ndim(axis)) else out
 
@@ -217,14 +217,14 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     """Return central differences, and one-sided ones at the ends (Fornberg 1988)."""
     n = f.shape[axis]
     if n < edge_order + 1:
-        raise ValueError(f"numpy.gradient: an axis of {n} elements is too short; it needs {edge_order + 1}")
+        raise ValueError(f"numpy.gradient: an axis must have at least {edge_order + 1} elements, got {n}")
     if isinstance(step, (int, float, np.integer, np.floating)):
         return _even_slope(f, axis, float(step), edge_order)
     kind = f.dtype
     f, h = alike(f, step)
     if h.ndim:
         if h.shape != (n,):
-            raise ValueError(f"numpy.gradient: {h.shape} coordinates for an axis of length {n}")
+            raise ValueError(f"numpy.gradient: coordinates must have shape ({n},), got {h.shape}")
         h = agrad.reshape(agrad.diff(h), on_axis(-1, axis, f.ndim))
     else:
         h = agrad.broadcast_to(h, on_axis(n - 1, axis, f.ndim))
@@ -248,7 +248,7 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _even_slope(f: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
-    """Return the same for points at one distance, as differences of the elements at two places."""
+    """Return the same for evenly spaced points, as differences of two elements."""
     n = f.shape[axis]
 
     def over(steps: Any) -> Tensor:
@@ -283,7 +283,7 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
 @implements("sinc")
 def _sinc(x: Floating) -> Tensor:
     if not is_complex(x):
-        return agrad.special.sinc(x) + (x - x)  # nan at infinities, as NumPy's
+        return agrad.special.sinc(x) + (x - x)  # NaN at infinities, as in NumPy
     y = x * math.pi
     # a series near 0, where the quotient and its derivatives lose digits
     near = agrad.abs(y) < 0.5
@@ -298,5 +298,5 @@ def _sinc(x: Floating) -> Tensor:
 @implements("i0")
 def _i0(x: Floating) -> Tensor:
     if is_complex(x):
-        raise TypeError("numpy.i0 takes no complex numbers")
+        raise TypeError(f"numpy.i0: x must be real, got {x.dtype}")
     return agrad.special.i0(x)

@@ -15,7 +15,7 @@ _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
 
 
 class Matrix:
-    """A sparse matrix as a setting of an operation, equal only to itself."""
+    """A sparse matrix as a keyword argument of an operation, equal only to itself."""
 
     __slots__ = ("value",)
 
@@ -23,7 +23,7 @@ class Matrix:
         self.value = value
 
     def transposed(self) -> "Matrix":
-        """Return the transpose, which shares the memory where the format allows."""
+        """Return the transpose, which shares memory if the format allows it."""
         return Matrix(self.value.T)
 
 
@@ -62,40 +62,40 @@ def library_of(value: Any) -> ModuleType | None:
 
 
 def check_operands(name: str, matrix: Any, x: Tensor) -> None:
-    """Raise an error for operands of two libraries, or a matrix without two axes."""
+    """Raise an error for operands of two libraries, or a matrix that is not 2-D."""
     module = library_of(matrix)
     backend = "numpy" if module is None else _LIBRARIES[module.__name__]
     if x.backend != backend:
         raise MixedBackendsError(
-            f"{name} of a sparse matrix of {type(matrix).__module__.partition('.')[0]} and a Tensor on {x.backend!r}; "
-            f"move the Tensor: x.to({backend!r})"
+            f"{name}: the Tensor must be on {backend!r}, like the sparse matrix, got {x.backend!r}. "
+            f"Move it: x.to({backend!r})."
         )
     if len(matrix.shape) != 2:
-        raise ShapeError(f"{name} takes a sparse matrix of two axes, not of shape {matrix.shape}; reshape it first")
+        raise ShapeError(f"{name}: a sparse matrix must be 2-D, got shape {matrix.shape}. Reshape it first.")
 
 
 def product(matrix: Any, x: Tensor) -> Any:
-    """Return ``matrix @ x`` for a Tensor of one axis or more."""
+    """Return ``matrix @ x`` for a Tensor with at least one axis."""
     check_operands("matmul", matrix, x)
     if not x.ndim or x.shape[max(x.ndim - 2, 0)] != matrix.shape[1]:
-        raise ShapeError(f"matmul: shapes {matrix.shape} and {x.shape} do not multiply")
+        raise ShapeError(f"matmul: shapes {matrix.shape} and {x.shape} are incompatible")
     held = Matrix(matrix)
     return matmul_p(x[:, None], matrix=held)[:, 0] if x.ndim == 1 else matmul_p(x, matrix=held)
 
 
 def product_behind(x: Tensor, matrix: Any) -> Any:
-    """Return ``x @ matrix`` for a Tensor of one axis or more."""
+    """Return ``x @ matrix`` for a Tensor with at least one axis."""
     check_operands("matmul", matrix, x)
     if not x.ndim or x.shape[-1] != matrix.shape[0]:
-        raise ShapeError(f"matmul: shapes {x.shape} and {matrix.shape} do not multiply")
+        raise ShapeError(f"matmul: shapes {x.shape} and {matrix.shape} are incompatible")
     return product(matrix.T, x) if x.ndim == 1 else agrad.matrix_transpose(product(matrix.T, agrad.matrix_transpose(x)))
 
 
 def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
     """Return the result of an operator with a sparse matrix, or NotImplemented.
 
-    Products are SciPy's: ``*`` of two matrices (``csr_matrix``) is one of matrices, of arrays (``csr_array``) one of
-    elements, which has a sparse result and is not done here. Sums are dense.
+    Products are those of SciPy. ``*`` of two matrices (``csr_matrix``) is a matrix product. ``*`` of arrays
+    (``csr_array``) is elementwise with a sparse result, which is not supported here. Sums are dense.
     """
     matrix = x2 if isinstance(x1, Tensor) else x1
     if name == "matmul" or (name == "multiply" and isinstance(matrix, module.spmatrix)):

@@ -1,7 +1,7 @@
-"""NumPy's covariances, histograms and quantiles on Tensors.
+"""NumPy covariances, histograms and quantiles for Tensors.
 
-A quantile lies between two neighbours in the sorted array. Its place there depends only on the number of elements. It
-is the quantile of 0, 1, 2, ..., whose elements equal their places, and NumPy computes that.
+A quantile lies between two neighbors in the sorted array. Its position there depends only on the number of elements.
+NumPy computes this position as the quantile of 0, 1, 2, ...
 """
 
 import functools
@@ -50,7 +50,7 @@ def _cov(
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None:
             if given.shape != (x.shape[1],) or (is_concrete(given) and np.any(values_of(given) < 0)):
-                raise ValueError(f"numpy.cov: {name} are as many numbers, not negative, as there are observations")
+                raise ValueError(f"numpy.cov: {name} must be nonnegative and have {x.shape[1]} elements")
             given = cast(given, agrad.real(x).dtype)
             weights = given if weights is None else weights * given
     if weights is None:
@@ -76,7 +76,7 @@ def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     rows = []
     for i, x in enumerate(parts):
         if x.ndim > 2:
-            raise ValueError("numpy.cov takes arrays of at most two dimensions")
+            raise ValueError("numpy.cov: arrays must be at most 2-D")
         x = agrad.reshape(x, (1, -1)) if x.ndim < 2 else x
         turned = not rowvar and (x.shape[0] != 1 if i else m.ndim == 2)
         rows.append(agrad.matrix_transpose(x) if turned else x)
@@ -99,7 +99,7 @@ def _corrcoef(x: Tensor, y: Tensor | None = None, rowvar: bool = True, dtype: An
 def _edges(a: Tensor, bins: Any, limits: Any) -> Tensor:
     """Return the edges of a histogram: given ones, or evenly spaced ones."""
     if isinstance(bins, str):
-        raise rejects("histogram", f"chooses no bins by {bins!r} for Tensors", "give their number or their edges")
+        raise rejects("histogram", f"bins={bins!r} is not supported for Tensors", "Pass their number or their edges")
     if np.ndim(bins):
         return tensor(bins, a)
     if limits is not None:
@@ -154,7 +154,7 @@ _ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"
 
 
 def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """Return the places of quantiles among ``counts`` sorted numbers.
+    """Return the positions of quantiles among ``counts`` sorted numbers.
 
     An array of shape (quantiles, counts), nan for no numbers.
     """
@@ -175,11 +175,11 @@ _PARAMETERS = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
-"""Alpha and beta of Hyndman and Fan (1996), for methods whose places are continuous in the quantile."""
+"""Alpha and beta of Hyndman and Fan (1996), for methods that are continuous in the quantile."""
 
 
 def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """Return the derivatives of the places by the quantiles.
+    """Return the derivatives of the positions with respect to the quantiles.
 
     They are 0 beyond the ends and for methods that step.
     """
@@ -192,16 +192,16 @@ def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
 
 
 def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | None) -> Tensor:
-    """Interpolate sorted rows at places.
+    """Interpolate sorted rows at positions.
 
-    The places are those of each row, or one row of them for all. The first ``counts`` elements of a row are numbers,
-    the others nan. For differentiated quantiles ``moved`` is 0 with the derivatives of the places.
+    There is one row of positions for each row, or one for all. The first ``counts`` elements of a row are numbers, the
+    others NaN. For differentiated quantiles, ``moved`` is 0 with the derivatives of the positions.
     """
     empty = np.isnan(places)
     places = np.where(empty, 0.0, places)
     last = np.maximum(counts - 1, 0)[:, None]
     low = np.floor(places).astype(np.int64)
-    if moved is not None:  # the greatest element has the slope of the interval below it
+    if moved is not None:  # the largest element has the slope of the interval below it
         low = np.minimum(low, np.maximum(last - 1, 0))
 
     def at(place: np.ndarray) -> Tensor:
@@ -217,12 +217,12 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
         above, weight = at(np.minimum(low + 1, last)), constants(share)
         if moved is None:
             out = below * constants(1 - share) + above * weight
-            # an infinite neighbour has no part in a quantile that is an element
+            # an infinite neighbor has no part in a quantile that is an element
             out = out if share.all() else agrad.where(weight == 0, below, out)
         else:
             element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
             joint = below * (1 - weight - moved) + above * (weight + moved)
-            # the slope towards an infinite neighbour is infinite, as that of the root at 0
+            # the slope towards an infinite neighbor is infinite, like the slope of the square root at 0
             out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
 
@@ -233,7 +233,7 @@ def _along_rows(rows: Tensor, places: np.ndarray) -> Tensor:
 
 def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
     if is_complex(x):
-        raise TypeError("quantiles of complex numbers are not defined, as they have no order")
+        raise TypeError("quantile: the array must be real, as complex numbers have no order")
     where = values_of(q).astype(np.float64)
     rows, lead, kept = merged(x, axis)
     n = rows.shape[1]
@@ -242,7 +242,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_na
     if not n:
         out = agrad.full_like(agrad.broadcast_to(agrad.sum(rows, axis=-1, keepdims=True), shape), math.nan)
     elif skip_nan:
-        # the number of numbers in a row decides the places of its quantiles
+        # the number of numbers in a row determines the positions of its quantiles
         counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
         moved = _moved(q, where, counts, inverse, method, rows)
         out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse], moved)
@@ -257,7 +257,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_na
 
 
 def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: str, rows: Tensor) -> Tensor | None:
-    """Return 0 with the derivatives of the places by the quantiles, or None if they are constant."""
+    """Return 0 with the derivatives of the positions, or None if the quantiles are constant."""
     if not isinstance(q, Tensor):
         return None
     slopes = _slopes(counts, where, method)[:, inverse].T

@@ -1,8 +1,8 @@
-"""Tables of the handlers of NumPy's functions, and the binding of their arguments.
+"""Tables of handlers of NumPy functions, and the binding of their arguments.
 
-A handler has parameters of NumPy's function, by the same names. Its arrays are converted as their annotations say:
-``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Settings that it lacks must have NumPy's defaults,
-except those of memory or algorithms. ``answer`` writes to ``out``, for all functions.
+A handler has parameters with the names of the NumPy function. Their annotations control the conversion of arrays:
+``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Keyword arguments that it lacks must have the NumPy
+defaults, except those for memory or algorithms. ``answer`` writes to ``out``, for all functions.
 """
 
 import inspect
@@ -18,39 +18,39 @@ Handler = Callable[..., Any]
 
 
 class Entry(NamedTuple):
-    """The handler of one of NumPy's functions."""
+    """Handler of a NumPy function."""
 
     name: str
     handler: Handler
     parameters: dict[str, Any] | None
-    """NumPy's parameters with their defaults; None for a handler that takes ``*args``."""
+    """NumPy parameters with their defaults; None for a handler with ``*args``."""
     names: frozenset[str]
-    """The parameters that the handler takes."""
+    """The parameters of the handler."""
     arrays: dict[str, tuple[bool, bool]]
     """The array parameters, with the flags of ``arguments._FORMS``."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
-"""Handlers by NumPy's function."""
+"""Handlers by NumPy function."""
 
 UFUNCS: dict[np.ufunc, Handler] = {}
-"""Handlers of ufuncs; they take the operands."""
+"""Handlers of ufuncs; they accept the operands."""
 
 COMPOSED: set[np.ufunc] = set()
 """Ufuncs whose handler is more than one operation."""
 
 REFUSED: dict[str, str] = {}
-"""Remedies for functions that take no Tensors, by name."""
+"""Fixes for functions that do not support Tensors, by name."""
 
 _IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
-"""Settings that do not change the values of a result."""
+"""Keyword arguments that do not change the values of a result."""
 
 _NO_VALUE = np._NoValue
 _MEMORY_ORDERS = ("C", "F", "A", "K")
 
 
 def find(name: str) -> Any:
-    """Return NumPy's object of a name (``"linalg.solve"``), or None."""
+    """Return the NumPy object of a name (``"linalg.solve"``), or None."""
     place: Any = np
     for part in name.split("."):
         place = getattr(place, part, None)
@@ -58,7 +58,7 @@ def find(name: str) -> Any:
 
 
 def _parameters(name: str, function: Any, taken: tuple[str, ...]) -> dict[str, Any]:
-    """Return NumPy's parameters and their defaults.
+    """Return the NumPy parameters and their defaults.
 
     Positional-only parameters have the handler's names.
     """
@@ -73,7 +73,7 @@ def _parameters(name: str, function: Any, taken: tuple[str, ...]) -> dict[str, A
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
-    """Register a handler of NumPy's functions, by name.
+    """Register a handler of NumPy functions, by name.
 
     Names that this version of NumPy lacks are ignored.
     """
@@ -96,7 +96,7 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
 def as_written(names: str) -> None:
     """Register functions that NumPy composes of its other functions.
 
-    Their handler is NumPy's own implementation, which calls the other functions on Tensors."""
+    Their handler is the NumPy implementation, which calls the other functions on Tensors."""
     for name in names.split():
         function = find(name)
         if hasattr(function, "__wrapped__"):
@@ -104,20 +104,20 @@ def as_written(names: str) -> None:
 
 
 def refuses(*names: str, remedy: str) -> None:
-    """Register a remedy for functions that take no Tensors."""
+    """Register a fix for functions that do not support Tensors."""
     REFUSED.update(dict.fromkeys(names, remedy))
 
 
 def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any], public: str = "") -> Any:
-    """Call a handler with NumPy's arguments, and write its result to ``out``.
+    """Call a handler with NumPy arguments, and write its result to ``out``.
 
-    ``public``: the name for errors of wrong arguments, by default that of NumPy's function.
+    ``public``: the name for errors of wrong arguments. By default, the name of the NumPy function.
     """
     name, handler, parameters, names, arrays = entry
     public = public or f"numpy.{name}"
     if parameters is not None:
         if len(args) > len(parameters):
-            raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
+            raise TypeError(f"numpy.{name}: there must be at most {len(parameters)} arguments, got {len(args)}")
         settings.update(zip(parameters, args, strict=False))
         args = ()
     out = None
@@ -144,9 +144,9 @@ def called_as(public: str, handler: Handler, /, *args: Any, **settings: Any) -> 
 
 
 def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
-    """Return True if the handler takes a setting, False if it can be left out.
+    """Return True if the handler accepts a keyword argument, False if it can be left out.
 
-    Raises ``RefusedFunctionError`` for another setting, ``TypeError`` for one that NumPy's function lacks too.
+    Raises ``RefusedFunctionError`` for another argument, ``TypeError`` for one that the NumPy function lacks.
     """
     if value is _NO_VALUE or name == "out":
         return False
@@ -159,4 +159,4 @@ def _is_taken(entry: Entry, name: str, value: Any, public: str) -> bool:
         return False
     if value is default or (isinstance(value, type(default)) and value == default):
         return False
-    raise rejects(entry.name, f"takes no {name}={value!r} for Tensors", f"leave {name} out")
+    raise rejects(entry.name, f"{name}={value!r} is not supported for Tensors", f"Leave {name} out")

@@ -1,4 +1,4 @@
-"""Handlers of NumPy's universal functions."""
+"""Handlers of NumPy universal functions."""
 
 import math
 from collections.abc import Callable
@@ -60,7 +60,7 @@ _SAME_KIND = (
     "floor floor_divide greater greater_equal isfinite isinf isnan less less_equal matmul maximum minimum multiply "
     "negative not_equal positive pow remainder sign square subtract trunc"
 )
-"""Functions of agrad that are NumPy's ufuncs of the same names."""
+"""Functions of agrad that are NumPy ufuncs of the same names."""
 
 _FLOATING = (
     "acos acosh asin asinh atan atan2 atanh copysign cos cosh divide exp expm1 hypot log log10 log1p log2 logaddexp "
@@ -144,7 +144,7 @@ def _fmin(x1: Any, x2: Any) -> Any:
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
-    """Apply a function of two numbers; beside a nan, return the number."""
+    """Apply a function of two numbers; if one is NaN, return the other."""
     x1, x2 = alike(x1, x2)
     if not is_inexact(x1):
         return function(x1, x2)
@@ -211,7 +211,7 @@ def _heaviside(x1: Any, x2: Any) -> Any:
 
 
 def _scalar(out: Any) -> Any:
-    """Return a result without axes as a scalar, which has no views: NumPy's ufuncs do, its ``where`` does not."""
+    """Return a 0-D result as a scalar without views, as NumPy ufuncs do, but not ``where``."""
     return out if out.shape else out[()]
 
 

@@ -1,8 +1,8 @@
-"""NumPy's functions that other libraries look up in the namespace of an array.
+"""NumPy functions that other libraries look up in the namespace of an array.
 
-opt_einsum takes ``einsum`` and ``transpose`` from the package of an array's class, xarray takes ``pad``, ``quantile``,
-``cumsum``, ``gradient`` and ``lib.stride_tricks.sliding_window_view`` from the array's namespace. ``agrad`` has these
-names; their first use loads this module.
+opt_einsum uses ``einsum`` and ``transpose`` from the package of the array class. xarray uses ``pad``, ``quantile``,
+``cumsum``, ``gradient`` and ``lib.stride_tricks.sliding_window_view`` from the namespace of the array. ``agrad``
+defines these names; their first use loads this module.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor
     out : Tensor, optional
         A Tensor that is rebound to the result.
     **settings : object
-        Other settings of ``numpy.einsum``: ``optimize``, ``dtype``.
+        Other keyword arguments of ``numpy.einsum``: ``optimize``, ``dtype``.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None, /) -> Tensor:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axes : sequence of int, optional
         The axes in their new order. By default they are reversed.
 
@@ -94,13 +94,13 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     pad_width : int, sequence of pairs of ints, or dict
         The numbers of elements before and after each axis.
     mode : str
         A mode of ``numpy.pad`` that is named by a string, except "empty".
     **settings : object
-        The settings of the mode: ``constant_values``, ``end_values``, ``stat_length``, ``reflect_type``.
+        Keyword arguments of the mode: ``constant_values``, ``end_values``, ``stat_length``, ``reflect_type``.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
     RefusedFunctionError
         If the mode is a function, "empty", or reflects with ``reflect_type="odd"``.
     ValueError
-        If a setting does not belong to the mode.
+        If a keyword argument does not belong to the mode.
 
     Examples
     --------
@@ -127,17 +127,17 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
 def quantile(x: Any, q: Any, **settings: Any) -> Any:
     """Compute quantiles, as ``numpy.quantile``.
 
-    Differentiable in ``x`` and ``q``. Where a quantile is an element of ``x``, its derivative by ``q`` is that of the
-    interval above it, and for the greatest element that of the interval below it.
+    Differentiable with respect to ``x`` and ``q``. If a quantile is an element of ``x``, its derivative with respect to
+    ``q`` is the derivative of the interval above it, or below it for the largest element.
 
     Parameters
     ----------
     x : array
-        Of a real dtype.
+        Array of a real dtype.
     q : float or array
         The probabilities, between 0 and 1.
     **settings : object
-        Other settings of ``numpy.quantile``: ``axis``, ``method``, ``keepdims``, ``out``.
+        Other keyword arguments of ``numpy.quantile``: ``axis``, ``method``, ``keepdims``, ``out``.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def quantile(x: Any, q: Any, **settings: Any) -> Any:
 
     Notes
     -----
-    The methods of interpolation are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+    For the interpolation methods, see Hyndman and Fan, Sample quantiles in statistical packages, 1996.
 
     Examples
     --------
@@ -171,11 +171,11 @@ def cumsum(x: Any, axis: int | None = None, **settings: Any) -> Tensor:
     Parameters
     ----------
     x : array
-        Of a numeric dtype or truth values.
+        Array of a numeric or Boolean dtype.
     axis : int, optional
         The axis. By default the array is flattened.
     **settings : object
-        Other settings of ``numpy.cumsum``: ``dtype``, ``out``.
+        Other keyword arguments of ``numpy.cumsum``: ``dtype``, ``out``.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def cumsum(x: Any, axis: int | None = None, **settings: Any) -> Tensor:
 
 
 def gradient(f: Any, *spacing: Any, **settings: Any) -> Any:
-    """Compute differences of neighbours over their distance, as ``numpy.gradient``.
+    """Compute differences of neighbors over their distance, as ``numpy.gradient``.
 
     Differentiable in ``f`` and ``spacing``. The derivative of a function is ``agrad.grad``.
 
@@ -208,14 +208,14 @@ def gradient(f: Any, *spacing: Any, **settings: Any) -> Any:
     f : array
         Values at the points of a grid.
     *spacing : float or array
-        The distance of neighbours, or the coordinates of the points, for all axes or for each. By default 1.
+        The distance of neighbors, or the coordinates of the points, for all axes or for each. By default 1.
     **settings : object
-        Other settings of ``numpy.gradient``: ``axis``, ``edge_order``.
+        Other keyword arguments of ``numpy.gradient``: ``axis``, ``edge_order``.
 
     Returns
     -------
     Tensor or tuple of Tensors
-        The slopes along each axis, in the shape of ``f``.
+        Derivatives along each axis, with the shape of ``f``.
 
     Raises
     ------

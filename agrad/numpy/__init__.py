@@ -14,8 +14,9 @@ from agrad.numpy.modules import attributes, submodule
 __all__ = list(numpy.__all__)
 __version__ = numpy.__version__
 
-for _name in ("linalg", "fft", "random", "testing"):
+for _name in ("linalg", "fft", "random", "testing", "lib", "lib.scimath", "lib.stride_tricks"):
     globals()[_name] = submodule(__name__, _name)
+emath = globals()["lib.scimath"]
 
 
 def __getattr__(name: str) -> Any:

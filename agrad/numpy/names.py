@@ -3,8 +3,10 @@
 They are definitions of this file, functions of arrays by their kind, and otherwise NumPy's own objects.
 """
 
+import functools
 import importlib
 import math
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -14,7 +16,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.backends import backend_of_type
-from agrad.interop.arguments import constant, flat, picked, promoted, tensor, values_of
+from agrad.errors import RefusedFunctionError
+from agrad.interop.arguments import constant, flat, is_concrete, picked, promoted, tensor, values_of
 from agrad.interop.table import FUNCTIONS
 from agrad.numpy.calls import (
     Ufunc,
@@ -50,7 +53,9 @@ def counterpart(part: str, name: str, value: Any) -> Any:
     if isinstance(value, np.ufunc):
         return Ufunc(value)
     if isinstance(value, ModuleType):
-        return importlib.import_module("agrad.numpy.polynomial") if name == "polynomial" and not part else value
+        if name == "polynomial" and not part:
+            return importlib.import_module("agrad.numpy.polynomial")
+        return sys.modules.get(f"agrad.numpy.{part}.{name}", value)
     if part == "random":
         return drawing(value) if callable(value) and not isinstance(value, type) and name not in _STATE else value
     if callable(value) and not isinstance(value, type) and value in FUNCTIONS:
@@ -190,6 +195,22 @@ class _Grid:
 
 
 OWN[""].update(r_=_Joined(np.r_), c_=_Joined(np.c_), mgrid=_Grid(np.mgrid), ogrid=_Grid(np.ogrid))
+
+
+def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+    if first((x,)) is None:
+        return settled(_as_strided(x, shape, strides, subok, writeable), elsewhere(home()))
+    packed = tuple(n * x.itemsize for n in np.empty(x.shape, bool).strides)
+    if is_concrete(x) and getattr(x, "strides", packed) != packed:
+        raise RefusedFunctionError("as_strided: x must be in C order. Call numpy.ascontiguousarray(x) first.")
+    axes = zip(x.shape if shape is None else shape, packed if strides is None else strides, strict=True)
+    # the positions of the elements, which are picked: a copy
+    return picked(x, functools.reduce(np.add.outer, [np.arange(n) * s // x.itemsize for n, s in axes], np.asarray(0)))
+
+
+_as_strided = np.lib.stride_tricks.as_strided
+as_strided.__doc__ = _as_strided.__doc__
+OWN["lib.stride_tricks"] = {"as_strided": as_strided}
 
 # ------------------------------------------------------------------ classes and loops
 

@@ -162,14 +162,14 @@ array([0., 1.])
 >>> agrad.grad(agrad.tan)(0.0)
 np.float64(1.0)
 """)
-asin = elementwise("asin", lambda xp, g, x: g / xp.sqrt(one_minus_square(x)),
+asin = elementwise("asin", lambda xp, g, x: g / _cosine(xp, x),
     doc="Return the arcsine of each element, in radians.", example="""
 >>> agrad.asin(np.asarray([0.0, 0.5, 1.0]))
 array([0.        , 0.52359878, 1.57079633])
 >>> round(float(agrad.grad(agrad.asin)(0.6)), 6)
 1.25
 """)
-acos = elementwise("acos", lambda xp, g, x: -(g / xp.sqrt(one_minus_square(x))),
+acos = elementwise("acos", lambda xp, g, x: -(g / _cosine(xp, x)),
     doc="Return the arccosine of each element, in radians.", example="""
 >>> agrad.acos(np.asarray([1.0, 0.0, -1.0]))
 array([0.        , 1.57079633, 3.14159265])
@@ -334,6 +334,14 @@ def imag_put(xp: Any, x: Any, value: Any) -> Any:
 
 
 real.primitive.splits = imag.primitive.splits = True
+
+
+def _cosine(xp: Any, x: Any) -> Any:
+    """Return the cosine of the arcsine, of a complex number on the side of the branch cut that the library chose."""
+    root = xp.sqrt(one_minus_square(x))
+    if not is_complex(x.dtype):
+        return root
+    return xp.where(xp.real(root * xp.conj(xp.cos(xp.asin(x)))) < 0, -root, root)
 
 
 def _over_one(xp: Any, x: Any) -> Any:

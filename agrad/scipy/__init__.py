@@ -1,8 +1,8 @@
-"""SciPy's functions on arrays of every library, with derivatives.
+"""Differentiable SciPy functions for arrays of every library.
 
-The modules are named as in SciPy: ``from agrad.scipy import special`` in place of ``from scipy import special``.
-Functions take Tensors and raw arrays of any library, Python numbers and nested lists. They return raw arrays if an
-argument is a raw array and none is a Tensor, and Tensors otherwise.
+The modules have the SciPy names: write ``from agrad.scipy import special`` instead of ``from scipy import special``.
+Functions accept Tensors, plain arrays of any library, Python numbers and nested lists. They return plain arrays if an
+argument is a plain array and none is a Tensor, and Tensors otherwise.
 """
 
 from agrad.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats

@@ -30,7 +30,7 @@ def _weighted(x: Tensor, axis: int, weights: np.ndarray) -> Tensor:
 
 
 def _cosines(x: Tensor, kind: int, axis: int) -> Tensor:
-    """Return the transform of a real array without a factor, as SciPy's "backward".
+    """Return the transform of a real array without a factor, like the SciPy norm "backward".
 
     Types 1 and 2 are Fourier transforms of the even continuation, 3 and 4 of the numbers turned by a phase.
     """
@@ -63,14 +63,14 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
         return parts[0] + parts[1] * 1j
     norm = "backward" if norm is None else norm
     if kind not in _INVERSE or norm not in _NORMS:
-        raise ConfigurationError(f"{name}: type is 1 to 4 and norm one of {', '.join(_NORMS)}, not {kind!r}, {norm!r}")
+        raise ConfigurationError(f"{name}: type must be 1 to 4 and norm in {_NORMS}, got {kind!r}, {norm!r}")
     if name[0] == "i":
         kind, norm = _INVERSE[kind], {"backward": "forward", "forward": "backward"}.get(norm, norm)
     axis = axis_of(axis, x.ndim)
     x = x if n is None else _of_length(x, int(n), axis)
     n = x.shape[axis]
     if n < 1 + (kind == 1):
-        raise ShapeError(f"{name} of type {kind} takes an axis of {1 + (kind == 1)} or more elements, not {n}")
+        raise ShapeError(f"{name}: type {kind} requires an axis of length {1 + (kind == 1)} or more, got {n}")
     ends = np.ones(n)
     if (norm == "ortho" if orthogonalize is None else orthogonalize) and kind < 4:
         ends[0] = math.sqrt(2)
@@ -110,21 +110,21 @@ def _one(name: str, what: str, example: str) -> Any:
         norm : {"backward", "ortho", "forward"}, optional
             As in SciPy: which of the two transforms has the factor.
         overwrite_x, workers : optional
-            Without effect.
+            Ignored.
         orthogonalize : bool, optional
             Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
 
         Returns
         -------
         array
-            Of the shape of ``x`` but for ``n``.
+            Array with the shape of ``x``, except for ``n``.
 
         Raises
         ------
         ConfigurationError
-            For another type or norm.
+            If ``type`` or ``norm`` is not supported.
         ShapeError
-            For an axis that is too short.
+            If the axis is too short.
 
         Notes
         -----
@@ -159,25 +159,25 @@ def _many(name: str, what: str, example: str) -> Any:
         s : sequence of int, optional
             The lengths of the transforms.
         axes : int or sequence of int, optional
-            The axes; by default all, or with ``s`` the last ones.
+            Axes to transform. By default, all, or the last ones if ``s`` is given.
         norm : {"backward", "ortho", "forward"}, optional
             As in SciPy: which of the two transforms has the factor.
         overwrite_x, workers : optional
-            Without effect.
+            Ignored.
         orthogonalize : bool, optional
             Use the orthogonal form, by default with ``norm="ortho"``.
 
         Returns
         -------
         array
-            Of the shape of ``x`` but for ``s``.
+            Array with the shape of ``x``, except for ``s``.
 
         Raises
         ------
         ConfigurationError
-            For another type or norm.
+            If ``type`` or ``norm`` is not supported.
         ShapeError
-            For an axis that is too short, or lengths that do not fit.
+            If an axis is too short, or if ``s`` does not match the axes.
         """
         x = array(x)
         lengths = None if s is None else [int(n) for n in np.atleast_1d(s)]
@@ -185,7 +185,7 @@ def _many(name: str, what: str, example: str) -> Any:
             axes = tuple(range(x.ndim - len(lengths), x.ndim))
         over = axes_of(axes, x.ndim)
         if lengths is not None and len(lengths) != len(over):
-            raise ShapeError(f"{name}: {len(lengths)} lengths for {len(over)} axes")
+            raise ShapeError(f"{name}: s must have one length for each of {len(over)} axes, got {len(lengths)}")
         for i, axis in enumerate(over):
             x = _transform(name[:-1], x, type, lengths and lengths[i], axis, norm, orthogonalize)
         return x
@@ -259,21 +259,21 @@ def _fourier(name: str, example: str = "") -> Any:
     def one(
         x: Any, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False, workers: Any = None
     ) -> Any:
-        """Return {what}, with SciPy's arguments.
+        """Return {what}, with the arguments of SciPy.
 
         Parameters
         ----------
         x : array
-            As of that function, or of any other dtype.
+            Input, as for that function, of any dtype.
         n, axis, norm : optional
-            As of that function.
+            As for that function.
         overwrite_x, workers : optional
-            Without effect.
+            Ignored.
 
         Returns
         -------
         array
-            As of that function.
+            As for that function.
         """
         return _of_one_axis(name, array(x), n, axis, norm or "backward")
 
@@ -286,21 +286,21 @@ def _fourier(name: str, example: str = "") -> Any:
         overwrite_x: bool = False,
         workers: Any = None,
     ) -> Any:
-        """Return {what}, with SciPy's arguments.
+        """Return {what}, with the arguments of SciPy.
 
         Parameters
         ----------
         x : array
-            As of that function, or of any other dtype.
+            Input, as for that function, of any dtype.
         s, axes, norm : optional
-            As of that function. A transform of two axes uses the last two by default.
+            As for that function. By default, a 2-D transform uses the last two axes.
         overwrite_x, workers : optional
-            Without effect.
+            Ignored.
 
         Returns
         -------
         array
-            As of that function.
+            As for that function.
         """
         return _of_axes(general, array(x), s, axes, norm or "backward")
 
@@ -320,13 +320,13 @@ def _frequencies(name: str, example: str) -> Any:
         n : int
             The number of samples.
         d : float or array
-            The distance of the samples, without axes.
+            Scalar distance between samples.
 
         Returns
         -------
         array
-            A Tensor, or for an array ``d`` an array where that is. Without one it is created where ``agrad.numpy``
-            creates arrays.
+            Tensor, or an array on the device of ``d`` if that is an array. Otherwise it is created where
+            ``agrad.numpy`` creates arrays.
         """
         d = array(d)
         return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
@@ -340,7 +340,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     Parameters
     ----------
     target : int
-        The least length, at least 1.
+        Smallest length, at least 1.
     real : bool
         The length of a real transform.
 
@@ -381,14 +381,14 @@ def _shift(name: str, example: str) -> Any:
         Parameters
         ----------
         x : array
-            Of any dtype.
+            Array of any dtype.
         axes : int or sequence of int, optional
-            The axes, by default all.
+            Axes to shift. By default, all.
 
         Returns
         -------
         array
-            Of the shape of ``x``.
+            Array with the shape of ``x``.
         """
         return getattr(agrad.fft, name)(agrad.asarray(x) if is_array(x) else created(x), axes=axes)
 

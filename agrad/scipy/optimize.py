@@ -1,4 +1,4 @@
-"""Minima, roots and fits by SciPy, with derivatives by agrad on any backend."""
+"""SciPy minimizers, root finders and fits with derivatives of agrad."""
 
 import copy
 import functools
@@ -35,14 +35,14 @@ class _Problem:
     """
 
     def __init__(self, name: str, jit: bool | None, *args: Any, **kwargs: Any) -> None:
-        refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside, with a function that may be jitted.")
+        refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside; fun itself may be jitted.")
         from scipy import optimize
 
         self.scipy, self.name, self.jit = optimize, name, jit
         self.how = inspect.signature(getattr(optimize, name)).bind(*args, **kwargs).arguments
 
     def start(self, fun: Any, x0: Any, args: Any, jac: Any) -> None:
-        """Take the function, the start, further arguments, and the user's derivative."""
+        """Store the function, the start, further arguments, and the user's derivative."""
         errors.check_functions(self.name, fun=fun)
         self.given, self.fun, self.supplied = fun, (lambda *x: fun(*x)[0]) if jac is True else fun, jac is None
         self.args = args if isinstance(args, tuple) else (args,)
@@ -68,12 +68,12 @@ class _Problem:
         return agrad.astype(constant(np.asarray(x, kind), self.like), self.like.dtype, copy=False).data
 
     def tree(self, x: Any) -> Any:
-        """Return the container with the elements of a vector."""
+        """Return the pytree with the elements of a vector."""
         leaves, spec = tree.flatten(self.unravel(x))
         return tree.unflatten(spec, [agrad.asarray(x) if t else x for x, t in zip(leaves, self.tensors, strict=True)])
 
     def bounds(self, given: Any, in_pairs: bool = False) -> Any:
-        """Return bounds, numbers or containers like the unknowns, as SciPy's object."""
+        """Return bounds (numbers or pytrees like the unknowns) as a SciPy object."""
         if given is None or hasattr(given, "lb"):
             return given
         like = self.tree(self.vector(np.zeros(self.size)))
@@ -98,7 +98,7 @@ class _Problem:
         return y[0] if y.shape == (1,) else y
 
     def on_device(self, f: Any, ours: bool = True) -> Any:
-        """Return a function of vectors alone, traced if agrad differentiates ours."""
+        """Return a function of vectors, traced if agrad differentiates it."""
         ours = ours and self.supplied
         runs = [lambda args, *vectors: f(*(map(agrad.asarray, vectors) if ours else vectors), args)]
         if ours and self.like.backend in ("numpy", "torch", "jax", "cupy") if self.jit is None else self.jit:
@@ -123,14 +123,14 @@ class _Problem:
         def read(out: Any) -> Any:
             out = agrad.asarray(plain(out))
             if not is_concrete(out):
-                raise errors.TracedValueError(f"{self.name}: fun closes over values of a vmap. Pass them in args.")
+                raise errors.TracedValueError(f"{self.name}: fun must not capture values of a vmap. Pass them in args.")
             out = out.numpy().astype(np.float64, casting="same_kind")
             return np.reshape(out, (-1, columns)) if columns else out
 
         return lambda *vectors: tree.map(read, call(*map(self.vector, vectors)))
 
     def derivative(self, given: Any, f: Any, columns: int = 0, order: int = 1) -> Any:
-        """Return ``f``, or the user's function; True is part ``order`` of its result."""
+        """Return ``f`` or the user's function. True selects part ``order`` of its result."""
         if given is None and f is not None:
             return self.on_host(f, columns=columns)
         user = (lambda *x: self.given(*x)[order]) if given is True else given
@@ -141,7 +141,7 @@ class _Problem:
         return self.on_host(call, False, columns) if callable(user) else user
 
     def told(self, callback: Any) -> Any:
-        """Return a callback as SciPy calls it, which is told the unknowns as a container."""
+        """Return a callback for SciPy that passes the unknowns as a pytree."""
         if callback is None or set(inspect.signature(callback).parameters) != {"intermediate_result"}:
             return callback and (lambda x, *state: callback(self.tree(self.vector(x)), *state))
 
@@ -152,12 +152,12 @@ class _Problem:
         return tell
 
     def run(self, x: Any) -> tuple[Any, Any]:
-        """Return SciPy's result from a start, and the unknowns in it."""
+        """Return the SciPy result from a start, and its unknowns."""
         result = getattr(self.scipy, self.name)(**self.how | {"x0": x})
         return result, np.ravel(result.x)
 
     def solve(self, solver: Any, equation: Any, fields: Any, bounds: Any = None, scaled: bool = False) -> Any:
-        """Return SciPy's result, and the unknowns with their implicit derivatives.
+        """Return the SciPy result, and the unknowns with implicit derivatives.
 
         ``solver`` returns the result and the vector from a start. ``fields`` are parts of the result, recomputed if
         they are recorded. ``equation`` is 0 at the solution v, or v = P(v - equation) with the projection P on the
@@ -168,7 +168,7 @@ class _Problem:
         v = agrad.asarray(x)
         if any(newest_level([recorded_part(f(v if self.supplied else x, self.args))]) for f in fields.values()):
             if equation is None:
-                raise errors.NotDifferentiableError(f"{self.name}: no derivative under constraints. Use bounds only.")
+                raise errors.NotDifferentiableError(f"{self.name}: constraints are not differentiable. Use bounds.")
             sizes = linalg.vector_norm(agrad.jacobian(self.values)(v, known), axis=0) if scaled else agrad.ones_like(v)
             scale = agrad.stop_gradient(1 / agrad.where(sizes > 0, sizes, agrad.ones_like(sizes)))
 
@@ -184,7 +184,7 @@ class _Problem:
         return result, self.tree(x)
 
     def _solved(self, solver: Any, x: Any, known: Any) -> tuple[Any, Any]:
-        """Return the result of a solver on the host, or those of the members of a map."""
+        """Return the result of a solver on the host, or one for each batch element."""
         level = newest_level([x, *tree.leaves(known)])
         if level is None:
             self.known = known
@@ -199,7 +199,7 @@ class _Problem:
 
 
 def _elements(out: Any) -> Any:
-    """Return the elements of a container as a vector of Tensors."""
+    """Return the elements of a pytree as a Tensor vector."""
     return agrad.asarray(tree.ravel(out)[0])
 
 
@@ -209,21 +209,21 @@ def _are_numbers(x0: Any) -> bool:
 
 
 def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
-    """Minimize a function by a method of SciPy, with agrad's derivatives.
+    """Minimize a function with a SciPy method and derivatives of agrad.
 
     Gradients, Hessians, Hessian products and Jacobians of constraints that you do not pass come from agrad.
-    ``method="agrad-lbfgs"`` is ``agrad.optim.LBFGS``, whose options it accepts and whose vectors stay on the device.
+    ``method="agrad-lbfgs"`` uses ``agrad.optim.LBFGS`` and accepts its options. Its vectors remain on the device.
 
     Parameters
     ----------
     fun : callable
         ``fun(x, *args)`` returns one real number.
-    x0 : nested container of floating arrays, or nested lists of numbers
+    x0 : pytree of floating-point arrays, or nested lists of numbers
         The start. A list of numbers becomes an array on the backend of the first array of ``args``.
     *args, **kwargs : object
-        SciPy's arguments: ``args``, ``method``, ``jac``, ``hess``, ``hessp``, ``bounds``, ``constraints``, ``tol``,
-        ``callback``, ``options``. Functions among them get containers like ``x0``. For a container, ``bounds`` is a
-        pair of numbers or containers.
+        Arguments of the SciPy function: ``args``, ``method``, ``jac``, ``hess``, ``hessp``, ``bounds``,
+        ``constraints``, ``tol``, ``callback``, ``options``. Functions among them receive pytrees like ``x0``. For a
+        pytree, ``bounds`` is a pair of numbers or pytrees.
     jit : bool, optional
         True to trace ``fun``. By default, functions that agrad differentiates are traced on NumPy, PyTorch, JAX and
         CuPy unless their Python code branches on values.
@@ -231,21 +231,21 @@ def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: A
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x`` is a container like ``x0``. ``x`` and ``fun`` have derivatives with respect to ``args`` and Tensors that
-        ``fun`` uses. Other fields are NumPy arrays of the unknowns as one vector, and constants. Under ``vmap``,
-        ``members`` lists SciPy's results.
+        ``x`` is a pytree like ``x0``. ``x`` and ``fun`` are differentiable with respect to ``args`` and Tensors that
+        ``fun`` captures. Other fields are constant NumPy arrays of the unknowns as one vector. Under ``vmap``,
+        ``members`` lists the SciPy results.
 
     Raises
     ------
     TracedValueError
-        Inside a jitted function, and if ``fun`` closes over values of a ``vmap``: pass them in ``args``.
+        Inside a compiled function, or if ``fun`` captures values of a ``vmap``. Pass them in ``args``.
     NotDifferentiableError
         If a solution under ``constraints`` is differentiated.
 
     Notes
     -----
-    SciPy computes in float64, ``fun`` in the dtypes of ``x0``. Derivatives are those of an exact solution, by the
-    implicit function theorem: check ``success``.
+    SciPy computes in float64, ``fun`` in the dtypes of ``x0``. Derivatives are computed by the implicit function
+    theorem, which assumes an exact solution. Check ``success``.
 
     Examples
     --------
@@ -290,10 +290,10 @@ def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: A
 
 
 def _lbfgs(problem: _Problem, how: dict[str, Any], x: Any) -> tuple[Any, Any]:
-    """Minimize by ``agrad.optim.LBFGS``, whose vectors stay on the device."""
+    """Minimize with ``agrad.optim.LBFGS``, whose vectors remain on the device."""
     other = [name for name in how if how[name] is not None and name not in ("fun", "x0", "method", "tol", "options")]
     if other:
-        raise errors.ConfigurationError(f"minimize: method 'agrad-lbfgs' has no {other[0]}. Use a method of SciPy.")
+        raise errors.ConfigurationError(f"minimize: 'agrad-lbfgs' does not support {other[0]}. Use a method of SciPy.")
     evaluate = problem.on_device(agrad.value_and_grad(problem.value))
     unknown = agrad.nn.Parameter(problem.vector(x))
     tol = {} if how.get("tol") is None else dict.fromkeys(("tolerance_grad", "tolerance_change"), how["tol"])
@@ -335,17 +335,17 @@ def root(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) 
     ----------
     fun : callable
         ``fun(x, *args)`` returns as many numbers as ``x`` has.
-    x0 : nested container of floating arrays, or nested lists of numbers
+    x0 : pytree of floating-point arrays, or nested lists of numbers
         The start, as of ``minimize``.
     *args, **kwargs : object
-        SciPy's arguments: ``args``, ``method``, ``jac``, ``tol``, ``callback``, ``options``.
+        Arguments of the SciPy function: ``args``, ``method``, ``jac``, ``tol``, ``callback``, ``options``.
     jit : bool, optional
-        As of ``minimize``.
+        As for ``minimize``.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As of ``minimize``.
+        As for ``minimize``.
 
     See Also
     --------
@@ -381,10 +381,10 @@ def root_scalar(f: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> A
     f : callable
         ``f(x, *args)`` returns a number.
     *args, **kwargs : object
-        SciPy's arguments: ``args``, ``method``, ``bracket``, ``fprime``, ``fprime2``, ``x0``, ``x1``, ``xtol``,
-        ``rtol``, ``maxiter``, ``options``. With ``x0`` only, the method is Newton's.
+        Arguments of the SciPy function: ``args``, ``method``, ``bracket``, ``fprime``, ``fprime2``, ``x0``, ``x1``,
+        ``xtol``, ``rtol``, ``maxiter``, ``options``. With ``x0`` only, the method is Newton's.
     jit : bool, optional
-        As of ``minimize``.
+        As for ``minimize``.
 
     Returns
     -------
@@ -425,19 +425,19 @@ def least_squares(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwar
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args, **kwargs)`` returns the residuals, a container of arrays.
-    x0 : nested container of floating arrays, or nested lists of numbers
+        ``fun(x, *args, **kwargs)`` returns the residuals, a pytree of arrays.
+    x0 : pytree of floating-point arrays, or nested lists of numbers
         The start, as of ``minimize``.
     *args, **kwargs : object
-        SciPy's arguments: ``jac``, ``bounds``, ``method``, ``loss``, ``args``, ``kwargs`` and so on. SciPy's default of
-        ``jac``, finite differences, is "2-point".
+        Arguments of the SciPy function: ``jac``, ``bounds``, ``method``, ``loss``, ``args``, ``kwargs`` and so on. To
+        use finite differences, as SciPy does by default, pass ``jac="2-point"``.
     jit : bool, optional
-        As of ``minimize``.
+        As for ``minimize``.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As of ``minimize``. ``x``, ``cost`` and ``fun`` have derivatives.
+        As for ``minimize``. ``x``, ``cost`` and ``fun`` are differentiable.
 
     Examples
     --------
@@ -480,18 +480,18 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, *args: Any, jit: bool | None = Non
     xdata : array or object
         The first argument of the model.
     ydata : array
-        The data, of one axis.
+        Data, 1-D.
     *args, **kwargs : object
-        SciPy's arguments: ``p0``, ``sigma``, ``absolute_sigma``, ``bounds``, ``method``, ``jac``, ``full_output`` and
-        so on. ``nan_policy="omit"`` is not available.
+        Arguments of the SciPy function: ``p0``, ``sigma``, ``absolute_sigma``, ``bounds``, ``method``, ``jac``,
+        ``full_output`` and so on. ``nan_policy="omit"`` is not supported.
     jit : bool, optional
-        As of ``minimize``.
+        As for ``minimize``.
 
     Returns
     -------
     tuple
-        The parameters and their covariance, and with ``full_output`` SciPy's further results. Both have derivatives
-        with respect to ``xdata``, ``ydata``, ``sigma`` and Tensors that ``f`` uses.
+        Parameters and covariance, and the further SciPy results if ``full_output`` is True. Parameters and covariance
+        are differentiable with respect to ``xdata``, ``ydata``, ``sigma`` and Tensors that ``f`` uses.
 
     Examples
     --------
@@ -509,7 +509,7 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, *args: Any, jit: bool | None = Non
     how = problem.how | problem.how.pop("kwargs", {})
     start, jac, absolute = how.get("p0"), how.get("jac"), how.get("absolute_sigma", False)
     if how.get("nan_policy") == "omit":
-        raise errors.ConfigurationError("curve_fit: nan_policy 'omit' is not available. Drop the NaNs first.")
+        raise errors.ConfigurationError("curve_fit: nan_policy='omit' is not supported. Drop the NaNs first.")
 
     def applied(function: Any) -> Any:
         return lambda p, x, *_: function(x, **p) if isinstance(p, dict) else function(x, *p)

@@ -1,4 +1,4 @@
-"""Arguments and results of the functions by SciPy's names."""
+"""Arguments and results of functions with SciPy names."""
 
 import functools
 import inspect
@@ -19,10 +19,10 @@ def is_array(value: Any) -> bool:
 
 
 def arrays(*values: Any) -> list[Tensor]:
-    """Return Tensors of one backend and one floating dtype, by NumPy's promotion.
+    """Return Tensors of one backend and one floating dtype, promoted as in NumPy.
 
-    Numbers beside arrays are weak: they take the arrays' dtype. Numbers and lists without an array go where new arrays
-    are created.
+    Numbers mixed with arrays are weak: they get the dtype of the arrays. Numbers and lists without an array go to the
+    backend of new arrays.
     """
     given: list[Any] = [agrad.asarray(v) if is_array(v) else v for v in values]
     if like_of(*given) is None and home() is not None:
@@ -36,11 +36,11 @@ _NUMBERS = (bool, int, float, complex)
 def created(values: Any) -> Tensor:
     """Return a new array where ``agrad.numpy`` creates it.
 
-    Inside of a transform that is the backend of the arguments of the function that it calls.
+    Inside a transform, this is the backend of the arguments of the function that it calls.
     """
     where = home()
     if first((values,)) is None:
-        values = np.asarray(values)  # of NumPy's default dtype
+        values = np.asarray(values)  # with the default dtype of NumPy
     return agrad.asarray(values) if where is None else agrad.asarray(values, backend=where.backend, device=where.device)
 
 
@@ -57,17 +57,17 @@ def as_complex(x: Tensor) -> Tensor:
 def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
     """Return ``a / b``, and 0 with the derivative 0 where ``b`` is 0.
 
-    With ``good`` it is 0 where that does not hold.
+    If ``good`` is given, the result is 0 where it is False.
     """
     good = b != 0 if good is None else good
     return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return raw arrays where raw arrays came in, as a decorator.
+    """Decorate a function to return plain arrays for plain arrays.
 
-    ``f`` returns Tensors, or tuples of them. If an argument is a raw array and none is a Tensor, its results become raw
-    arrays.
+    ``f`` returns Tensors, or tuples of them. If an argument is a plain array and none is a Tensor, the results are
+    plain arrays.
     """
 
     @functools.wraps(f)
@@ -80,7 +80,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def named(f: Any, name: str, what: str, section: str = "", example: str = "") -> Any:
-    """Return a function that another one made, under its name.
+    """Set the name and docstring of a function that another one created.
 
     Its docstring gets ``what`` and, at the end, an example that uses a ``section`` of ``agrad.scipy``.
     """
@@ -95,5 +95,5 @@ def _raw(out: Any) -> Any:
     if isinstance(out, tuple):
         parts = [_raw(part) for part in out]
         return type(out)(*parts) if hasattr(out, "_fields") else tuple(parts)
-    # recorded only if a function of a closure's Tensors was an argument, and then it stays a Tensor
+    # recorded only if an argument is a function that captures Tensors, and then it remains a Tensor
     return out.data if isinstance(out, Tensor) and not isinstance(out.data, Tensor) and not out.requires_grad else out

@@ -1,8 +1,7 @@
-"""Special functions by the names of ``scipy.special``.
+"""Special functions with the names of ``scipy.special``.
 
-The elementwise functions are those of ``agrad.special``, and take numbers, lists and mixed dtypes as SciPy's do: real
-ones, while SciPy's ``gamma``, ``erf`` and others take complex numbers too. Their derivatives, and where they have none,
-are those of ``agrad.special``.
+The elementwise functions call ``agrad.special``, with the same derivatives. As in SciPy, they accept numbers, lists and
+mixed dtypes. They accept only real values, whereas ``gamma``, ``erf`` and others in SciPy also accept complex values.
 """
 
 import inspect
@@ -31,7 +30,7 @@ __all__ = [*_HERE, *_ELEMENTWISE]
 
 
 def _elementwise(name: str) -> Callable[..., Any]:
-    """Return the function of ``agrad.special`` with SciPy's promotion."""
+    """Return the function of ``agrad.special`` with SciPy promotion."""
     found = getattr(agrad.special, name)
 
     def call(*values: Any) -> Any:
@@ -65,13 +64,13 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     Parameters
     ----------
     a : array
-        Of any shape.
+        Array of any shape.
     axis : int or tuple of ints, optional
-        The axes to sum over; all by default.
+        Axes to sum over. By default, all.
     b : array, optional
         Real factors of the exponentials, broadcast to the shape of ``a``.
     keepdims : bool
-        Keep the axes with length one.
+        If True, keep the axes with length 1.
     return_sign : bool
         Return the logarithm of the sum's absolute value, and its sign.
 
@@ -103,14 +102,14 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape.
+        Array of any shape.
     axis : int or tuple of ints, optional
-        The axes to sum over; all by default.
+        Axes to sum over. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``x``; its sums over the axes are 1.
+        Array with the shape of ``x``. Its sums over the axes are 1.
 
     Examples
     --------
@@ -131,14 +130,14 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape.
+        Array of any shape.
     axis : int or tuple of ints, optional
-        The axes to sum over; all by default.
+        Axes to sum over. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Examples
     --------
@@ -153,33 +152,33 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 def _exact(name: str, exact: Any) -> None:
     if exact:
-        raise OperandError(f"{name}: exact={exact!r} is not supported; math.{name} counts with integers")
+        raise OperandError(f"{name}: exact={exact!r} is not supported. Call math.{name} for integers.")
 
 
 @function
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
-    """Return the number of combinations of N things taken k at a time.
+    """Return the number of combinations of k out of N things.
 
     Parameters
     ----------
     N : array
         The number of things.
     k : array
-        The number of those that are taken.
+        Number of things that are chosen.
     exact : bool
-        Not supported: results are floating numbers.
+        Not supported: results are floating-point numbers.
     repetition : bool
         Count the combinations with repetition.
 
     Returns
     -------
     array
-        Of the broadcast shape. Without ``repetition`` it is 0 where ``k > N``, ``N < 0`` or ``k < 0``.
+        Array of the broadcast shape. If ``repetition`` is False, it is 0 for ``k > N``, ``N < 0`` or ``k < 0``.
 
     Raises
     ------
     OperandError
-        With ``exact``.
+        If ``exact`` is True.
 
     Examples
     --------
@@ -205,26 +204,26 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 @function
 def perm(N: Any, k: Any, exact: bool = False) -> Any:
-    """Return the number of permutations of N things taken k at a time.
+    """Return the number of permutations of k out of N things.
 
     Parameters
     ----------
     N : array
         The number of things.
     k : array
-        The number of those that are taken.
+        Number of things that are chosen.
     exact : bool
-        Not supported: results are floating numbers.
+        Not supported: results are floating-point numbers.
 
     Returns
     -------
     array
-        Of the broadcast shape; 0 where ``k > N``, ``N < 0`` or ``k < 0``.
+        Array of the broadcast shape. It is 0 for ``k > N``, ``N < 0`` or ``k < 0``.
 
     Raises
     ------
     OperandError
-        With ``exact``.
+        If ``exact`` is True.
 
     Examples
     --------
@@ -252,19 +251,19 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     n : array
         Real numbers.
     exact : bool
-        Not supported: results are floating numbers.
+        Not supported: results are floating-point numbers.
     extend : str
-        "zero": 0 for negative numbers. Another is not supported.
+        "zero": 0 for negative numbers. Other values are not supported.
 
     Returns
     -------
     array
-        Of the shape of ``n``.
+        Array with the shape of ``n``.
 
     Raises
     ------
     OperandError
-        With ``exact``, and for another ``extend``.
+        If ``exact`` is True, or if ``extend`` is not supported.
 
     Examples
     --------
@@ -276,7 +275,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """
     _exact("factorial", exact)
     if extend != "zero":
-        raise OperandError(f"factorial: extend={extend!r} is not supported; call gamma(n + 1)")
+        raise OperandError(f"factorial: extend must be 'zero', got {extend!r}. Call gamma(n + 1) for other extensions.")
     n = array(n)
     inside = ~(n < 0)
     found = agrad.special.gamma(agrad.where(inside, n, agrad.zeros_like(n)) + 1)
@@ -297,12 +296,13 @@ def multigammaln(a: Any, d: Any) -> Any:
     Returns
     -------
     array
-        Of the shape of ``a``; NaN where ``a`` is not greater than (d - 1) / 2, where SciPy raises an error.
+        Array with the shape of ``a``. It is NaN if ``a`` is not greater than (d - 1) / 2, whereas SciPy raises an
+        error.
 
     Raises
     ------
     OperandError
-        For a ``d`` that is not a whole number.
+        If ``d`` is not an integer.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     0.459274
     """
     if is_array(d) or int(d) != d:
-        raise OperandError(f"multigammaln: d is a whole number, not {d!r}")
+        raise OperandError(f"multigammaln: d must be an integer, got {d!r}")
     a, d = array(a), int(d)
     inside = a > (d - 1) / 2
     plain = agrad.where(inside, a, agrad.full_like(a, d))
@@ -333,13 +333,13 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
     k : int
         The branch.
     tol : float
-        Without effect: results have all digits.
+        Ignored: results have full precision.
 
     Returns
     -------
     array
-        Of the shape of ``z``. Complex for a complex ``z`` and for branches other than 0 and -1. Otherwise real, unlike
-        SciPy's: NaN below -1 / e, and for the branch -1 above 0.
+        Array with the shape of ``z``. Complex for a complex ``z`` and for branches other than 0 and -1. Otherwise real,
+        unlike in SciPy: NaN below -1 / e, and above 0 for the branch -1.
 
     Raises
     ------
@@ -395,21 +395,21 @@ def wofz(z: Any) -> Any:
 
 @function
 def zeta(x: Any, q: Any = None) -> Any:
-    """Return Riemann's zeta function, or Hurwitz's.
+    """Return the Riemann or the Hurwitz zeta function.
 
-    Hurwitz's is the sum over k >= 0 of ``(q + k)**-x``.
+    The Hurwitz zeta function is the sum over k >= 0 of ``(q + k)**-x``.
 
     Parameters
     ----------
     x : array
         Real numbers. With ``q`` greater than 1.
     q : array, optional
-        Positive numbers. By default the function is Riemann's, which is defined for every ``x`` but 1.
+        Positive numbers. By default, compute the Riemann zeta function, which is defined for every ``x`` except 1.
 
     Returns
     -------
     array
-        Of the broadcast shape: infinite at ``x = 1``, and with ``q`` NaN below.
+        Array of the broadcast shape. It is infinite at ``x = 1``. If ``q`` is given, it is NaN for ``x < 1``.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 @function
 def yn(n: Any, x: Any) -> Any:
-    """Return the Bessel function of the second kind of a whole order.
+    """Return the Bessel function of the second kind of integer order.
 
     Parameters
     ----------
@@ -436,12 +436,12 @@ def yn(n: Any, x: Any) -> Any:
     Returns
     -------
     array
-        Of the shape of ``x``; -inf at 0 and NaN below.
+        Array with the shape of ``x``. It is -inf at 0 and NaN below.
 
     Raises
     ------
     OperandError
-        For an ``n`` that is an array or not whole.
+        If ``n`` is an array or not an integer.
 
     Notes
     -----
@@ -456,7 +456,7 @@ def yn(n: Any, x: Any) -> Any:
     2.520152
     """
     if (is_array(n) and n.shape) or int(n) != n:
-        raise OperandError(f"yn: n is a whole number, not {n!r}")
+        raise OperandError(f"yn: n must be an integer, got {n!r}")
     n, x = int(n), array(x)
     before, now = agrad.special.y0(x), agrad.special.y1(x)
     if n == 0:

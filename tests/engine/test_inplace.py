@@ -425,10 +425,10 @@ def test_writes_and_views_under_vmap(backend: str, place: Any) -> None:
 
     def f(x: Any, v: Any) -> Any:
         y, z = x * 1, agrad.zeros((2, 3), dtype=agrad.float64)
-        row, turned, written = y[0], y.T, z[0]
+        row, turned, written, part = y[0], y.T, z[0], y[1]
         row += v
         turned[1] = 7.0
-        y[1][0] *= v
+        part[0] *= v
         z[1, 2] = v
         z[0, 1] = v * v
         return agrad.sum(turned * turned) + agrad.sum(z * row), agrad.sum(written)

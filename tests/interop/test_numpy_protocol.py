@@ -80,7 +80,7 @@ def test_an_ndarray_is_not_written_into() -> None:
     a, t = np.ones(2), leaf(3.0, 4.0)
     with pytest.raises(DetachError, match=r"write a = a \+ b"):
         a += t
-    with pytest.raises(DetachError, match="Leave out= away"):
+    with pytest.raises(DetachError, match="Omit out="):
         np.sum(leaf(1.0, 2.0), out=np.zeros(()))
     with pytest.raises(RefusedFunctionError, match=r"agrad\.asarray"):
         np.copyto(a, t)
@@ -146,7 +146,7 @@ def test_out_keeps_the_graph_and_a_leaf_refuses_it() -> None:
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]))
     with pytest.raises(LeafMutationError, match=r"out= of numpy\.exp on a leaf .* under agrad\.no_grad\(\)"):
         np.exp(y.detach(), out=x)
-    with pytest.raises(TypeError, match="does not go into"):
+    with pytest.raises(TypeError, match="out must have a dtype"):
         np.exp(x, out=agrad.asarray([0, 0]))
     with pytest.raises(RefusedFunctionError, match="out="):
         np.exp(x, where=x > 1)
@@ -173,7 +173,6 @@ def test_masked_out_elements_do_not_poison_the_gradient() -> None:
         (lambda x: np.linalg.qr(np.outer(x, x), mode="raw"), "mode"),
         (lambda x: np.nan_to_num(x, copy=False), "copy"),
         (lambda x: np.cross(x, x), "numpy.pad"),
-        (lambda x: np.emath.sqrt(x), "detach"),
     ],
 )
 def test_a_refusal_names_the_remedy(call: Any, message: str) -> None:
@@ -305,7 +304,7 @@ def test_a_reduction_whose_order_matters_goes_over_one_axis(ufunc: np.ufunc, bac
     values = np.asarray([[[1.5, 2.0]], [[0.5, 3.0]], [[2.0, 1.25]]])
     x = agrad.asarray(place(values))
     for axis in ((0, 1), (0, 2), None, (0, 1, 2)):
-        with pytest.raises(ValueError, match=rf"numpy\.{ufunc.__name__}\.reduce: the order matters, .* one axis"):
+        with pytest.raises(ValueError, match=rf"numpy\.{ufunc.__name__}\.reduce: axis must be one axis, as the order"):
             ufunc.reduce(x, axis=axis)
     for axis in (0, 1, -1, (2,)):
         np.testing.assert_allclose(ufunc.reduce(x, axis=axis).numpy(), ufunc.reduce(values, axis=axis), rtol=1e-12)

@@ -73,5 +73,5 @@ def test_complex_numbers_sums_and_the_star(kind: str) -> None:
 
 
 def test_a_tensor_of_another_library_is_refused() -> None:
-    with pytest.raises(MixedBackendsError, match=r"move the Tensor: x.to\('cupy'\)"):
+    with pytest.raises(MixedBackendsError, match=r"Move it: x.to\('cupy'\)"):
         sparse("csr") @ agrad.asarray(np.ones(3), requires_grad=True)

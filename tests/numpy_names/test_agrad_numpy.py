@@ -77,8 +77,13 @@ def polynomial(t: Any) -> Any:
     return np.polyval(t, 0.5) + np.interp(t[0], np.arange(3), np.array([0.0, 1.0, 4.0])) + np.convolve(t, t)[2]
 
 
-PROGRAMS = (written, masked, listed, joined, looped, grids, filled, stepped, per_element, methods, polynomial)
-NO_VALUES = {"masked", "stepped", "per_element"}
+def framed(t: Any) -> Any:
+    frames = np.lib.stride_tricks.as_strided(t, (2, 2), (t.itemsize, t.itemsize))
+    return np.sum(frames * np.arange(4.0).reshape(2, 2)) + np.lib.scimath.sqrt(t[0] * t[1])
+
+
+PROGRAMS = (written, masked, listed, joined, looped, grids, filled, stepped, per_element, methods, polynomial, framed)
+NO_VALUES = {"masked", "stepped", "per_element", "framed"}
 """Programs that branch on values or count by them, which vmap and jit do not."""
 
 
@@ -426,3 +431,13 @@ def test_the_page_of_agrad_numpy_counts_and_lists_the_names() -> None:
             text.split(numpy_page.START)[1].split(numpy_page.END)[0], "\n" + numpy_page.names_text() + "\n"
         )
     assert numpy_page.with_names(text) == text, "write docs/agrad_numpy.md anew: python tests/numpy_page.py"
+
+
+def test_strides_are_of_arrays_in_c_order() -> None:
+    rows = agrad.asarray(numpy.arange(6.0).reshape(2, 3))
+    strided = np.lib.stride_tricks.as_strided
+    numpy.testing.assert_array_equal(host(strided(rows, strides=(8, 16))), strided(rows.numpy(), strides=(8, 16)))
+    with pytest.raises(RefusedFunctionError, match="ascontiguousarray"):
+        strided(rows.T, (2,), (8,))
+    with pytest.raises(IndexError, match="out of bounds"):
+        strided(rows, (7,), (8,))

@@ -63,9 +63,10 @@ REFUSED = """
     bitwise_or bitwise_right_shift bitwise_xor fft.ihfft fft.rfft fft.rfftn special.beta special.betainc
     special.betaln special.digamma special.entr special.erf special.erfc special.erfcinv special.erfcx
     special.erfinv special.exp1 special.expi special.expit special.gamma special.gammainc special.gammaincc
-    special.gammaln special.i0 special.i0e special.i1 special.i1e special.iv special.j0 special.j1 special.jn
-    special.kl_div special.lambertw special.log_expit special.log_ndtr special.logit special.ndtr special.ndtri
-    special.polygamma special.rel_entr special.sinc special.xlog1py special.xlogy special.y0 special.y1 special.zeta
+    special.gammaln special.hyp2f1 special.i0 special.i0e special.i1 special.i1e special.iv special.j0 special.j1
+    special.jn special.kl_div special.lambertw special.log_expit special.log_ndtr special.logit special.ndtr
+    special.ndtri special.polygamma special.rel_entr special.sinc special.xlog1py special.xlogy special.y0 special.y1
+    special.zeta
     nn.ReLU nn.GELU nn.MSELoss nn.CrossEntropyLoss
 """.split()  # noqa: SIM905 - a list this long reads better as words
 

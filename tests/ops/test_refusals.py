@@ -37,16 +37,24 @@ OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     ),
 ]
 EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda x: np.einsum("ijk,k->i", x), ValueError, "indices for 2 operands, of which there are 1"),
-    (lambda x: np.einsum("ijk->i", x, x), ValueError, "indices for 1 operands, of which there are 2"),
-    (lambda x: np.einsum("ij->i", x), ValueError, "the indices 'ij' do not fit an operand of shape (1, 2, 3)"),
-    (lambda x: np.einsum("hijk->i", x), ValueError, "the indices 'hijk' do not fit an operand of shape (1, 2, 3)"),
-    (lambda x: np.einsum("...hijk", x), ValueError, "the indices '...hijk' do not fit an operand of shape (1, 2, 3)"),
-    (lambda x: np.einsum("ijk->jj", x), ValueError, "the indices 'jj' of the result are not distinct indices of"),
-    (lambda x: np.einsum("ijk->il", x), ValueError, "the indices 'il' of the result are not distinct indices of"),
-    (lambda x: np.einsum("ijj->i", x), ValueError, "the index 'j' has the lengths 2 and 3"),
-    (lambda x: np.einsum("ijk,ikj->", x, x), ValueError, "the index 'k' has the lengths 3 and 2"),
-    (lambda x: np.einsum("ijk->", x, chosen=1), TypeError, "numpy.einsum takes no chosen"),
+    (lambda x: np.einsum("ijk,k->i", x), ValueError, "subscripts must describe 1 operands, got 2"),
+    (lambda x: np.einsum("ijk->i", x, x), ValueError, "subscripts must describe 2 operands, got 1"),
+    (lambda x: np.einsum("ij->i", x), ValueError, "the indices 'ij' do not match an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("hijk->i", x), ValueError, "the indices 'hijk' do not match an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("...hijk", x), ValueError, "the indices '...hijk' do not match an operand of shape (1, 2, 3)"),
+    (
+        lambda x: np.einsum("ijk->jj", x),
+        ValueError,
+        "must be distinct indices of the operands, got 'jj'",
+    ),
+    (
+        lambda x: np.einsum("ijk->il", x),
+        ValueError,
+        "must be distinct indices of the operands, got 'il'",
+    ),
+    (lambda x: np.einsum("ijj->i", x), ValueError, "the index 'j' must have one length, got 2 and 3"),
+    (lambda x: np.einsum("ijk,ikj->", x, x), ValueError, "the index 'k' must have one length, got 3 and 2"),
+    (lambda x: np.einsum("ijk->", x, chosen=1), TypeError, "numpy.einsum: unexpected keyword arguments: chosen"),
 ]
 
 

@@ -7,6 +7,8 @@ import pytest
 import special_accuracy
 from special_accuracy import TABLE, quantities
 
+import agrad
+
 BOUNDS: dict[tuple[str, str], float] = {
     ("beta", "value"): 5e-12,
     ("beta", "d0"): 5e-12,
@@ -41,12 +43,33 @@ def test_against_mpmath(name: str, form: str) -> None:
         assert off[worst] <= bound, f"{name} {label} at {points[worst]}: off by {off[worst]:.2g} of its size"
 
 
-@pytest.mark.parametrize("name", ["erfc", "gammaln", "digamma", "gammainc", "betainc", "j0", "iv", "zeta"])
+@pytest.mark.parametrize("name", ["erfc", "gammaln", "digamma", "gammainc", "betainc", "hyp2f1", "j0", "iv", "zeta"])
 def test_on_a_backend(name: str, backend: str) -> None:
     """Values alone: each library's own function, or the generic form in its arrays."""
     ((_, points, off),) = [found for found in quantities(name, backend) if found[0] == "value"]
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     assert off[worst] <= 1e-11, f"{name} at {points[worst]}: off by {off[worst]:.2g} of its size"
+
+
+def test_hyp2f1_has_digits_or_is_nan() -> None:
+    """Neighbors in a, which take other formulas: Abramowitz and Stegun 15.2.10, over parameters up to 15."""
+    rng = np.random.default_rng(11)
+    a, b, c = rng.uniform(-15, 15, (3, 3000))
+    whole = rng.uniform(size=(3, 3000)) < 0.2
+    c = np.where(whole[0], a + b + np.round(c / 3), c)
+    a, b = np.where(whole[1], np.round(a), a), np.where(whole[2], np.round(b), b)
+    z = np.concatenate([rng.uniform(-9, 1, 1500), 1 - 10 ** rng.uniform(-12, 6, 1500)])
+    terms = np.stack(
+        [
+            (c - a) * agrad.special.hyp2f1(a - 1, b, c, z),
+            (2 * a - c + (b - a) * z) * agrad.special.hyp2f1(a, b, c, z),
+            a * (z - 1) * agrad.special.hyp2f1(a + 1, b, c, z),
+        ]
+    )
+    known = np.all(np.isfinite(terms), axis=0)
+    assert np.mean(known) > 0.9
+    size = np.max(np.abs(terms[:, known]), axis=0)
+    assert np.max(np.abs(np.sum(terms[:, known], axis=0)) / np.maximum(size, 1e-3)) < 1e-8
 
 
 def test_the_measure_sees_an_error() -> None:

@@ -17,7 +17,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
     "a shape depends on values": ("TracedValueError", r"boolean index|by a mask|nonzero|^numpy\(\) of"),
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap has no derivative"),
-    "a Tensor is written into a raw array": ("RefusedFunctionError", r"would write Tensors into a ndarray"),
+    "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }
 """By kind: the error that refuses a program, and a part of its text; all but the last only where it picks by values."""
 

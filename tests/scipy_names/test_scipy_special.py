@@ -26,9 +26,9 @@ def test_every_name_is_one_of_scipys() -> None:
 @pytest.mark.parametrize("name", special._ELEMENTWISE)
 def test_elementwise_functions_take_numbers_and_lists(name: str) -> None:
     theirs = getattr(pytest.importorskip("scipy.special"), name)
-    count = getattr(theirs, "nin", {"polygamma": 2, "jn": 2, "zeta": 2}.get(name, 1))
+    count = getattr(theirs, "nin", {"hyp2f1": 4, "polygamma": 2, "jn": 2, "zeta": 2}.get(name, 1))
     values: Any = [0.25, 0.5, 0.75]
-    first = [3 if name == "zeta" else 1, 3][: count - 1]
+    first = [3 if name == "zeta" else 1, 3, 2][: count - 1]
     function = getattr(special, name)
     expected = theirs(*first, np.asarray(values))
     for last, kind in ((values, agrad.Tensor), (np.asarray(values), np.ndarray)):
@@ -84,7 +84,7 @@ def test_domains() -> None:
         (lambda: special.perm(5, 2, exact=True), OperandError, "math.perm"),
         (lambda: special.factorial(5, exact=True), OperandError, "math.factorial"),
         (lambda: special.factorial(5.0, extend="complex"), OperandError, "gamma"),
-        (lambda: special.multigammaln(2.0, 1.5), OperandError, "whole number"),
+        (lambda: special.multigammaln(2.0, 1.5), OperandError, "d must be an integer, got 1.5"),
         (lambda: special.jv(2.5, np.asarray([1.0])), OperandError, "one Python integer"),
         (lambda: special.nothing, AttributeError, "nothing"),
     ],

@@ -181,25 +181,25 @@ def test_scale_and_nan() -> None:
 def test_errors() -> None:
     with pytest.raises(OperandError, match="'df' is missing"):
         stats.t.pdf(0.3)
-    with pytest.raises(OperandError, match="'size' is none of loc, scale"):
+    with pytest.raises(OperandError, match="'size' must be one of loc, scale"):
         stats.norm.pdf(0.3, size=3)
     with pytest.raises(OperandError, match="'loc' is given twice"):
         stats.norm(0.3, loc=0.2)
-    with pytest.raises(OperandError, match="takes the parameters mu, loc"):
+    with pytest.raises(OperandError, match=r"the parameters mu, loc"):
         stats.poisson.pmf(3, 1.0, 0, 1.0)
-    with pytest.raises(MissingFunctionError, match="truncnorm has no mean"):
+    with pytest.raises(MissingFunctionError, match="truncnorm does not support mean"):
         stats.truncnorm.mean(-1.0, 1.0)
     with pytest.raises(AttributeError, match="expect"):
         stats.norm().expect(3)
-    with pytest.raises(ShapeError, match="3 numbers for 1 dimensions"):
+    with pytest.raises(ShapeError, match="must have length 1, like the mean, got 3"):
         stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
-    with pytest.raises(ShapeError, match="do not fit 2 dimensions"):
+    with pytest.raises(ShapeError, match=r"x must have shape \(..., 2\)"):
         stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])
-    with pytest.raises(ShapeError, match="neither 3 nor 2"):
+    with pytest.raises(ShapeError, match="must have length 3 or 2"):
         stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])
     with pytest.raises(OperandError, match="bw_method"):
         stats.gaussian_kde([0.0, 1.0], "wide")
-    with pytest.raises(ShapeError, match="data of 1 dimensions"):
+    with pytest.raises(ShapeError, match=r"points must have shape \(1, m\)"):
         stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))
     with pytest.raises(OperandError, match="two points"):
         stats.gaussian_kde([0.0])
@@ -307,9 +307,7 @@ def test_singular_matrices(rank: int) -> None:
 def test_a_distribution_without_a_distribution_function_says_so(name: str, parameters: tuple[float, ...]) -> None:
     distribution = getattr(stats, name)
     for method in ("cdf", "sf", "logcdf", "ppf", "isf"):
-        with pytest.raises(
-            MissingFunctionError, match=rf"agrad.scipy.stats.{name} has no (distribution fun|quantiles)"
-        ):
+        with pytest.raises(MissingFunctionError, match=rf"agrad.scipy.stats.{name} does not support (cdf|ppf)"):
             getattr(distribution, method)(0.3, *parameters)
 
 

@@ -93,11 +93,15 @@ def test_the_matrix_is_copied() -> None:
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [
-        (lambda x: spsolve(np.eye(3), x), OperandError, "a sparse matrix of SciPy, not ndarray; agrad.linalg.solve"),
-        (lambda x: spsolve(sparse.eye_array(3, 4), x), ShapeError, "a square matrix, not one of shape (3, 4)"),
-        (lambda x: spsolve(sparse.eye_array(4), x), ShapeError, "of shape (4, 4) has no right side of shape (3,)"),
+        (
+            lambda x: spsolve(np.eye(3), x),
+            OperandError,
+            "must be a sparse matrix of SciPy, got ndarray. Pass a dense matrix",
+        ),
+        (lambda x: spsolve(sparse.eye_array(3, 4), x), ShapeError, "A must be square, got shape (3, 4)"),
+        (lambda x: spsolve(sparse.eye_array(4), x), ShapeError, "b must have 4 rows, like the matrix, got shape (3,)"),
         (lambda x: splu(sparse.csc_array(np.zeros((3, 3)))).solve(x), RuntimeError, "singular"),
-        (lambda x: splu(sparse.eye_array(3)).solve(x, "C"), OperandError, "trans is 'N', 'T' or 'H', not 'C'"),
+        (lambda x: splu(sparse.eye_array(3)).solve(x, "C"), OperandError, "trans must be 'N', 'T' or 'H', got 'C'"),
     ],
 )
 def test_refusals(f: Any, error: type[Exception], text: str) -> None:
@@ -111,7 +115,7 @@ def test_other_backends_are_told_to_move(backend: str) -> None:
     if x.backend == "numpy":
         close(spsolve(a, x), [0.5, 1.0])
         return
-    with pytest.raises(MixedBackendsError, match=re.escape("move the Tensor: x.to('numpy')")):
+    with pytest.raises(MixedBackendsError, match=re.escape("x.to('numpy')")):
         spsolve(a, x)
     close(spsolve(a, x.to("numpy")).numpy(), [0.5, 1.0])
 
@@ -138,7 +142,7 @@ def test_the_values_of_a_sparse_array_are_differentiated() -> None:
     np.testing.assert_allclose(agrad.jit(agrad.grad(ours))(x, b), agrad.grad(theirs)(x, b), atol=1e-13)
     many = agrad.vmap(agrad.grad(ours), in_axes=(0, None))(np.stack([x, 2 * x]), b)
     np.testing.assert_allclose(many[1], agrad.grad(theirs)(2 * x, b), atol=1e-13)
-    with pytest.raises(ShapeError, match="has no right side"):
+    with pytest.raises(ShapeError, match="b must have 6 rows"):
         spsolve(sparse(agrad.asarray(x)), b[:3])
-    with pytest.raises(ShapeError, match="take a square matrix"):
+    with pytest.raises(ShapeError, match="A must be square"):
         spsolve(agrad.sparse_jacobian(lambda v: v[1:])(agrad.asarray(x)), b)

@@ -41,7 +41,7 @@ def function(
 ) -> "OfArrays[P]": ...
 @overload
 def function(
-    form: Callable[Concatenate[Any, Any, P], Any], first: Rule, second: Rule, third: Rule, /, **how: bool
+    form: Callable[Concatenate[Any, Any, P], Any], first: Rule, second: Rule, third: Rule, /, *more: Rule, **how: bool
 ) -> "OfArray[P]": ...
 def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Any:
     """Define the primitive ``special.<name>`` by its generic form.

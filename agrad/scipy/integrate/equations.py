@@ -65,23 +65,23 @@ def solve_ivp(
     t_span : pair of float
         The first time and the last. They are constants.
     y0 : array
-        The value at the first time. It is differentiated.
+        The value at the first time. Differentiable.
     method : {"RK45", "tsit5"}
-        The pair of Dormand and Prince, or of Tsitouras, by ``agrad.odeint``; SciPy's other methods are refused.
+        Dormand-Prince or Tsitouras pair, computed by ``agrad.odeint``. Other SciPy methods are not supported.
     t_eval : array, optional
-        The times to return, in the order of ``t_span``, constants; without it the first and the last, where SciPy
-        returns each of its own steps.
+        Times to return, in the order of ``t_span``; they are constants. By default, the first and the last time,
+        whereas SciPy returns each of its steps.
     dense_output : bool
-        SciPy's function of time, refused: name the times in ``t_eval``.
+        Not supported: pass the times in ``t_eval``.
     events : None
-        SciPy's functions whose zeros are found, refused.
+        Not supported.
     vectorized : bool
         Without effect on this method, as in SciPy.
     args : tuple, optional
-        Further arguments of ``fun``. They are differentiated.
+        Further arguments of ``fun``. Differentiable.
     **options
-        ``rtol`` (1e-3) and ``atol`` (1e-6), numbers: also the accuracy of derivatives; ``first_step`` and
-        ``max_step``. Others are refused.
+        Numbers ``rtol`` (default 1e-3) and ``atol`` (default 1e-6), which also set the accuracy of derivatives,
+        ``first_step`` and ``max_step``. Other options are not supported.
 
     Returns
     -------
@@ -93,16 +93,16 @@ def solve_ivp(
     ConvergenceError
         Where SciPy returns a result without success.
     RefusedFunctionError
-        For what is refused.
+        If an option is not supported.
     ShapeError
-        For times that are not in order within ``t_span``.
+        If the times are not in order within ``t_span``.
     DetachError
-        For recorded times.
+        If the times are recorded.
 
     Notes
     -----
-    Derivatives are those of ``agrad.odeint``. Its steps differ from SciPy's by the control of their size: values agree
-    to the tolerances.
+    ``agrad.odeint`` computes the derivatives. It controls step sizes differently from SciPy, so values agree up to the
+    tolerances.
 
     Examples
     --------
@@ -118,13 +118,13 @@ def solve_ivp(
     refused |= {name: True for name in options if name not in ("rtol", "atol", "first_step", "max_step")}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"solve_ivp: {name} is not computed; solved is method='RK45' at times t_eval")
+            raise RefusedFunctionError(f"solve_ivp: {name} is not supported. Use method='RK45' and t_eval.")
     first, last = (float(t) for t in t_span)
     wanted = np.asarray([first, last] if t_eval is None else t_eval, dtype=float)
     order = np.sign(last - first)
     inside = np.all((wanted - first) * order >= 0) and np.all((last - wanted) * order >= 0)
     if wanted.ndim != 1 or not inside or np.any(np.diff(wanted) * order <= 0):
-        raise ShapeError("solve_ivp: t_eval has one axis of times from the first of t_span to the last, in this order")
+        raise ShapeError("solve_ivp: t_eval must be 1-D, with times in the order of t_span and within it")
 
     def solution(y0: Any, *args: Any) -> OdeResult:
         y0 = array(y0)
@@ -146,7 +146,7 @@ def solve_ivp(
 
 
 def _moved(slope: Any, y: Any, start: Any, end: Any, args: Any) -> Any:
-    """Return y moved from one time to an equal one: y itself, with the derivatives by both times up to the fourth."""
+    """Return y at an equal time, with its derivatives with respect to both times up to the fourth."""
     h = end - start
     k1 = slope(y, start, *args)
     k2 = slope(y + 0.5 * h * k1, start + 0.5 * h, *args)
@@ -184,41 +184,42 @@ def odeint(
     Parameters
     ----------
     func : callable
-        Takes y of one axis, the time and ``args``, and returns an array or a sequence like y, by agrad's functions.
+        Right side ``func(y, t, *args)`` for 1-D y. Returns an array or a sequence like y, computed with agrad.
     y0 : array
-        The value at the first time, of one axis or a number. It is differentiated.
+        Value at the first time, 1-D or a number. Differentiable.
     t : array
-        Times that increase or decrease, or are equal to the one before. They are differentiated.
+        Times that increase or decrease, or are equal to the one before. Differentiable.
     args : tuple, optional
-        Further arguments of ``func``. They are differentiated.
+        Additional arguments of ``func``. Differentiable.
     Dfun, col_deriv, full_output, ml, mu, tcrit, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
-        SciPy's settings of its solver and of what it tells, refused but for their defaults.
+        SciPy options that are not supported, except for their defaults.
     rtol, atol : float, optional
         The tolerances, numbers, by default 1.49e-8 as in SciPy: also the accuracy of derivatives.
     h0, hmax : float
-        The sizes of the first step and of the greatest, 0 for none given.
+        First and largest step size. 0 means not given.
     mxstep : int
         The number of steps allowed between two times, 0 for 10,000.
     tfirst : bool
-        ``func`` takes the time first.
+        Pass the time to ``func`` first.
 
     Returns
     -------
     array
-        Of shape (n, number of elements of ``y0``).
+        Array of shape (n, number of elements of ``y0``).
 
     Raises
     ------
     ConvergenceError
         Where SciPy warns.
     RefusedFunctionError
-        For what is refused.
+        If an option is not supported.
     ShapeError
-        For ``y0`` of more axes, and times that are not in order.
+        If ``y0`` has more axes, or if the times are not in order.
 
     Notes
     -----
-    The method is that of ``agrad.odeint``, of Dormand and Prince, and not SciPy's for stiff equations.
+    The method is the Dormand-Prince method of ``agrad.odeint``. It is not suited to stiff equations, unlike the SciPy
+    method.
 
     Examples
     --------
@@ -237,12 +238,12 @@ def odeint(
     refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"odeint: {name} is a setting of SciPy's solver; leave it out")
+            raise RefusedFunctionError(f"odeint: {name} is not supported. Leave it out.")
 
     def solution(y0: Any, t: Any, *args: Any) -> Any:
         t, y0 = arrays(t, y0)[0], array(y0)
         if y0.ndim > 1 or t.ndim != 1 or not t.size:
-            raise ShapeError("odeint: y0 and t have one axis, and t one time or more")
+            raise ShapeError("odeint: y0 and t must be 1-D, and t must have at least one time")
         y0 = agrad.reshape(y0, (-1,))
         places = values_of(t) if is_concrete(t) else np.arange(t.size)
         begins = [i for i in range(t.size) if i == 0 or places[i] != places[i - 1]]

@@ -16,11 +16,11 @@ from agrad.solvers.quadrature import value_and_slopes
 __all__ = ["fixed_quad", "quad"]
 
 _KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.5627571346686047, 0.29439286270146020, 0.0)
-"""The places of Kronrod's rule of 21 places that Gauss's rule of 10 has not."""
+"""The nodes of the 21-point Kronrod rule that the 10-point Gauss rule lacks."""
 
 
 def _rules() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the places and weights of Kronrod's rule on -1 to 1, and those of Gauss's with zeros between."""
+    """Return nodes and weights of the Kronrod rule on -1 to 1, and the Gauss weights with zeros between."""
     gauss, own = np.polynomial.legendre.leggauss(10)
     places = np.unique(np.concatenate([gauss, _KRONROD, np.negative(_KRONROD)]))
     # exact for the polynomials of the first 21 degrees, which determines the weights
@@ -37,13 +37,13 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     Parameters
     ----------
     func : callable
-        Takes an array of places, and ``args``, and returns their values along the last axis, by agrad's functions.
+        Function of an array of points and ``args``. Returns the values along the last axis, computed with agrad.
     a, b : float
-        The ends, finite. They are differentiated.
+        The ends, finite. Differentiable.
     args : tuple
-        Further arguments of ``func``. They are differentiated.
+        Additional arguments of ``func``. Differentiable.
     n : int
-        The number of places.
+        Number of points.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     Raises
     ------
     ShapeError
-        For ends that are no numbers.
+        If an end is not a number.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
-            raise ShapeError("fixed_quad: the ends are numbers")
+            raise ShapeError("fixed_quad: a and b must be numbers")
         nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
         half = (b - a) / 2
         given = [agrad.asarray(x) if is_array(x) else x for x in args]
@@ -77,7 +77,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
 
 
 def _limits(a: Tensor, b: Tensor) -> tuple[Callable[[Any], tuple[Any, Any]], bool]:
-    """Return the map of 0 to 1 to the places between the limits with its slope; True where an end is infinite."""
+    """Return the map of 0 to 1 to the interval with its derivative, and True if an end is infinite."""
     low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
     if np.isfinite(low) and np.isfinite(high):
         return lambda s: (a + (b - a) * s, b - a), False
@@ -86,7 +86,7 @@ def _limits(a: Tensor, b: Tensor) -> tuple[Callable[[Any], tuple[Any, Any]], boo
         return lambda s: (end + sign * (1 - s) / s, turn * sign / (s * s)), True
     if low == high:
         return lambda s: (s, 0 * s), True
-    # both halves at once: s from 0 to 1 is a place from minus infinity to infinity
+    # both halves at once: s from 0 to 1 maps to minus infinity to infinity
     sign = np.sign(high)
     return lambda s: (sign * (2 * s - 1) / (s * (1 - s)), sign * (1 / (s * s) + 1 / ((1 - s) * (1 - s)))), True
 
@@ -118,7 +118,7 @@ class _Panel:
 
 
 def _compared(kronrod: np.ndarray, gauss: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a derivative by Kronrod's rule, and its error."""
+    """Return a derivative computed with the Kronrod rule, and its error."""
     size = np.abs(kronrod)
     ratio = np.abs(kronrod - gauss) / np.where(size > 0, size, 1.0)
     error = np.where(size > 0, size * np.minimum(1.0, (200 * ratio) ** 1.5), ratio)
@@ -143,8 +143,8 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
         if len(panels) >= limit or not worst.low < middle < worst.high:
             error = sum(panel.worst for panel in panels)
             raise ConvergenceError(
-                f"quad: {len(panels)} subdivisions leave an error of {error:.2g} in the integral or a derivative; "
-                "it may diverge, or give a larger limit, larger epsabs and epsrel, or points where it is not smooth"
+                f"quad: {len(panels)} subdivisions leave an error of {error:.2g} in the integral or a derivative. "
+                "Check that it converges, or pass a larger limit, larger tolerances, or points where it is not smooth."
             )
         panels.remove(worst)
         panels += [_Panel(g, worst.low, middle, like), _Panel(g, middle, worst.high, like)]
@@ -152,13 +152,13 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
 
 
 def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func: bool) -> Tensor:
-    """Return the values at places, each of which ``func`` takes as a number."""
+    """Return the values at points, passing each to ``func`` as a number."""
     # v * 0 for functions that return a Python number
     out = agrad.vmap(lambda v: func(v, *given) + v * 0, randomness="same")(x)
     if out.ndim != 1:
-        raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
+        raise ShapeError(f"quad: func must return a number, got an array of shape {out.shape[1:]}")
     if is_complex(out) and not complex_func:
-        raise DtypeError("quad: the function is complex; give complex_func=True")
+        raise DtypeError("quad: func must return a real number, got a complex one. Pass complex_func=True.")
     return out
 
 
@@ -189,9 +189,9 @@ def quad(
     a, b : float
         The limits, which may be infinite. Finite ones are differentiated.
     args : tuple, optional
-        Further arguments of ``func``. They are differentiated.
+        Additional arguments of ``func``. Differentiable.
     full_output, weight, wvar, wopts, maxp1, limlst : optional
-        SciPy's weighted integrals and their settings, and its further output, refused but for their defaults.
+        Weighted integrals and further output of SciPy. Not supported, except for their defaults.
     epsabs, epsrel : float
         The error allowed, absolute or relative.
     limit : int
@@ -211,22 +211,22 @@ def quad(
     ConvergenceError
         Where SciPy warns: the error is not reached, of the integral or of a derivative.
     RefusedFunctionError
-        For what is refused.
+        If an option is not supported.
     ShapeError
-        For limits or results that are no numbers, and points beside the limits.
+        If a limit or a result is not a number, or if a point is outside of the limits.
     DtypeError
-        For complex results without ``complex_func``.
+        If a result is complex and ``complex_func`` is False.
     TracedValueError
-        Under ``jit`` and ``vmap``, as subdivisions depend on values; ``fixed_quad`` has none.
+        Under ``jit`` and ``vmap``, as subdivisions depend on values. Use ``fixed_quad``.
 
     Notes
     -----
-    Kronrod's rule of 21 places with the error estimate of QUADPACK (Piessens et al., 1983) on intervals that are
-    halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
-    limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions,
-    which are made until it has the same accuracy; second derivatives are not checked. A jump whose place depends on an
-    argument contributes nothing to it. With respect to a limit the
-    derivative of ``func`` is integrated, which must have an integral.
+    Uses the 21-point Kronrod rule with the error estimate of QUADPACK (Piessens et al., 1983) and bisects intervals.
+    SciPy also extrapolates, which needs fewer subdivisions if ``func`` is infinite at a limit. As in QUADPACK, the
+    substitution x = a + (1 - s) / s maps an infinite limit to 0. The derivative is the derivative of the sum over the
+    subdivisions. Intervals are bisected until the first derivative has the same accuracy; second derivatives are not
+    checked. A jump at a point that depends on an argument does not contribute to the derivative. For derivatives with
+    respect to a limit, ``func`` must have an integrable derivative.
 
     Examples
     --------
@@ -241,12 +241,12 @@ def quad(
     refused |= {"wopts": wopts is not None, "maxp1": maxp1 != 50, "limlst": limlst != 50}
     for name, given in refused.items():
         if given:
-            raise RefusedFunctionError(f"quad: {name} is not computed; leave it out")
+            raise RefusedFunctionError(f"quad: {name} is not supported. Leave it out.")
 
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, float]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
-            raise ShapeError("quad: the limits are numbers")
+            raise ShapeError("quad: a and b must be numbers")
         given = [agrad.asarray(x) if is_array(x) else x for x in args]
         try:
             place, infinite = _limits(a, b)
@@ -266,8 +266,8 @@ def quad(
             panels = _adapted(g, ends, a, reached, limit)
         except TracedValueError as error:
             raise TracedValueError(
-                "quad: the subdivisions depend on values, which are not known under jit and vmap, and func may not "
-                "branch on them; give fixed_quad"
+                "quad: the subdivisions depend on values, which are not known under jit and vmap, and func must not "
+                "branch on them. Use fixed_quad."
             ) from error
         total = panels[0].value
         for panel in panels[1:]:
@@ -282,9 +282,9 @@ def _divided(points: Sequence[float] | None, a: Tensor, b: Tensor, infinite: boo
     if points is None or not len(points):
         return [0.0, 1.0]
     if infinite:
-        raise ShapeError("quad: points stand between finite limits")
+        raise ShapeError("quad: points requires finite limits. Leave it out, or split the interval.")
     low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
     shares = sorted({(float(p) - low) / (high - low) for p in points})
     if not all(0 <= share <= 1 for share in shares):
-        raise ShapeError("quad: points stand between the limits")
+        raise ShapeError("quad: points must be between the limits")
     return [0.0, *[share for share in shares if 0 < share < 1], 1.0]

@@ -14,19 +14,19 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "tra
 
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
-    """Return the samples with their axis last, and the steps between them as an array of one axis or more."""
+    """Return the samples with their axis last, and the steps between them as an array."""
     y, step = arrays(y, dx if x is None else x)
     axis = axis_of(axis, y.ndim)
     n = y.shape[axis]
     if n < least:
-        raise ShapeError(f"integrals: the axis has {n} samples, of at least {least}")
+        raise ShapeError(f"integrals: y must have at least {least} samples along the axis, got {n}")
     y = agrad.moveaxis(y, axis, -1)
     if x is None:
         if step.ndim:
-            raise ShapeError("integrals: dx is one number; give x for steps that differ")
+            raise ShapeError("integrals: dx must be a number. Pass x for steps that differ.")
         return y, agrad.broadcast_to(step, (n - 1,))
     if step.ndim not in (1, y.ndim) or step.shape[axis if step.ndim > 1 else 0] != n:
-        raise ShapeError("integrals: x has one axis, or those of y, with as many elements along the axis as y")
+        raise ShapeError(f"integrals: x must be 1-D or as y, with the length of y along the axis, got {step.shape}")
     return y, agrad.diff(step if step.ndim == 1 else agrad.moveaxis(step, axis, -1), axis=-1)
 
 
@@ -43,7 +43,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
@@ -52,7 +52,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Examples
     --------
@@ -68,20 +68,20 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @function
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
-    """Integrate samples up to each place by the trapezoidal rule.
+    """Integrate samples cumulatively by the trapezoidal rule.
 
     Parameters
     ----------
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
         The axis to integrate along.
     initial : {0, None}
-        0 for a first element of 0, so that the length is that of ``y``.
+        If 0, insert a first element of 0, so that the result has the length of ``y``.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     Raises
     ------
     ConfigurationError
-        For another ``initial``.
+        If ``initial`` is not supported.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     array([0.5, 1. , 1. , 0.5])
     """
     if initial not in (None, 0):
-        raise ConfigurationError(f"cumulative_trapezoid: initial is 0 or None, not {initial!r}; add it to the result")
+        raise ConfigurationError(f"cumulative_trapezoid: initial must be 0 or None, got {initial!r}")
     out = agrad.cumulative_sum(_trapezia(*_samples(y, x, dx, axis)), axis=-1, include_initial=initial is not None)
     return agrad.moveaxis(out, -1, axis)
 
@@ -126,7 +126,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``.
+        Sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
@@ -135,7 +135,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Notes
     -----
@@ -176,20 +176,20 @@ def _first_halves(y: Tensor, h: Any, k: Any) -> Tensor:
 
 @function
 def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
-    """Integrate samples up to each place by Simpson's rule.
+    """Integrate samples cumulatively by Simpson's rule.
 
     Parameters
     ----------
     y : array
         The samples.
     x : array, optional
-        Their places, of one axis, or of the shape of ``y``, that increase.
+        Increasing sample points, 1-D or with the shape of ``y``.
     dx : float
         The step without ``x``.
     axis : int
         The axis to integrate along.
     initial : float, optional
-        A number to add to the result and put before it, so that the length is that of ``y``.
+        Number to add to the result and insert before it, so that the result has the length of ``y``.
 
     Returns
     -------
@@ -198,8 +198,8 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
 
     Notes
     -----
-    Each interval is integrated under the parabola through its ends and a neighbour (Cartwright, as in ``simpson``). Of
-    two samples the trapezoidal rule is taken.
+    Each interval is integrated under the parabola through its ends and a neighbor (Cartwright, as in ``simpson``). Two
+    samples are integrated by the trapezoidal rule.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     if initial is not None:
         out, initial = arrays(out, initial)
         if initial.ndim:
-            raise ShapeError("cumulative_simpson: initial is one number; leave it away and add the array to the result")
+            raise ShapeError("cumulative_simpson: initial must be a number. Add an array to the result.")
         out = out + initial
     return agrad.moveaxis(out, -1, axis)
 
@@ -247,17 +247,17 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     axis : int
         The axis to integrate along.
     show : bool
-        SciPy's printing of the table, refused.
+        Not supported.
 
     Returns
     -------
     array
-        Of the shape of ``y`` without the axis.
+        Array with the shape of ``y`` without the axis.
 
     Raises
     ------
     ShapeError
-        For another number of samples.
+        If the number of samples is not a power of 2 plus 1.
 
     Examples
     --------
@@ -269,14 +269,14 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     array([0.0778, 0.3556, 0.1333, 0.3556, 0.0778])
     """
     if show:
-        raise RefusedFunctionError("romb: show=True is not printed; leave it away")
+        raise RefusedFunctionError("romb: show=True is not supported. Leave it out.")
     y, step = _samples(y, None, dx, axis, 2)
     n = y.shape[-1] - 1
     if n & (n - 1):
-        raise ShapeError(f"romb: one sample more than a power of 2, not {n + 1}")
+        raise ShapeError(f"romb: the number of samples must be a power of 2 plus 1, got {n + 1}")
     row = [n * step[0] * (y[..., 0] + y[..., -1]) / 2]
     while n > 1:
-        # the places halfway between those of the row before
+        # the midpoints between the points of the previous row
         middle = agrad.sum(y[..., n // 2 :: n], axis=-1) * (n * step[0])
         new = [(row[0] + middle) / 2]
         for j, before in enumerate(row):

@@ -1,7 +1,7 @@
 """Interpolation by the names of ``scipy.interpolate``.
 
-Values are differentiated by the places of evaluation, by the values to interpolate, and by their places. At a node the
-piece to its right is taken.
+Results are differentiable with respect to the evaluation points, the values and their points. At a node, the piece to
+its right is used.
 """
 
 from agrad.faces import list_names as _list_names

@@ -1,4 +1,4 @@
-"""Cubic interpolants: splines, and others whose slopes are found from neighbours."""
+"""Cubic interpolants: splines and local methods."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,24 +16,24 @@ from agrad.scipy.shared import arrays, ratio
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 
 Slopes = Callable[[Any, Any, Any], Any]
-"""The slopes at the nodes from the steps, of shape (n - 1, 1), the slopes of chords, and the values, of (n, k)."""
+"""Derivatives at the nodes from steps (n - 1, 1), slopes of chords, and values (n, k)."""
 
 
 class CubicHermiteSpline(PPoly):
-    """Piecewise cubic of given values and slopes.
+    """Piecewise cubic with given values and derivatives.
 
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase, two or more.
+        Strictly increasing points, shape (n,), n at least 2.
     y : array
         The values, of length n along ``axis``.
     dydx : array
-        The slopes, of the shape of ``y``.
+        Derivatives, with the shape of ``y``.
     axis : int
         The axis of ``y`` to interpolate along.
     extrapolate : bool or "periodic", optional
-        As of ``PPoly``, by default True.
+        As for ``PPoly``. By default, True.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class CubicHermiteSpline(PPoly):
         self._join(x, y, lambda h, chord, y: agrad.reshape(dydx, y.shape), extrapolate, axis)
 
     def _join(self, x: Any, y: Any, slopes: Slopes, extrapolate: Any, axis: int) -> None:
-        """Fill in the cubics whose slopes at the nodes a function finds."""
+        """Set the coefficients of the cubics from a function that computes the derivatives."""
         shape = y.shape[1:]
         y = agrad.reshape(y, (x.shape[0], int(np.prod(shape, dtype=int))))
         h = column(agrad.diff(x), y)
@@ -66,14 +66,14 @@ class CubicHermiteSpline(PPoly):
 
 def _real(name: str, y: Any) -> None:
     if is_complex(y):
-        raise DtypeError(f"{name}: values are real; interpolate agrad.real(y) and agrad.imag(y)")
+        raise DtypeError(f"{name}: y must be real. Interpolate agrad.real(y) and agrad.imag(y).")
 
 
 # ---------------------------------------------------------------- monotone
 
 
 def _monotone_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Tensor:
-    """Return the slope at an end: that of the parabola, cut down where it would not keep the data's shape."""
+    """Return the derivative of the parabola at an end, limited to preserve the shape of the data."""
     d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (agrad.sign(m0) != agrad.sign(m1)) & (agrad.abs(d) > 3 * agrad.abs(m0))
     return agrad.where(agrad.sign(d) != agrad.sign(m0), agrad.zeros_like(d), agrad.where(steep, 3 * m0, d))
@@ -101,18 +101,19 @@ class PchipInterpolator(CubicHermiteSpline):
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase, two or more.
+        Strictly increasing points, shape (n,), n at least 2.
     y : array
         Real values, of length n along ``axis``.
     axis : int
         The axis of ``y`` to interpolate along.
     extrapolate : bool or "periodic", optional
-        As of ``PPoly``, by default True.
+        As for ``PPoly``. By default, True.
 
     Notes
     -----
-    The slopes are those of Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants,
-    SIAM J. Sci. Comput. 5 (1984). Where the slope of a chord changes its sign the slope is 0, and so is its derivative.
+    The derivatives at the nodes follow Fritsch and Butland, A method for constructing local monotone piecewise cubic
+    interpolants, SIAM J. Sci. Comput. 5 (1984). If the differences change sign at a node, the derivative there is 0,
+    with gradient 0.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class PchipInterpolator(CubicHermiteSpline):
 # ---------------------------------------------------------------- Akima's
 
 _FLAT = 1e-9
-"""Weights below this share of the greatest count as 0, as in SciPy."""
+"""Weights below this fraction of the largest are treated as 0, as in SciPy."""
 
 
 def _akima(modified: bool) -> Slopes:
@@ -142,7 +143,7 @@ def _akima(modified: bool) -> Slopes:
             return agrad.concat([chord, chord], axis=0)
         one, two = chord[:1, :], chord[1:2, :]
         last, before = chord[-1:, :], chord[-2:-1, :]
-        # two chords beyond each end, whose slopes go on in equal steps
+        # two chords beyond each end, whose slopes continue in equal steps
         m = agrad.concat([3 * one - 2 * two, 2 * one - two, chord, 2 * last - before, 3 * last - 2 * before], axis=0)
         change = agrad.abs(m[1:, :] - m[:-1, :])
         if modified:
@@ -157,25 +158,25 @@ def _akima(modified: bool) -> Slopes:
 
 
 class Akima1DInterpolator(CubicHermiteSpline):
-    """Piecewise cubic by Akima's rule for slopes.
+    """Akima piecewise cubic interpolator.
 
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase, two or more.
+        Strictly increasing points, shape (n,), n at least 2.
     y : array
         Real values, of length n along ``axis``.
     axis : int
         The axis of ``y`` to interpolate along.
     method : {"akima", "makima"}
-        The weights: Akima's, or the modified ones, which overshoot less beside flat parts.
+        Weights: the Akima weights, or the modified ones, which overshoot less next to flat parts.
     extrapolate : bool or "periodic", optional
-        As of ``PPoly``, by default False.
+        As for ``PPoly``. By default, False.
 
     Notes
     -----
-    Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970). Where
-    slopes of neighbouring chords are equal, the weights have a kink, and the derivative 0.
+    Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970). If
+    neighboring differences are equal, the weights have a kink, and the derivative is 0.
 
     Examples
     --------
@@ -188,7 +189,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
         if method not in ("akima", "makima"):
-            raise ConfigurationError(f"Akima1DInterpolator: method is 'akima' or 'makima', not {method!r}")
+            raise ConfigurationError(f"Akima1DInterpolator: method must be 'akima' or 'makima', got {method!r}")
         self._given = (x, y)
         x, axis, y = nodes("Akima1DInterpolator", x, axis, y)
         _real("Akima1DInterpolator", y)
@@ -206,9 +207,9 @@ def _solve(lower: Any, main: Any, upper: Any, right: Any) -> Tensor:
 
 
 def _end(bc: Any, h: Any, chord: Any, sign: float) -> tuple[Any, Any, Any]:
-    """Return an end's equation: its factors of the slope there and of that beside it, and its right side.
+    """Return the equation of an end: factors of the two derivatives, and right side.
 
-    ``h`` and ``chord`` are the steps and slopes of the first two pieces, from the end inwards.
+    ``h`` and ``chord`` are the steps and differences of the first two pieces, from the end inwards.
     """
     n = len(h) + 1
     if bc == "not-a-knot" and n == 2:
@@ -264,7 +265,7 @@ class CubicSpline(CubicHermiteSpline):
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase, two or more.
+        Strictly increasing points, shape (n,), n at least 2.
     y : array
         The values, real or complex, of length n along ``axis``.
     axis : int
@@ -274,12 +275,12 @@ class CubicSpline(CubicHermiteSpline):
         these or (order, value) of a derivative, 1 or 2. Such values have the shape of ``y`` without ``axis``, and are
         differentiated.
     extrapolate : bool or "periodic", optional
-        As of ``PPoly``, by default True, or "periodic" if ``bc_type`` is.
+        As for ``PPoly``. By default, True, or "periodic" if ``bc_type`` is "periodic".
 
     Notes
     -----
-    The slopes at the nodes solve a linear system of n equations. It is solved as a full matrix, with time of the order
-    of n^3 and memory of n^2: for up to some thousand places.
+    The derivatives at the nodes solve a dense linear system of n equations. This needs O(n**3) time and O(n**2) memory,
+    which is suitable for up to some thousand points.
 
     Examples
     --------
@@ -299,7 +300,7 @@ class CubicSpline(CubicHermiteSpline):
         x, axis, y = nodes("CubicSpline", x, axis, y)
         if bc_type == "periodic":
             if is_concrete(y) and not np.allclose(values_of(y)[0], values_of(y)[-1], rtol=1e-15, atol=1e-15):
-                raise ShapeError("CubicSpline: the first and the last value of a periodic spline are equal")
+                raise ShapeError("CubicSpline: y[0] and y[-1] must be equal for a periodic spline")
             self._join(x, y, _periodic, "periodic" if extrapolate is None else extrapolate, axis)
             return
         y, *given = arrays(y, *given)
@@ -310,7 +311,7 @@ class CubicSpline(CubicHermiteSpline):
 def _ends(pair: tuple[Any, ...], y: Any, values: list[Any]) -> list[Any]:
     """Return the conditions as "not-a-knot" or (order, row of values)."""
     if len(pair) != 2 or "periodic" in pair:
-        raise ConfigurationError("CubicSpline: bc_type is one word or two conditions; 'periodic' stands alone")
+        raise ConfigurationError("CubicSpline: bc_type must be a string or a pair of conditions other than 'periodic'")
     out: list[Any] = []
     waiting = list(values)
     for bc in pair:
@@ -320,12 +321,12 @@ def _ends(pair: tuple[Any, ...], y: Any, values: list[Any]) -> list[Any]:
         zero = agrad.zeros_like(y[0, ...])
         orders = {"clamped": (1, zero), "natural": (2, zero)}
         if isinstance(bc, str) and bc not in orders:
-            raise ConfigurationError(f"CubicSpline: bc_type {bc!r} is none of not-a-knot, natural, clamped, periodic")
+            raise ConfigurationError(f"CubicSpline: bc_type must be a known name or a pair, got {bc!r}")
         order, value = orders[bc] if isinstance(bc, str) else (bc[0], waiting.pop(0))
         if order not in (1, 2) or value.shape != y.shape[1:]:
             raise ShapeError(
-                f"CubicSpline: a condition is (1 or 2, value of shape {tuple(y.shape[1:])}), not order {order} and "
-                f"shape {tuple(value.shape)}"
+                f"CubicSpline: a condition must be (1 or 2, value of shape {tuple(y.shape[1:])}), got order {order} "
+                f"and shape {tuple(value.shape)}"
             )
         out.append((order, agrad.reshape(value, (1, -1))))
     return out

@@ -14,7 +14,7 @@ from agrad.scipy.shared import arrays, function, is_array
 
 
 def method(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return raw arrays where raw arrays came in, as a decorator of methods.
+    """Decorate a method to return plain arrays for plain arrays.
 
     They came in to the method, or to the object before, as ``_given``.
     """
@@ -28,53 +28,53 @@ def method(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def real_beside(x: Any, *values: Any) -> list[Tensor]:
-    """Return real places and values of one precision.
+    """Return real points and values of one precision.
 
     All values are complex if one of them is.
     """
     if is_array(x) and is_complex(agrad.asarray(x)):
-        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+        raise DtypeError("interpolation: x must be real. Pass agrad.real(x).")
     x, *others = arrays(x, *values)
     return [agrad.real(x) if is_complex(x) else x, *others]
 
 
 def real_places(t: Any, *beside: Any) -> list[Tensor]:
-    """Return places and other real arrays in one dtype."""
+    """Return points and other real arrays in one dtype."""
     found = arrays(t, *beside)
     if is_complex(found[0]):
-        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+        raise DtypeError("interpolation: x must be real. Pass agrad.real(x).")
     return found
 
 
 def increasing(x: Tensor, name: str, least: int = 2) -> Tensor:
-    """Return the places if they increase.
+    """Return the points if they increase.
 
-    If not, raise an error, or return NaN where values cannot be read.
+    If not, raise an error, or return NaN if values cannot be read.
     """
     if x.ndim != 1 or x.shape[0] < least:
-        raise ShapeError(f"{name}: the places have one axis of at least {least}, not the shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: x must be 1-D with at least {least} elements, got shape {tuple(x.shape)}")
     if is_concrete(x):
         if not np.all(np.diff(values_of(x)) > 0):
-            raise ShapeError(f"{name}: the places increase, each from the one before; sort them, and the values alike")
+            raise ShapeError(f"{name}: x must be strictly increasing. Sort x, and y in the same order.")
         return x
     good = agrad.all(agrad.diff(x) > 0)
     return agrad.where(good, x, agrad.full_like(x, agrad.nan))
 
 
 def nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Any, ...]:
-    """Return the places, the axis, and the values with this axis first."""
+    """Return the points, the axis, and the values with this axis first."""
     x, *ys = real_beside(x, *values)
     x = increasing(x, name)
     if ys[0].ndim == 0 or any(y.shape != ys[0].shape for y in ys):
-        raise ShapeError(f"{name}: values have one axis or more, and slopes their shape")
+        raise ShapeError(f"{name}: y must have at least one axis, and dydx the shape of y")
     axis = axis_of(axis, ys[0].ndim)
     if ys[0].shape[axis] != x.shape[0]:
-        raise ShapeError(f"{name}: {x.shape[0]} places for {ys[0].shape[axis]} values along axis {axis}")
+        raise ShapeError(f"{name}: y must have length {x.shape[0]} along axis {axis}, like x, got {ys[0].shape[axis]}")
     return x, axis, *[agrad.moveaxis(y, axis, 0) for y in ys]
 
 
 def column(v: Any, like: Any) -> Tensor:
-    """Return an array of one axis as a column beside ``like``, of as many axes."""
+    """Return a 1-D array as a column with the number of axes of ``like``."""
     return agrad.reshape(v, (-1,) + (1,) * (like.ndim - 1))
 
 
@@ -88,9 +88,9 @@ def piece_of(x: Any, t: Any) -> Tensor:
 
 
 def laid_out(out: Tensor, t: Tensor, axis: int) -> Tensor:
-    """Return values at flattened places with the axes of these unflattened.
+    """Return values at flattened points with the axes of the points restored.
 
-    They stand in place of the first axis, at ``axis``.
+    They replace the first axis, at ``axis``.
     """
     out = agrad.reshape(out, (*t.shape, *out.shape[1:]))
     k = t.ndim

@@ -13,7 +13,7 @@ from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, 
 
 
 def _factors(numbers: Any, like: Any) -> Tensor:
-    """Return numbers as a real constant column beside ``like``."""
+    """Return numbers as a real constant column that broadcasts with ``like``."""
     real = like.dtype.name.replace("complex128", "float64").replace("complex64", "float32")
     return column(constant(np.asarray(numbers, dtype=real), like), like)
 
@@ -34,7 +34,7 @@ def _horner(c: Any, s: Any) -> Tensor:
 
 
 def _integrated(c: Any, x: Any) -> Tensor:
-    """Return the coefficients of the continuous integral from the first place."""
+    """Return the coefficients of the continuous integral from the first breakpoint."""
     k = c.shape[0]
     higher = c * _factors([1 / (k - i) for i in range(k)], c)
     flat = agrad.zeros_like(higher[:1, ...])
@@ -50,14 +50,14 @@ class PPoly:
     Parameters
     ----------
     c : array
-        Of shape (k, m, ...): the coefficients by falling power and by piece. Piece i is a polynomial in ``t - x[i]``.
+        Coefficients, shape (k, m, ...), by descending power and by piece. Piece i is a polynomial in ``t - x[i]``.
     x : array
-        Of shape (m + 1,): the ends of the pieces, which increase.
+        Strictly increasing breakpoints, shape (m + 1,).
     extrapolate : bool or "periodic", optional
-        Continue the first and last piece beyond the ends, which is the default; False for NaN there; "periodic" to
-        repeat all.
+        If True (default), continue the first and last piece beyond the ends. If False, return NaN there. If "periodic",
+        repeat all pieces.
     axis : int
-        The axis of ``c`` at which k and m stand, 0 or more; in results the axes of the places stand there.
+        Axis of ``c`` for k and m, at least 0. Results have the axes of the points there.
 
     Examples
     --------
@@ -77,12 +77,12 @@ class PPoly:
         self._given = (c, x)
         x, c = real_beside(x, c)
         if c.ndim < 2:
-            raise ShapeError("PPoly: coefficients have the shape (k, m, ...)")
+            raise ShapeError(f"PPoly: c must have shape (k, m, ...), got {tuple(c.shape)}")
         axis = axis_of(axis, c.ndim - 1)
         c = agrad.moveaxis(c, (axis, axis + 1), (0, 1))
         x = increasing(x, "PPoly")
         if c.shape[0] == 0 or c.shape[1] != x.shape[0] - 1:
-            raise ShapeError(f"PPoly: {x.shape[0]} places do not end pieces of coefficients of shape {tuple(c.shape)}")
+            raise ShapeError(f"PPoly: c must have shape (k, {x.shape[0] - 1}, ...), got {tuple(c.shape)}")
         self._fill(c, x, extrapolate, axis)
 
     def _fill(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
@@ -92,7 +92,7 @@ class PPoly:
     def _choice(self, extrapolate: Any) -> Any:
         choice = self.extrapolate if extrapolate is None else extrapolate
         if choice not in (True, False, "periodic"):
-            raise ConfigurationError(f"interpolation: extrapolate is True, False or 'periodic', not {extrapolate!r}")
+            raise ConfigurationError(f"interpolation: extrapolate must be a bool or 'periodic', got {extrapolate!r}")
         return choice if choice == "periodic" else bool(choice)
 
     def _made(self, c: Any, extrapolate: Any) -> "PPoly":
@@ -114,7 +114,7 @@ class PPoly:
         return self._x
 
     def _at(self, t: Any, c: Any, extrapolate: Any) -> Tensor:
-        """Return the values of the polynomials ``c`` at real places."""
+        """Return the values of the polynomials ``c`` at real points."""
         t, x = real_places(t, self._x)
         flat = agrad.reshape(t, (-1,))
         if extrapolate == "periodic":
@@ -132,24 +132,24 @@ class PPoly:
 
     @method
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """Return values or derivatives at places.
+        """Evaluate values or derivatives at points.
 
         Parameters
         ----------
         x : array
-            Real places, of any shape.
+            Real points of any shape.
         nu : int
             The order of the derivative, 0 for values.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            The shape of ``x`` stands in place of the interpolated axis.
+            Array in which the shape of ``x`` replaces the interpolated axis.
         """
         if nu < 0:
-            raise ConfigurationError("interpolation: nu is 0 or more; antiderivative() integrates")
+            raise ConfigurationError(f"interpolation: nu must be at least 0, got {nu!r}. Call antiderivative().")
         return self._at(x, _derived(self._c, nu), self._choice(extrapolate))
 
     def derivative(self, nu: int = 1) -> "PPoly":
@@ -158,12 +158,12 @@ class PPoly:
         Parameters
         ----------
         nu : int
-            The order; of a negative one the integral is returned.
+            Order of the derivative. If negative, return the integral.
 
         Returns
         -------
         PPoly
-            Of as many pieces.
+            Piecewise polynomial with the same breakpoints.
 
         Examples
         --------
@@ -175,12 +175,12 @@ class PPoly:
         return self.antiderivative(-nu) if nu < 0 else self._made(_derived(self._c, nu), self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> "PPoly":
-        """Return the integral from the first place as a piecewise polynomial.
+        """Return the integral from the first breakpoint as a piecewise polynomial.
 
         Parameters
         ----------
         nu : int
-            How many times to integrate; of a negative number the derivative is returned.
+            Number of integrations. If negative, return the derivative.
 
         Returns
         -------
@@ -203,19 +203,19 @@ class PPoly:
 
     @method
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
-        """Return the integral between two places.
+        """Integrate between two points.
 
         Parameters
         ----------
         a, b : float
-            The places.
+            Limits of the integral.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            Of the shape of the values at one place.
+            Array with the shape of the values at one point.
 
         Examples
         --------
@@ -226,7 +226,7 @@ class PPoly:
         """
         a, b, x = real_places(a, b, self._x)
         if a.ndim or b.ndim:
-            raise ShapeError("interpolation: integrate takes two numbers; antiderivative() takes arrays")
+            raise ShapeError("interpolation: a and b must be numbers. Call antiderivative() for arrays.")
         choice = self._choice(extrapolate)
         whole = _integrated(self._c, self._x)
         if choice != "periodic":

@@ -33,7 +33,7 @@ _KERNELS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "inverse_quadratic": (lambda s: 1 / (s + 1), -1),
     "gaussian": (lambda s: agrad.exp(-s), -1),
 }
-"""Functions of the squared distance, and the least degree of the polynomial beside them."""
+"""Functions of the squared distance, and the smallest degree of the added polynomial."""
 _FREE_OF_SCALE = ("linear", "thin_plate_spline", "cubic", "quintic")
 
 
@@ -43,28 +43,27 @@ class RBFInterpolator:
     Parameters
     ----------
     y : array
-        Of shape (n, k): the points.
+        Points, shape (n, k).
     d : array
-        Of shape (n, ...): the values there, real or complex.
+        Real or complex values at the points, shape (n, ...).
     neighbors : None
-        SciPy's number of nearest points for each place, refused: all points are used.
+        Not supported: all points are used.
     smoothing : float or array
-        0 for values that are met; else of shape () or (n,). It is differentiated.
+        Smoothing parameter, shape () or (n,); 0 to interpolate. Differentiable.
     kernel : str
         "thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic"
         or "gaussian".
     epsilon : float, optional
-        The factor of distances, 1 by default for the first four kernels, to be given for the others. It is
-        differentiated.
+        The factor of distances, 1 by default for the first four kernels, to be given for the others. Differentiable.
     degree : int, optional
-        The degree of the polynomial, -1 for none; by default the least that the kernel needs.
+        Degree of the polynomial, -1 for none. By default, the smallest that the kernel requires.
 
     Notes
     -----
-    A full system of as many equations as points and terms is solved, in time of the order of n^3. The difference of all
-    points is an array of shape (n, n, k). Where a place and a point coincide, the function around it has the derivative
-    0 in every order; of "linear" there is none in truth, of "thin_plate_spline" none of second order. A polynomial of a
-    degree below the least is SciPy's warning and here an error.
+    Solves a dense system with one equation for each point and term, in O(n**3) time. The differences of all points form
+    an array of shape (n, n, k). If an evaluation point coincides with a data point, the kernel around it has derivative
+    0 in every order. Mathematically, "linear" has no derivative there and "thin_plate_spline" no second derivative. If
+    the degree is below the minimum, agrad raises an error, whereas SciPy warns.
 
     Examples
     --------
@@ -88,26 +87,26 @@ class RBFInterpolator:
         degree: int | None = None,
     ) -> None:
         if neighbors is not None:
-            raise RefusedFunctionError("RBFInterpolator: neighbors is not computed; leave it away to use all points")
+            raise RefusedFunctionError("RBFInterpolator: neighbors is not supported. Leave it out to use all points.")
         if kernel not in _KERNELS:
-            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} is none of {', '.join(_KERNELS)}")
+            raise ConfigurationError(f"RBFInterpolator: kernel must be one of {', '.join(_KERNELS)}, got {kernel!r}")
         self._kernel, least = _KERNELS[kernel]
         if epsilon is None and kernel not in _FREE_OF_SCALE:
-            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} takes an epsilon")
+            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} requires epsilon. Pass epsilon=.")
         degree = max(least, 0) if degree is None else degree
         if degree < -1 or -1 < degree < least:
-            raise ConfigurationError(f"RBFInterpolator: {kernel!r} takes a degree of at least {least}, or -1 for none")
+            raise ConfigurationError(f"RBFInterpolator: degree must be -1 or at least {least}, got {degree}")
         self._given = (y, d, smoothing, epsilon)
         y, d, smoothing, epsilon = real_beside(y, d, smoothing, 1.0 if epsilon is None else epsilon)
         if y.ndim != 2 or d.ndim == 0 or d.shape[0] != y.shape[0] or smoothing.shape not in ((), (y.shape[0],)):
-            raise ShapeError("RBFInterpolator: points of shape (n, k), values of (n, ...) and smoothing of () or (n,)")
+            raise ShapeError("RBFInterpolator: shapes must be (n, k) for y, (n, ...) for d, () or (n,) for smoothing")
         n, k = y.shape
         self._terms = [t for size in range(degree + 1) for t in itertools.combinations_with_replacement(range(k), size)]
         if len(self._terms) > n:
             raise ShapeError(
-                f"RBFInterpolator: degree {degree} of {k} coordinates takes {len(self._terms)} points or more"
+                f"RBFInterpolator: degree {degree} in {k} dimensions requires {len(self._terms)} points, got {n}"
             )
-        # the span of the polynomials is the same wherever they are centred, so that the derivative by it is 0
+        # the span of the polynomials does not depend on their center, so the derivative with respect to it is 0
         low, high = (agrad.stop_gradient(f(y, axis=0)) for f in (agrad.min, agrad.max))
         half = (high - low) / 2
         self._centre, self._half = (low + high) / 2, agrad.where(half == 0, agrad.ones_like(half), half)
@@ -147,21 +146,21 @@ class RBFInterpolator:
 
     @method
     def __call__(self, x: Any) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         x : array
-            Of shape (q, k): real places.
+            Real points, shape (q, k).
 
         Returns
         -------
         array
-            Of shape (q, ...).
+            Array of shape (q, ...).
         """
         x, _ = real_places(x, self._y)
         if x.ndim != 2 or x.shape[1] != self._y.shape[1]:
-            raise ShapeError(f"RBFInterpolator: places of shape (q, {self._y.shape[1]}), not {tuple(x.shape)}")
+            raise ShapeError(f"RBFInterpolator: x must have shape (q, {self._y.shape[1]}), got {tuple(x.shape)}")
         parts = [self._radial(x), *([self._polynomial(x)] if self._terms else [])]
         rows = agrad.astype(agrad.concat(parts, axis=1), agrad.result_type(x, self._factors))
         out = rows @ agrad.astype(self._factors, rows.dtype)

@@ -36,21 +36,21 @@ class BSpline:
     Parameters
     ----------
     t : array
-        Of shape (n + k + 1,): the knots, which do not decrease.
+        Nondecreasing knots, shape (n + k + 1,).
     c : array
         The coefficients, of length n or more along ``axis``.
     k : int
         The degree.
     extrapolate : bool or "periodic", optional
-        Continue the first and last polynomial beyond the knots k and n, which is the default; False for NaN there;
-        "periodic" to repeat what is between.
+        If True (default), continue the first and last polynomial beyond the knots k and n. If False, return NaN there.
+        If "periodic", repeat the spline between them.
     axis : int
-        The axis of ``c``; in results the axes of the places stand there.
+        Axis of ``c`` to interpolate along. Results have the axes of the points there.
 
     Notes
     -----
-    The recursion is that of de Boor, A Practical Guide to Splines, 1978. Differentiable in the places, the coefficients
-    and the knots.
+    Uses the recursion of de Boor, A Practical Guide to Splines, 1978. Differentiable with respect to the points, the
+    coefficients and the knots.
 
     Examples
     --------
@@ -71,22 +71,22 @@ class BSpline:
         t, c = real_beside(t, c)
         k = index(k)
         if k < 0 or t.ndim != 1 or c.ndim < 1:
-            raise ShapeError("BSpline: knots of one axis, coefficients of one axis or more and a degree of 0 or more")
+            raise ShapeError("BSpline: t must be 1-D, c must have at least one axis, and k must be at least 0")
         axis = axis_of(axis, c.ndim)
         c = agrad.moveaxis(c, axis, 0)
         n = t.shape[0] - k - 1
         if n < k + 1 or c.shape[0] < n:
             raise ShapeError(
-                f"BSpline: {t.shape[0]} knots for {c.shape[0]} coefficients of degree {k}; there are at least "
-                f"{2 * k + 2}, and {k + 1} more than coefficients"
+                f"BSpline: t must have at least {2 * k + 2} knots, {k + 1} more than c has coefficients, "
+                f"got {t.shape[0]} knots and {c.shape[0]} coefficients"
             )
         if is_concrete(t) and not (np.all(np.diff(values_of(t)) >= 0) and values_of(t[k]) < values_of(t[n])):
-            raise ShapeError("BSpline: the knots do not decrease, and those from k to n are not all one")
+            raise ShapeError("BSpline: the knots t must not decrease, and t[k] must be less than t[n]")
         self._fill(t, c[:n, ...], k, extrapolate, axis)
 
     def _fill(self, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
         if extrapolate not in (True, False, "periodic"):
-            raise ConfigurationError(f"BSpline: extrapolate is True, False or 'periodic', not {extrapolate!r}")
+            raise ConfigurationError(f"BSpline: extrapolate must be a bool or 'periodic', got {extrapolate!r}")
         self._t, self._c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
 
     def _made(self, parts: tuple[Any, Any, int], extrapolate: Any) -> "BSpline":
@@ -116,17 +116,17 @@ class BSpline:
         t : array
             Its knots, two or more.
         extrapolate : bool or "periodic"
-            As of the class.
+            As for the class.
 
         Returns
         -------
         BSpline
-            Of degree ``len(t) - 2``.
+            Spline of degree ``len(t) - 2``.
         """
         given, t = t, array(t)
         k = t.shape[0] - 2
         if k < 0:
-            raise ShapeError("BSpline: a B-spline has two knots or more")
+            raise ShapeError("BSpline: t must have at least two knots")
         t = agrad.concat([*[t[:1] - 1] * k, t, *[t[-1:] + 1] * k])
         c = agrad.zeros_like(t[: 2 * k + 1])
         c[k] = 1.0
@@ -135,7 +135,7 @@ class BSpline:
         return out
 
     def _at(self, places: Any, parts: tuple[Any, Any, int], extrapolate: Any) -> Tensor:
-        """Return the values of a spline at real places."""
+        """Return the values of a spline at real points."""
         t, c, k = parts
         places, t = real_places(places, t)
         n = t.shape[0] - k - 1
@@ -165,21 +165,21 @@ class BSpline:
 
     @method
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """Return values or derivatives at places.
+        """Evaluate values or derivatives at points.
 
         Parameters
         ----------
         x : array
-            Real places, of any shape.
+            Real points of any shape.
         nu : int
             The order of the derivative, 0 for values.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            The shape of ``x`` stands in place of the axis of the coefficients.
+            The shape of ``x`` replaces the axis of the coefficients.
         """
         made = self.derivative(nu)
         return self._at(x, (made._t, made._c, made.k), self.extrapolate if extrapolate is None else extrapolate)
@@ -195,7 +195,7 @@ class BSpline:
         Returns
         -------
         BSpline
-            Of a lower degree.
+            Spline of a lower degree.
 
         Examples
         --------
@@ -220,7 +220,7 @@ class BSpline:
         Returns
         -------
         BSpline
-            Of a higher degree. That of a periodic one is not extrapolated.
+            Spline of a higher degree. The integral of a periodic spline is not extrapolated.
 
         Examples
         --------
@@ -236,19 +236,19 @@ class BSpline:
 
     @method
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
-        """Return the integral between two places.
+        """Integrate between two points.
 
         Parameters
         ----------
         a, b : float
-            The places. Where the spline is not extrapolated, beyond the knots it counts as 0.
+            Limits. A spline that is not extrapolated is treated as 0 beyond the knots.
         extrapolate : bool or "periodic", optional
-            As of the class; by default the object's.
+            As for the class. By default, the option of the object.
 
         Returns
         -------
         array
-            Of the shape of the values at one place.
+            Array with the shape of the values at one point.
 
         Examples
         --------
@@ -272,19 +272,19 @@ class BSpline:
 
 
 _ENDS = {"clamped": 1, "natural": 2}
-"""The order of the derivative that is 0 at an end, by SciPy's names."""
+"""The order of the derivative that is 0 at an end, by SciPy name."""
 
 
 def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
-    """Return orders and values of the derivatives that are given at the first and the last place."""
+    """Return orders and values of the derivatives given at the first and the last point."""
     both = [bc_type, bc_type] if bc_type is None or isinstance(bc_type, str) else list(bc_type)
     if len(both) != 2:
-        raise ConfigurationError("make_interp_spline: bc_type is a name, or a pair for the first and the last place")
+        raise ConfigurationError("make_interp_spline: bc_type must be a string or a pair of two ends")
     found: list[list[tuple[int, Any]]] = []
     for end in both:
         if isinstance(end, str) and end != "not-a-knot":
             if end not in _ENDS:
-                raise ConfigurationError(f"make_interp_spline: bc_type is 'clamped' or 'natural', not {end!r}")
+                raise ConfigurationError(f"make_interp_spline: bc_type must be 'clamped' or 'natural', got {end!r}")
             found.append([(_ENDS[end], 0.0)])
         else:
             found.append([] if end is None or isinstance(end, str) else [(index(n), value) for n, value in end])
@@ -292,7 +292,7 @@ def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
 
 
 def _knots(x: Tensor, k: int, given: bool) -> Tensor:
-    """Return SciPy's knots: the places, without some where there are no conditions, and the ends k times more."""
+    """Return the knots of SciPy: the points, some left out, with the ends repeated k times more."""
     if not k:
         return agrad.concat([x, x[-1:]])
     if given:
@@ -304,7 +304,7 @@ def _knots(x: Tensor, k: int, given: bool) -> Tensor:
 
 
 def _around(x: Tensor, k: int) -> Tensor:
-    """Return SciPy's knots of a period: the places, halfway between them for even degrees, and k more at each end."""
+    """Return the periodic knots of SciPy: points (midpoints for even degrees) and k more at each end."""
     n = x.shape[0] - 1
     inner = x if k % 2 else agrad.concat([x[:1], (x[1:-1] + x[:-2]) / 2, x[-1:]])
     turns = np.arange(-k, n + k + 1)
@@ -314,9 +314,9 @@ def _around(x: Tensor, k: int) -> Tensor:
 def _periodic(x: Tensor, c: Tensor, k: int, t: Any) -> tuple[Tensor, Tensor]:
     """Return the knots and the coefficients of a periodic spline."""
     if t is not None:
-        raise ConfigurationError("make_interp_spline: a periodic spline has knots of its own; leave out t")
+        raise ConfigurationError("make_interp_spline: t is not supported for a periodic spline. Leave t out.")
     if is_concrete(c) and not np.allclose(values_of(c)[0], values_of(c)[-1], rtol=1e-5, atol=1e-15):
-        raise ShapeError("make_interp_spline: the first and the last value of a periodic spline are equal")
+        raise ShapeError("make_interp_spline: y[0] and y[-1] must be equal for a periodic spline")
     n, knots = x.shape[0] - 1, _around(x, k)
     turns = np.arange(n + k) % n
     eye = agrad.eye(n, dtype=knots.dtype, backend=c.backend, device=c.device)
@@ -335,20 +335,20 @@ def make_interp_spline(
     Parameters
     ----------
     x : array
-        Of shape (n,): places that increase.
+        Strictly increasing points, shape (n,).
     y : array
         The values, of length n along ``axis``.
     k : int
         The degree.
     t : array, optional
-        The knots; by default the places, without those next to the ends, as many as there are conditions less.
+        Knots. By default, the points, without those next to the ends that have no condition.
     bc_type : str or pair, optional
-        ``"not-a-knot"``, the default, ``"clamped"`` or ``"natural"``, or for each end such a name or a list of pairs:
-        the order of a derivative and its value; or ``"periodic"``, for a first value equal to the last.
+        ``"not-a-knot"`` (default), ``"clamped"``, ``"natural"``, or a pair with one entry for each end: such a string
+        or a list of pairs (order of a derivative, its value). ``"periodic"`` requires equal first and last values.
     axis : int
         The axis of ``y``.
     check_finite : bool
-        Without effect: values that are not finite give NaN.
+        Ignored: nonfinite values return NaN.
 
     Returns
     -------
@@ -358,9 +358,9 @@ def make_interp_spline(
     Raises
     ------
     ShapeError
-        For lengths that do not fit each other, places that do not increase, and ends that differ of a period.
+        If lengths do not match, if the points do not increase, or if the ends of a period differ.
     ConfigurationError
-        For another ``bc_type``, and ``t`` beside ``"periodic"``.
+        If ``bc_type`` is not supported, or if ``t`` is given with ``"periodic"``.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def make_interp_spline(
     axis = axis_of(axis, c.ndim)
     c = agrad.moveaxis(c, axis, 0)
     if c.shape[0] != places.shape[0]:
-        raise ShapeError(f"make_interp_spline: {places.shape[0]} places for {c.shape[0]} values along the axis")
+        raise ShapeError(f"make_interp_spline: y must have length {places.shape[0]}, like x, got {c.shape[0]}")
     out = object.__new__(BSpline)
     out._given = (x, y, t, *values)
     if periodic and k > 1:
@@ -390,7 +390,7 @@ def make_interp_spline(
     count = knots.shape[0] - k - 1
     if count != places.shape[0] + len(values):
         raise ShapeError(
-            f"make_interp_spline: {knots.shape[0]} knots of degree {k} need {count} conditions; there are "
+            f"make_interp_spline: {knots.shape[0]} knots of degree {k} require {count} conditions, got "
             f"{places.shape[0]} values and {len(values)} derivatives"
         )
     basis = BSpline(knots, agrad.eye(count, dtype=knots.dtype, backend=c.backend, device=c.device), k)

@@ -1,4 +1,4 @@
-"""Tables: values between places of one axis, or of a grid."""
+"""Interpolation of tables, 1-D or on a grid."""
 
 import itertools
 import math
@@ -19,32 +19,32 @@ __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
 _KINDS = {"slinear": "linear", "zero": "previous", 0: "previous", 1: "linear", 3: "cubic"}
 _LEAST = {"linear": 1, "nearest": 1, "nearest-up": 1, "previous": 1, "next": 1, "cubic": 4}
-"""The places that each kind needs."""
+"""The number of points that each kind requires."""
 
 
 class interp1d:
-    """Values between places of one axis.
+    """1-D interpolator.
 
     Parameters
     ----------
     x : array
-        Of shape (n,): the places.
+        Points, shape (n,).
     y : array
         The values, real or complex, of length n along ``axis``.
     kind : str or int
         "linear" ("slinear", 1), "nearest" (halves down), "nearest-up" (halves up), "previous" ("zero", 0), "next", or
-        "cubic" (3), the spline of ``CubicSpline``. "quadratic" and other orders are refused.
+        "cubic" (3), the spline of ``CubicSpline``. "quadratic" and other orders are not supported.
     axis : int
         The axis of ``y`` to interpolate along.
     copy : bool
         Without effect: nothing is written to the arrays.
     bounds_error : bool, optional
-        Raise an error for places beyond the ends, the default but for "extrapolate". Where values cannot be read the
-        ``fill_value`` stands there.
+        If True, raise an error for points beyond the ends. This is the default except for "extrapolate". If values
+        cannot be read, return ``fill_value`` there.
     fill_value : number, array, pair of these, or "extrapolate"
         The values beyond the ends, a pair for below and above, or the first and last piece continued. NaN by default.
     assume_sorted : bool
-        True if ``x`` increases; else it is sorted.
+        If True, assume that ``x`` increases. Otherwise, sort it.
 
     Examples
     --------
@@ -72,18 +72,18 @@ class interp1d:
         stepped = kind in ("previous", "next")
         kind = _KINDS.get(kind, kind)
         if kind not in _LEAST:
-            raise RefusedFunctionError(f"interp1d: kind {kind!r} is not computed; computed are {', '.join(_LEAST)}")
+            raise RefusedFunctionError(f"interp1d: kind must be one of {', '.join(_LEAST)}, got {kind!r}")
         pair = fill_value if isinstance(fill_value, tuple) and len(fill_value) == 2 else (fill_value, fill_value)
         extrapolate = isinstance(fill_value, str)
         if extrapolate and (fill_value != "extrapolate" or bounds_error):
-            raise ConfigurationError("interp1d: fill_value='extrapolate' stands without bounds_error=True")
+            raise ConfigurationError("interp1d: fill_value='extrapolate' requires bounds_error=False")
         self._given = (x, y) if extrapolate else (x, y, *pair)
         x, y, *fills = real_beside(x, y, *(() if extrapolate else pair))
         if x.ndim != 1 or y.ndim == 0 or x.shape[0] < _LEAST[kind]:
-            raise ShapeError(f"interp1d: {kind} takes places of one axis, at least {_LEAST[kind]}")
+            raise ShapeError(f"interp1d: x must be 1-D with at least {_LEAST[kind]} points, got {tuple(x.shape)}")
         self.axis: int = axis_of(axis, y.ndim)
         if y.shape[self.axis] != x.shape[0]:
-            raise ShapeError(f"interp1d: {x.shape[0]} places for {y.shape[self.axis]} values along axis {axis}")
+            raise ShapeError(f"interp1d: y must have length {x.shape[0]}, like x, got {y.shape[self.axis]}")
         y = agrad.moveaxis(y, self.axis, 0)
         if not assume_sorted:
             order = agrad.argsort(x, stable=True)
@@ -98,17 +98,17 @@ class interp1d:
 
     @method
     def __call__(self, x: Any) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         x : array
-            Real places, of any shape.
+            Real points of any shape.
 
         Returns
         -------
         array
-            The shape of ``x`` stands in place of the interpolated axis.
+            Array in which the shape of ``x`` replaces the interpolated axis.
         """
         t, nodes = real_places(x, self._x)
         flat = agrad.reshape(t, (-1,))
@@ -142,9 +142,9 @@ class interp1d:
 
 
 def check_bounds(name: str, beyond: Any) -> None:
-    """Raise an error if a place is beyond the ends, where this can be read."""
+    """Raise an error if a point is beyond the ends and this can be read."""
     if is_concrete(beyond) and np.any(values_of(beyond)):
-        raise ShapeError(f"{name}: places lie beyond the ends; bounds_error=False and fill_value= say what is there")
+        raise ShapeError(f"{name}: x must be within the range of the data. Pass bounds_error=False.")
 
 
 class RegularGridInterpolator:
@@ -153,17 +153,17 @@ class RegularGridInterpolator:
     Parameters
     ----------
     points : tuple of arrays
-        The places along each axis, two or more, that increase or decrease.
+        Increasing or decreasing points along each axis, at least two.
     values : array
-        Of shape ``(n1, n2, ..., *rest)``, real or complex.
+        Array of shape ``(n1, n2, ..., *rest)``, real or complex.
     method : {"linear", "nearest"}
-        The product of linear weights, or the nearest point with halves down. SciPy's other methods are refused.
+        Product of linear weights, or nearest point with halves rounded down. Other SciPy methods are not supported.
     bounds_error : bool
-        Raise an error for places beyond the ends, if values can be read; else NaN is returned there.
+        If True, raise an error for points beyond the ends. If values cannot be read, return NaN there.
     fill_value : number or None
-        The value beyond the ends without ``bounds_error``; None to continue the pieces at the ends.
+        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
     solver, solver_args : None
-        SciPy's options of other methods, refused.
+        Not supported.
 
     Examples
     --------
@@ -188,13 +188,13 @@ class RegularGridInterpolator:
         solver_args: Any = None,
     ) -> None:
         if solver is not None or solver_args is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: solver and solver_args have no use; leave them away")
+            raise RefusedFunctionError("RegularGridInterpolator: solver is not supported. Leave it out.")
         self._given = (*points, values)
         values, *axes = arrays(values, *points)
         if len(axes) > values.ndim or [x.shape for x in axes] != [(n,) for n in values.shape[: len(axes)]]:
             raise ShapeError(
-                f"RegularGridInterpolator: axes of the shapes {[tuple(x.shape) for x in axes]} for values of shape "
-                f"{tuple(values.shape)}"
+                f"RegularGridInterpolator: points must be 1-D and match the axes of values, got shapes "
+                f"{[tuple(x.shape) for x in axes]} for values of shape {tuple(values.shape)}"
             )
         self._axes = []
         for k, given in enumerate(axes):
@@ -211,29 +211,29 @@ class RegularGridInterpolator:
     @staticmethod
     def _chosen(method: str) -> str:
         if method not in ("linear", "nearest"):
-            raise RefusedFunctionError(f"RegularGridInterpolator: method {method!r} is not computed; 'linear' is")
+            raise RefusedFunctionError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {method!r}")
         return method
 
     @method
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
-        """Return values at places.
+        """Evaluate the interpolant at points.
 
         Parameters
         ----------
         xi : array, or tuple of arrays
-            Places by their last axis, or the coordinates, which are broadcast.
+            Points along the last axis, or a tuple of coordinates, which broadcast.
         method : str, optional
             By default the object's.
         nu : None
-            SciPy's order of derivatives of other methods, refused.
+            Not supported.
 
         Returns
         -------
         array
-            Of the shape of the places, followed by the rest of that of the values.
+            Array with the shape of the points, followed by the remaining axes of the values.
         """
         if nu is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: nu is of spline methods; differentiate the call")
+            raise RefusedFunctionError("RegularGridInterpolator: nu is not supported. Differentiate the call instead.")
         method, d = self._chosen(method or self.method), len(self._axes)
         if isinstance(xi, tuple):
             xi = agrad.stack(agrad.broadcast_arrays(*arrays(*xi)), axis=-1)
@@ -241,7 +241,7 @@ class RegularGridInterpolator:
         if xi.ndim == 1:
             xi = agrad.reshape(xi, (-1, d))
         if xi.ndim == 0 or xi.shape[-1] != d:
-            raise ShapeError(f"RegularGridInterpolator: places of {d} coordinates, not of shape {tuple(xi.shape)}")
+            raise ShapeError(f"RegularGridInterpolator: xi must have shape (..., {d}), got {tuple(xi.shape)}")
         flat = agrad.reshape(xi, (-1, d))
         pieces = [piece_of(x, flat[:, k]) for k, x in enumerate(axes)]
         shares = [
@@ -297,22 +297,22 @@ def interpn(
     Parameters
     ----------
     points : tuple of arrays
-        The places along each axis.
+        Points along each axis.
     values : array
-        Of shape ``(n1, n2, ..., *rest)``.
+        Array of shape ``(n1, n2, ..., *rest)``.
     xi : array, or tuple of arrays
-        Places by their last axis, or the coordinates, which are broadcast.
+        Points along the last axis, or a tuple of coordinates, which broadcast.
     method : {"linear", "nearest"}
-        As of ``RegularGridInterpolator``.
+        As for ``RegularGridInterpolator``.
     bounds_error : bool
-        Raise an error for places beyond the ends.
+        If True, raise an error for points beyond the ends.
     fill_value : number or None
-        The value beyond the ends without ``bounds_error``; None to continue the pieces at the ends.
+        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
 
     Returns
     -------
     array
-        Of the shape of the places, followed by the rest of that of the values.
+        Array with the shape of the points, followed by the remaining axes of the values.
 
     Examples
     --------

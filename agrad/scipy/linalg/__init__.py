@@ -1,7 +1,7 @@
 """Linear algebra by the names of ``scipy.linalg``.
 
-Matrices are the last two axes; all axes before them are a batch. Arguments are converted to one floating dtype, real or
-complex. Functions of a part of SciPy's options raise an error for the others.
+The last two axes are matrices, and all axes before them are batch axes. Arguments are converted to one floating-point
+dtype, real or complex. Functions raise an error for SciPy options that they do not support.
 """
 
 from agrad.faces import list_names as _list_names

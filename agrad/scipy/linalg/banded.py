@@ -1,6 +1,6 @@
-"""Banded matrices in SciPy's diagonal ordered form.
+"""Banded matrices in the diagonal ordered form of SciPy.
 
-The matrices are built in full: every function takes O(n**3) operations and O(n**2) memory for matrices of n rows.
+The functions build dense matrices. They need O(n**3) operations and O(n**2) memory for n rows.
 """
 
 from typing import Any
@@ -51,25 +51,25 @@ def solve_banded(
     l_and_u : pair of ints
         The numbers of diagonals below and above the main one.
     ab : array
-        Of shape (..., l + u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``.
+        Array of shape (..., l + u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     overwrite_ab, overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        If shapes do not match. For a singular matrix, the array library raises its error.
 
     Notes
     -----
-    It takes O(n**3) operations, as ``solve``.
+    Like ``solve``, it needs O(n**3) operations.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy
     ab, b = arrays(ab, b)
     ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
     if ab.shape[-2] != below + above + 1:
-        raise ShapeError(f"solve_banded: l + u + 1 is {below + above + 1}, but ab has {ab.shape[-2]} rows")
+        raise ShapeError(f"solve_banded: ab must have l + u + 1 = {below + above + 1} rows, got {ab.shape[-2]}")
     return agrad.linalg.solve(_full(ab, above), b)
 
 
@@ -106,29 +106,29 @@ def solveh_banded(
     Parameters
     ----------
     ab : array
-        Of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``, or with ``lower`` ``ab[i - j, j]``.
+        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     overwrite_ab, overwrite_b : bool
-        Without effect: no argument is written to.
+        Ignored: arguments are not overwritten.
     lower : bool
-        The diagonals are those below the main one, else those above.
+        If True, ``ab`` contains the diagonals below the main one. Otherwise, those above it.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. A matrix that is not positive definite is the array library's own error.
+        If shapes do not match. For a matrix that is not positive definite, the array library raises its error.
 
     Notes
     -----
-    It takes O(n**3) operations.
+    It needs O(n**3) operations.
 
     Examples
     --------
@@ -155,27 +155,28 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
     Parameters
     ----------
     ab : array
-        Of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``, or with ``lower`` ``ab[i - j, j]``.
+        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
     overwrite_ab : bool
-        Without effect: no argument is written to.
+        Ignored: arguments are not overwritten.
     lower : bool
         The diagonals are those below the main one, and the factor is the lower one.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     array
-        The diagonals of the factor, of the shape of ``ab``; elements outside of the matrix are 0.
+        Diagonals of the factor, with the shape of ``ab``. Elements outside of the matrix are 0.
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes. A matrix that is not positive definite is the array library's own error.
+        If an array has fewer than two axes. For a matrix that is not positive definite, the array library raises its
+        error.
 
     Notes
     -----
-    It takes O(n**3) operations.
+    It needs O(n**3) operations.
 
     Examples
     --------
@@ -196,23 +197,23 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
     cb_and_lower : tuple
         The result of ``cholesky_banded``, and its ``lower``.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Notes
     -----
-    It takes O(n**3) operations.
+    It needs O(n**3) operations.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Solutions, inverses, determinants and norms by SciPy's names."""
+"""Solvers, inverses, determinants and norms with the SciPy names."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["det", "inv", "lstsq", "norm", "pinv", "solve", "solve_toeplitz", "so
 
 
 def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
-    """Return the matrices made of the elements that a solver for the structure reads."""
+    """Return the matrices with only the elements that a solver for the structure reads."""
     if assume_a in (None, "gen", "general", "banded"):
         return a
     if assume_a in ("her", "hermitian", "pos", "positive definite"):
@@ -28,7 +28,7 @@ def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
     if assume_a in ("diagonal", "tridiagonal"):
         k = 0 if assume_a == "diagonal" else 1
         return agrad.tril(agrad.triu(a, k=-k), k=k)
-    raise OperandError(f"{name}: assume_a={assume_a!r} is no structure that SciPy knows; leave it out")
+    raise OperandError(f"{name}: assume_a={assume_a!r} is not a structure of SciPy. Leave it out.")
 
 
 @function
@@ -47,29 +47,30 @@ def solve(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     lower : bool
-        Read the lower triangle of symmetric, Hermitian and positive definite matrices, else the upper one.
+        If True, read the lower triangle of symmetric, Hermitian and positive definite matrices. Otherwise, the upper
+        one.
     overwrite_a, overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     assume_a : str, optional
-        SciPy's name of a structure. Elements outside of the structure are not read.
+        SciPy name of a structure. Elements outside of the structure are not read.
     transposed : bool
         Solve ``a.T @ x = b``, for real matrices.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     OperandError
-        For another structure, and for complex matrices with ``transposed``.
+        If the structure is not supported, or if ``transposed`` is True and a matrix is complex.
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        If shapes do not match. For a singular matrix, the array library raises its error.
 
     Notes
     -----
@@ -87,7 +88,7 @@ def solve(
     a, b = arrays(a, b)
     a = _structured(square(a, "solve"), assume_a, lower, "solve")
     if transposed and is_complex(a):
-        raise OperandError("solve: transposed=True takes real matrices; transpose a, with or without conjugation")
+        raise OperandError("solve: transposed=True is not supported for complex matrices. Transpose a instead.")
     a = agrad.matrix_transpose(a) if transposed else a
     return agrad.linalg.solve(a, b)
 
@@ -101,19 +102,19 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     c_or_cr : array or tuple of arrays
         The first column, of shape (..., n), or the first column and the first row.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        If shapes do not match. For a singular matrix, the array library raises its error.
 
     Notes
     -----
@@ -148,29 +149,29 @@ def solve_triangular(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n). The other triangle is not read.
+        Array of shape (..., n, n). The other triangle is not read.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     trans : {0, 1, 2, "N", "T", "C"}
-        0 or "N": solve ``a @ x = b``; 1 or "T": with ``a.T``; 2 or "C": with the conjugate transpose.
+        System to solve. 0 or "N": ``a @ x = b``. 1 or "T": with ``a.T``. 2 or "C": with the conjugate transpose.
     lower : bool
-        Read the lower triangle, else the upper one.
+        If True, read the lower triangle. Otherwise, the upper one.
     unit_diagonal : bool
         Take ones for the diagonal, which is not read.
     overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     OperandError
-        For another ``trans``.
+        If ``trans`` is not supported.
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Notes
     -----
@@ -198,25 +199,26 @@ def inv(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     assume_a : str, optional
-        SciPy's name of a structure. Elements outside of the structure are not read.
+        SciPy name of a structure. Elements outside of the structure are not read.
     lower : bool
-        Read the lower triangle of symmetric, Hermitian and positive definite matrices, else the upper one.
+        If True, read the lower triangle of symmetric, Hermitian and positive definite matrices. Otherwise, the upper
+        one.
 
     Returns
     -------
     array
-        Of the shape of ``a``.
+        Array with the shape of ``a``.
 
     Raises
     ------
     OperandError
-        For another structure.
+        If the structure is not supported.
     ShapeError
-        For matrices that are not square. A singular matrix is the array library's own error.
+        If a matrix is not square. For a singular matrix, the array library raises its error.
 
     Examples
     --------
@@ -239,19 +241,19 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of shape (...).
+        Array of shape (...).
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Examples
     --------
@@ -273,28 +275,28 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     Parameters
     ----------
     a : array
-        Of any shape; of one or two axes if ``ord`` is given and ``axis`` is not.
+        Array of any shape, 1-D or 2-D if ``ord`` is given and ``axis`` is not.
     ord : float or str, optional
         The order as in ``agrad.linalg.vector_norm`` or ``agrad.linalg.matrix_norm``. By default 2 for vectors and
         ``"fro"`` for matrices.
     axis : int or pair of ints, optional
-        The axis of vectors or the axes of matrices; all by default.
+        Axis of vectors or axes of matrices. By default, all.
     keepdims : bool
         Keep the reduced axes with length one.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     array
-        Real; 0 if there are no elements.
+        Real array; 0 for empty input.
 
     Raises
     ------
     OperandError
-        For another order.
+        If ``ord`` is not supported.
     ShapeError
-        For another number of axes.
+        If the number of axes is not supported.
 
     Examples
     --------
@@ -314,7 +316,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     if len(axes) == 1:
         return agrad.linalg.vector_norm(a, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ShapeError(f"norm: the axes are one or two, not {len(axes)}; name them by axis")
+        raise ShapeError(f"norm: the norm must be over one or two axes, got {len(axes)}. Pass axis=.")
     out = agrad.linalg.matrix_norm(agrad.moveaxis(a, axes, (-2, -1)), ord="fro" if ord is None else ord)
     return agrad.expand_dims(out, axis=tuple(sorted(axes))) if keepdims else out
 
@@ -330,28 +332,28 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     atol : None
-        Not supported: give ``rtol``.
+        Not supported: pass ``rtol``.
     rtol : float, optional
-        Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of
+        Singular values up to ``rtol`` times the largest are treated as 0. By default, max(m, n) times the precision of
         the dtype.
     return_rank : bool
         Return the rank too.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     array, or tuple of arrays
-        Of shape (..., n, m), and with ``return_rank`` integers of shape (...).
+        Array of shape (..., n, m), and with ``return_rank`` integers of shape (...).
 
     Raises
     ------
     OperandError
-        For ``atol``.
+        If ``atol`` is given.
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Notes
     -----
@@ -368,7 +370,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
            [-0.16]])
     """
     a = matrices(a, "pinv")
-    refuse("pinv", {"atol": atol or None}, "give rtol, which is relative to the greatest singular value")
+    refuse("pinv", {"atol": atol or None}, "Pass rtol, which is relative to the largest singular value")
     rtol = _cutoff(a, rtol)
     out = agrad.linalg.pinv(a, rtol=rtol)
     return (out, agrad.linalg.matrix_rank(a, rtol=rtol)) if return_rank else out
@@ -384,20 +386,20 @@ def lstsq(
     check_finite: bool = True,
     lapack_driver: Any = None,
 ) -> Any:
-    """Return the least-squares solution x of ``a @ x = b`` of least norm.
+    """Return the minimum-norm least-squares solution x of ``a @ x = b``.
 
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     b : array
-        Of shape (..., m, k) or (m,).
+        Array of shape (..., m, k) or (m,).
     cond : float, optional
-        Singular values up to it, relative to the greatest, count as 0. By default the precision of the dtype.
+        Singular values up to ``cond`` times the largest are treated as 0. By default, the precision of the dtype.
     overwrite_a, overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     lapack_driver : str, optional
-        Without effect on the values: the method is that of ``agrad.linalg.lstsq``.
+        Ignored: the method is the method of ``agrad.linalg.lstsq``.
 
     Returns
     -------
@@ -408,12 +410,12 @@ def lstsq(
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Notes
     -----
-    With m <= n the residuals are an array of length 0, as in SciPy. With m > n they are computed for every rank; SciPy
-    returns none where the rank is less than n.
+    If m <= n, the residuals have length 0, as in SciPy. If m > n, they are computed for every rank, whereas SciPy
+    returns none if the rank is less than n.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Matrices of a given size, by SciPy's names.
+"""Constant matrices of a given size with the SciPy names.
 
 They are created where ``agrad.numpy`` creates arrays.
 """
@@ -31,12 +31,12 @@ def hadamard(n: int, dtype: Any = int) -> Tensor:
     n : int
         The size, a power of 2.
     dtype : dtype
-        The dtype, in any of NumPy's forms.
+        The dtype, in any NumPy form.
 
     Returns
     -------
     Tensor
-        Of shape (n, n).
+        Array of shape (n, n).
 
     Raises
     ------
@@ -68,7 +68,7 @@ def hilbert(n: int) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape (n, n) and dtype float64.
+        Array of shape (n, n) and dtype float64.
 
     Raises
     ------
@@ -95,19 +95,20 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Tensor:
     kind : {"symmetric", "lower", "upper"}
         The symmetric matrix, or one of its triangular factors.
     exact : bool
-        Return integers, for ``n`` up to 34; otherwise numbers of float64.
+        If True, return integers, for ``n`` up to 34. Otherwise, return float64.
 
     Returns
     -------
     Tensor
-        Of shape (n, n). Integers are of int64, those of SciPy of uint64.
+        Array of shape (n, n). Integers are int64, whereas SciPy uses uint64.
 
     Raises
     ------
     ConfigurationError
-        For another kind.
+        If ``kind`` is not supported.
     ShapeError
-        If ``n`` is not an integer of at least 0, or with ``exact`` above 34, where SciPy returns Python integers.
+        If ``n`` is not an integer of at least 0, or if it is greater than 34 with ``exact``. SciPy returns Python
+        integers there.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Factors of matrices by SciPy's names.
+"""Matrix factorizations with the SciPy names.
 
-Factors are unique up to signs and phases, and their derivatives are right for functions that do not depend on these, as
-with those of ``agrad.linalg``.
+As in ``agrad.linalg``, factors are unique up to signs and phases. Derivatives are correct for functions that do not
+depend on these.
 """
 
 from typing import Any
@@ -27,17 +27,17 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     lower : bool
         Return the lower factor.
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``a``.
+        Array with the shape of ``a``.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square. A matrix that is not positive definite is the array library's own error.
+        If a matrix is not square. For a matrix that is not positive definite, the array library raises its error.
 
     Notes
     -----
@@ -65,9 +65,9 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     a : array
         Hermitian matrices of shape (..., n, n). Only the triangle of the factor is read.
     lower : bool
-        Return the lower factor, else the upper one.
+        If True, return the lower factor. Otherwise, the upper one.
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     Raises
     ------
     ShapeError
-        For matrices that are not square. A matrix that is not positive definite is the array library's own error.
+        If a matrix is not square. For a matrix that is not positive definite, the array library raises its error.
 
     Notes
     -----
@@ -102,19 +102,19 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     c_and_lower : tuple
         The result of ``cho_factor``.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Examples
     --------
@@ -149,17 +149,17 @@ def qr(
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     overwrite_a : bool
-        Without effect: no argument is written to.
+        Ignored: arguments are not overwritten.
     lwork : int, optional
         Without effect: the size of a work array.
     mode : {"full", "economic", "r"}
-        Square Q; or with min(m, n) columns; or R alone, as in "full".
+        "full": square Q. "economic": Q with min(m, n) columns. "r": only R, as in "full".
     pivoting : bool
         Not supported.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
@@ -169,9 +169,9 @@ def qr(
     Raises
     ------
     OperandError
-        For another mode, and with ``pivoting``.
+        If ``mode`` is not supported, or if ``pivoting`` is True.
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Examples
     --------
@@ -186,9 +186,9 @@ def qr(
            [-0.264,  0.6  ]])
     """
     a = matrices(a, "qr")
-    refuse("qr", {"pivoting": pivoting}, "permute the columns of a before the call")
+    refuse("qr", {"pivoting": pivoting}, "Permute the columns of a before the call")
     if mode not in ("full", "economic", "r"):
-        raise OperandError(f"qr: mode is 'full', 'economic' or 'r', not {mode!r}")
+        raise OperandError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
     Q, R = agrad.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
     return (R,) if mode == "r" else (Q, R)
 
@@ -207,13 +207,13 @@ def svd(
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     full_matrices : bool
-        Return square matrices of vectors, else min(m, n) vectors.
+        If True, return square matrices of vectors. Otherwise, min(m, n) vectors.
     compute_uv : bool
-        Return the vectors too, else the values alone.
+        If True, return vectors too. Otherwise, only the values.
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     lapack_driver : str
         Without effect: the array library has its own.
 
@@ -225,7 +225,7 @@ def svd(
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Examples
     --------
@@ -248,19 +248,19 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of shape (..., min(m, n)).
+        Array of shape (..., min(m, n)).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Examples
     --------
@@ -295,19 +295,19 @@ def eigh(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n). One triangle is read.
+        Array of shape (..., n, n). Only one triangle is read.
     b : array, optional
         Positive definite matrices: solve ``a @ v = w * b @ v``, with vectors for which ``v.H @ b @ v`` is 1.
     lower : bool
-        Read the lower triangles, else the upper ones.
+        If True, read the lower triangles. Otherwise, the upper ones.
     eigvals_only : bool
-        Return the eigenvalues alone.
+        If True, return only the eigenvalues.
     overwrite_a, overwrite_b : bool
-        Without effect: no argument is written to.
+        Ignored: arguments are not overwritten.
     type : int
         1: the other generalized problems are not supported.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
     subset_by_index : pair of ints, optional
         Return the eigenvalues from the first to the second index, both included.
     subset_by_value : None
@@ -323,14 +323,14 @@ def eigh(
     Raises
     ------
     OperandError
-        For the options that are not supported.
+        If an option is not supported.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Notes
     -----
-    The derivative is that along Hermitian changes, given as a Hermitian gradient. With ``b`` = L @ L.H the eigenvalues
-    are those of inv(L) @ a @ inv(L).H.
+    The gradient is Hermitian: it describes Hermitian changes. For ``b`` = L @ L.H, the eigenvalues of inv(L) @ a @
+    inv(L).H are computed.
 
     Examples
     --------
@@ -343,8 +343,8 @@ def eigh(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    refuse("eigh", {"type": None if type == 1 else type}, "multiply the problem by the inverse of a or b")
-    refuse("eigh", {"subset_by_value": subset_by_value}, "select from all eigenvalues by a mask")
+    refuse("eigh", {"type": None if type == 1 else type}, "Multiply the problem by the inverse of a or b")
+    refuse("eigh", {"subset_by_value": subset_by_value}, "Select from all eigenvalues by a mask")
     chosen = slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
     if b is None:
         x = mirrored(square(a, "eigh"), lower)
@@ -382,17 +382,17 @@ def eigvalsh(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n). One triangle is read.
+        Array of shape (..., n, n). Only one triangle is read.
     b : array, optional
         Positive definite matrices: solve ``a @ v = w * b @ v``.
     lower : bool
-        Read the lower triangles, else the upper ones.
+        If True, read the lower triangles. Otherwise, the upper ones.
     overwrite_a, overwrite_b : bool
-        Without effect: no argument is written to.
+        Ignored: arguments are not overwritten.
     type : int
         1: the other generalized problems are not supported.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
     subset_by_index : pair of ints, optional
         Return the eigenvalues from the first to the second index, both included.
     subset_by_value : None
@@ -408,9 +408,9 @@ def eigvalsh(
     Raises
     ------
     OperandError
-        For the options that are not supported.
+        If an option is not supported.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Examples
     --------
@@ -445,29 +445,29 @@ def eig(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     b : None
-        Not supported: give ``solve(b, a)``.
+        Not supported: pass ``solve(b, a)``.
     left : bool
         Not supported: the left eigenvectors are the eigenvectors of the adjoint.
     right : bool
         Return the eigenvectors too.
     overwrite_a, overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     homogeneous_eigvals : bool
         Not supported.
 
     Returns
     -------
     tuple of arrays, or array
-        The eigenvalues, in any order, and the eigenvectors as columns of length one; both complex.
+        Complex eigenvalues, in any order, and complex eigenvectors as columns of norm 1.
 
     Raises
     ------
     OperandError
-        For the options that are not supported.
+        If an option is not supported.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Examples
     --------
@@ -481,7 +481,7 @@ def eig(
     """
     a = square(a, "eig")
     refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
-    refuse("eig", {"left": left}, "take the eigenvectors of the conjugate transpose")
+    refuse("eig", {"left": left}, "Compute the eigenvectors of the conjugate transpose")
     return tuple(agrad.linalg.eig(a)) if right else agrad.linalg.eigvals(a)
 
 
@@ -494,11 +494,11 @@ def eigvals(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     b : None
-        Not supported: give ``solve(b, a)``.
+        Not supported: pass ``solve(b, a)``.
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     homogeneous_eigvals : bool
         Not supported.
 
@@ -510,9 +510,9 @@ def eigvals(
     Raises
     ------
     OperandError
-        For the options that are not supported.
+        If an option is not supported.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions of matrices and Sylvester's equation, by SciPy's names."""
+"""Matrix functions and Sylvester equations with the SciPy names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,17 +24,17 @@ def expm(A: Any) -> Any:
     Parameters
     ----------
     A : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
 
     Returns
     -------
     array
-        Of the shape of ``A``.
+        Array with the shape of ``A``.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Notes
     -----
@@ -76,21 +76,21 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str, example:
         Parameters
         ----------
         A : array
-            Of shape (..., n, n).
+            Array of shape (..., n, n).
 
         Returns
         -------
         array
-            Of the shape of ``A``.
+            Array with the shape of ``A``.
 
         Raises
         ------
         ShapeError
-            For matrices that are not square.
+            If a matrix is not square.
 
         Notes
         -----
-        It is made of ``expm``.
+        It is computed with ``expm``.
         """
         return formula(square(A, name))
 
@@ -174,27 +174,27 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., m, m).
+        Array of shape (..., m, m).
     b : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     q : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
 
     Returns
     -------
     array
-        Of the shape of ``q``, with the batch axes of all.
+        Array with the shape of ``q``, with the batch axes of all.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. Where an eigenvalue of ``a`` is minus one of ``b``, it is the array library's own
+        If shapes do not match. If an eigenvalue of ``a`` is the negative of one of ``b``, the array library raises its
         error.
 
     Notes
     -----
-    By one system of m * n equations: O((m * n)**3) operations and O((m * n)**2) memory, where SciPy takes
-    O(m**3 + n**3).
+    Solves one system of m * n equations, with O((m * n)**3) operations and O((m * n)**2) memory. SciPy needs O(m**3 +
+    n**3) operations.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     a, b, q = arrays(a, b, q)
     a, b = square(a, "solve_sylvester"), square(b, "solve_sylvester")
     if q.ndim < 2 or tuple(q.shape[-2:]) != (a.shape[-1], b.shape[-1]):
-        raise ShapeError(f"solve_sylvester: q of shape {tuple(q.shape)} does not fit")
+        raise ShapeError(f"solve_sylvester: q must have shape {(a.shape[-1], b.shape[-1])}, got {tuple(q.shape)}")
     return _sylvester(a, b, q)
 
 
@@ -221,24 +221,24 @@ def sqrtm(A: Any) -> Any:
     Parameters
     ----------
     A : array
-        Of shape (..., n, n), regular, without eigenvalues that are real and negative.
+        Regular matrices of shape (..., n, n) without negative real eigenvalues.
 
     Returns
     -------
     array
-        Of the shape and dtype of ``A``; NaN for a matrix with a real negative eigenvalue, of which SciPy returns a
-        complex root.
+        Array with the shape and dtype of ``A``; NaN for a matrix with a negative real eigenvalue, for which the SciPy
+        result is complex.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square. A singular matrix is the array library's own error.
+        If a matrix is not square. For a singular matrix, the array library raises its error.
 
     Notes
     -----
-    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. NaN too where less than half of the
-    digits would be right. A derivative is the root of matrices of twice the size; it loses about as many digits as the
-    square of the condition number has.
+    Uses Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. The result is also NaN if less
+    than half of its digits would be correct. A derivative is the square root of matrices of twice the size. It loses
+    about as many digits as the square of the condition number has.
 
     Examples
     --------
@@ -261,18 +261,18 @@ def logm(A: Any) -> Any:
     Parameters
     ----------
     A : array
-        Of shape (..., n, n), regular, without eigenvalues that are real and negative.
+        Regular matrices of shape (..., n, n) without negative real eigenvalues.
 
     Returns
     -------
     array
-        Of the shape and dtype of ``A``; NaN for a matrix with a real negative eigenvalue, of which SciPy returns a
-        complex logarithm.
+        Array with the shape and dtype of ``A``; NaN for a matrix with a negative real eigenvalue, for which the SciPy
+        result is complex.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square. A singular matrix is the array library's own error.
+        If a matrix is not square. For a singular matrix, the array library raises its error.
 
     Notes
     -----
@@ -300,17 +300,17 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     Parameters
     ----------
     a, q : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
 
     Returns
     -------
     array
-        Of that shape, with the batch axes of both.
+        Array of that shape, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Notes
     -----
@@ -338,19 +338,19 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     Parameters
     ----------
     a, q : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     method : str, optional
-        Without effect: it is SciPy's "direct".
+        Ignored: the method is "direct".
 
     Returns
     -------
     array
-        Of that shape, with the batch axes of both.
+        Array of that shape, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Notes
     -----
@@ -370,7 +370,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     a, q = arrays(a, q)
     a, n = square(a, "solve_discrete_lyapunov"), a.shape[-1]
     if tuple(q.shape[-2:]) != (n, n):
-        raise ShapeError(f"solve_discrete_lyapunov: q of shape {tuple(q.shape)} does not fit")
+        raise ShapeError(f"solve_discrete_lyapunov: q must have the shape of a, got {tuple(q.shape)}")
     batch = agrad.broadcast_shapes(a.shape[:-2], q.shape[:-2])
     both = agrad.reshape(a, (*a.shape[:-2], n, 1, n, 1))
     both = both * agrad.reshape(conjugate(a), (*a.shape[:-2], 1, n, 1, n))
@@ -390,21 +390,21 @@ def expm_frechet(
     A, E : array
         The matrices and the directions, of shape (..., n, n).
     method : str, optional
-        Without effect.
+        Ignored.
     compute_expm : bool
         Return the exponential too.
     check_finite : bool
-        Without effect: values are not checked.
+        Ignored: values are not checked.
 
     Returns
     -------
     tuple of arrays, or array
-        The exponential and the derivative, without ``compute_expm`` the derivative alone.
+        Exponential and derivative, or only the derivative if ``compute_expm`` is False.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square, or of two sizes.
+        If a matrix is not square, or if the sizes differ.
 
     Notes
     -----
@@ -422,7 +422,7 @@ def expm_frechet(
     A, E = arrays(A, E)
     A, n = square(A, "expm_frechet"), A.shape[-1]
     if tuple(E.shape[-2:]) != (n, n):
-        raise ShapeError(f"expm_frechet: matrices of shape {tuple(A.shape)}, directions of shape {tuple(E.shape)}")
+        raise ShapeError(f"expm_frechet: A and E must have the same shape, got {tuple(A.shape)} and {tuple(E.shape)}")
     A, E = agrad.broadcast_arrays(A, E)
     upper = agrad.concat([A, E], axis=-1)
     lower = agrad.concat([agrad.zeros_like(A), A], axis=-1)

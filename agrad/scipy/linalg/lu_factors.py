@@ -1,4 +1,4 @@
-"""LU factors by SciPy's names."""
+"""LU factorizations with the SciPy names."""
 
 from typing import Any
 
@@ -29,14 +29,13 @@ def lu(
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     permute_l : bool
         Return ``P @ L`` and ``U``.
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     p_indices : bool
-        Return in place of P the rows p of L in the order of those of ``a``, which is ``L[p] @ U``. Without effect with
-        ``permute_l``.
+        If True, return row indices p instead of P, with ``a = L[p] @ U``. Ignored if ``permute_l`` is True.
 
     Returns
     -------
@@ -47,7 +46,7 @@ def lu(
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Notes
     -----
@@ -80,9 +79,9 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     overwrite_a, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
@@ -93,7 +92,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If an array has fewer than two axes.
 
     Notes
     -----
@@ -115,7 +114,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     place = constant(np.arange(m), P)
     current, pivots = agrad.broadcast_to(place, order.shape), []
     for j in range(k):
-        # what stands before row j has its place
+        # the rows before row j are in their final order
         hit = (current == order[..., j : j + 1]) & (place >= j)
         pivots.append(agrad.sum(agrad.where(hit, place, agrad.zeros_like(place)), axis=-1))
         current = agrad.where(hit, current[..., j : j + 1], current)
@@ -130,23 +129,23 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False,
     lu_and_piv : tuple
         The result of ``lu_factor``, of square matrices.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     trans : {0, 1, 2}
-        0: solve ``a @ x = b``; 1: with the transpose of ``a``; 2: with its conjugate transpose.
+        System to solve. 0: ``a @ x = b``. 1: with the transpose of ``a``. 2: with its conjugate transpose.
     overwrite_b, check_finite : bool
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array with the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     OperandError
-        For another ``trans``.
+        If ``trans`` is not supported.
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
 
     Examples
     --------
@@ -165,10 +164,10 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Any:
     lu, b = arrays(lu, b)
     n = square(lu, "lu_solve").shape[-1]
     if trans not in (0, 1, 2):
-        raise OperandError(f"lu_solve: trans is 0, 1 or 2, not {trans!r}")
+        raise OperandError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}")
     columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
     if columns.ndim == 0 or columns.shape[-2] != n:
-        raise ShapeError(f"lu_solve: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+        raise ShapeError(f"lu_solve: b must have {n} rows, like the matrix, got shape {tuple(b.shape)}")
     P = _permutation(agrad.asarray(piv), lu)
     lower = {"lower": True, "unit_diagonal": True}
     if not trans:

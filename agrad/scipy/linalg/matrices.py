@@ -1,4 +1,4 @@
-"""Matrices built of given elements, by SciPy's names."""
+"""Structured matrices with the SciPy names."""
 
 from typing import Any
 
@@ -31,12 +31,12 @@ def block_diag(*arrs: Any) -> Any:
     Parameters
     ----------
     *arrs : arrays
-        Blocks of shape (..., m, n); one of shape (n,) is a row. Their batch axes broadcast.
+        Blocks of shape (..., m, n). A block of shape (n,) is a row. Batch axes broadcast.
 
     Returns
     -------
     array
-        Of a floating dtype and shape (..., sum of m, sum of n).
+        Array of a floating dtype and shape (..., sum of m, sum of n).
 
     Examples
     --------
@@ -70,7 +70,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., m, n).
+        Array of a floating dtype and shape (..., m, n).
 
     Examples
     --------
@@ -102,7 +102,7 @@ def circulant(c: Any) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n, n).
+        Array of a floating dtype and shape (..., n, n).
 
     Examples
     --------
@@ -133,16 +133,16 @@ def hankel(c: Any, r: Any = None) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., m, n).
+        Array of a floating dtype and shape (..., m, n).
 
     Raises
     ------
     ShapeError
-        For arrays without axes.
+        If an array is a scalar.
 
     Notes
     -----
-    Axes before the last are a batch; SciPy 1.17 ravels.
+    Axes before the last are batch axes, whereas SciPy 1.17 ravels.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     """
     c, r = (array(c), None) if r is None else arrays(c, r)
     if c.ndim == 0 or (r is not None and r.ndim == 0):
-        raise ShapeError("hankel takes arrays of one or more axes")
+        raise ShapeError("hankel: c and r must have at least one axis")
     m, n = c.shape[-1], (c if r is None else r).shape[-1]
     across = np.arange(m)[:, None] + np.arange(n)
     if r is None:
@@ -170,17 +170,17 @@ def companion(a: Any) -> Any:
     Parameters
     ----------
     a : array
-        The coefficients from that of the highest power on, of shape (..., n) with n at least 2; the first is not 0.
+        Coefficients from the highest power, shape (..., n), n at least 2. The first must not be 0.
 
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n - 1, n - 1).
+        Array of a floating dtype and shape (..., n - 1, n - 1).
 
     Raises
     ------
     ShapeError
-        For fewer than two coefficients.
+        If there are fewer than two coefficients.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def companion(a: Any) -> Any:
     a = _vector(array(a))
     n = a.shape[-1]
     if n < 2:
-        raise ShapeError(f"companion takes two coefficients or more, not {n}")
+        raise ShapeError(f"companion: a must have at least two coefficients, got {n}")
     row = agrad.expand_dims(-a[..., 1:] / a[..., :1], axis=-2)
     below = constant(np.eye(n - 2, n - 1).astype(a.dtype.name), a)
     return agrad.concat([row, agrad.broadcast_to(below, (*a.shape[:-1], n - 2, n - 1))], axis=-2)
@@ -212,12 +212,12 @@ def leslie(f: Any, s: Any) -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
+        Array of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
 
     Raises
     ------
     ShapeError
-        For lengths that do not fit.
+        If lengths do not match.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = (_vector(x) for x in arrays(f, s))
     n = f.shape[-1]
     if s.shape[-1] != n - 1:
-        raise ShapeError(f"leslie: {n} fecundities have {n - 1} survival coefficients, not {s.shape[-1]}")
+        raise ShapeError(f"leslie: s must have {n - 1} elements, one fewer than f, got {s.shape[-1]}")
     place = np.full((n, n), -1)
     place[0] = np.arange(n)
     place[np.arange(1, n), np.arange(n - 1)] = n + np.arange(n - 1)
@@ -244,7 +244,7 @@ def fiedler(a: Any) -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., n).
+        Array of shape (..., n).
 
     Returns
     -------
@@ -270,7 +270,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., m).
+        Array of shape (..., m).
     n : int
         The number of columns: the length of the vector.
     mode : {"full", "same", "valid"}
@@ -279,14 +279,14 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     Returns
     -------
     array
-        Of a floating dtype and shape (..., k, n).
+        Array of a floating dtype and shape (..., k, n).
 
     Raises
     ------
     ShapeError
-        For an ``a`` without elements, or no columns.
+        If ``a`` is empty, or if ``n`` is less than 1.
     ConfigurationError
-        For another mode.
+        If ``mode`` is not supported.
 
     Examples
     --------
@@ -300,10 +300,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     a = _vector(array(a))
     m, n = a.shape[-1], int(n)
     if m < 1 or n < 1:
-        raise ShapeError(f"convolution_matrix takes one element or more and one column or more, not {m} and {n}")
+        raise ShapeError(f"convolution_matrix: a must not be empty and n at least 1, got {m} and {n}")
     cut = {"full": 0, "same": min(m, n) - 1, "valid": 2 * (min(m, n) - 1)}.get(mode)
     if cut is None:
-        raise ConfigurationError(f"convolution_matrix: mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ConfigurationError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}")
     rows = np.arange(cut // 2, m + n - 1 - (cut - cut // 2))
     place = rows[:, None] - np.arange(n)
     return gathered(a, np.where(place < m, place, -1))

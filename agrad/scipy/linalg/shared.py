@@ -1,6 +1,6 @@
 """Helpers of the functions by the names of ``scipy.linalg``.
 
-Matrices are the last two axes; all axes before them are a batch.
+The last two axes are matrices, and all axes before them are batch axes.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from agrad.scipy.shared import array
 
 
 def conjugate(x: Tensor) -> Tensor:
-    """Return the conjugate; a real array as it is."""
+    """Return the conjugate, or a real array unchanged."""
     return agrad.conj(x) if is_complex(x) else x
 
 
@@ -26,7 +26,7 @@ def adjoint(x: Tensor) -> Tensor:
 
 
 def identity(n: int, like: Tensor) -> Tensor:
-    """Return the identity matrix in the dtype and place of ``like``."""
+    """Return the identity matrix with the dtype and device of ``like``."""
     return constant(np.eye(n, dtype=like.dtype.name), like)
 
 
@@ -34,7 +34,7 @@ def matrices(a: Any, name: str) -> Tensor:
     """Return a Tensor of matrices. Raise ``ShapeError`` for fewer than two axes."""
     a = array(a)
     if a.ndim < 2:
-        raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(a.shape)}")
+        raise ShapeError(f"{name}: a matrix must have at least two axes, got shape {tuple(a.shape)}")
     return a
 
 
@@ -42,7 +42,7 @@ def square(a: Any, name: str) -> Tensor:
     """Return a Tensor of square matrices. Raise ``ShapeError`` for others."""
     a = matrices(a, name)
     if a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(a.shape)}")
+        raise ShapeError(f"{name}: a matrix must be square, got shape {tuple(a.shape)}")
     return a
 
 
@@ -59,7 +59,7 @@ def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint
 def mirrored(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
     """Return ``completed`` with the derivative along Hermitian changes of ``a``.
 
-    The gradient of ``a`` is then Hermitian too, as that of ``agrad.linalg.cholesky``.
+    The gradient of ``a`` is then Hermitian, as in ``agrad.linalg.cholesky``.
     """
     # zeros that have the derivative of the Hermitian part
     both = (a + turn(a)) / 2
@@ -82,4 +82,4 @@ def refuse(name: str, given: dict[str, Any], remedy: str) -> None:
     """Raise ``OperandError`` for the options that are given and not None or False."""
     for option, value in given.items():
         if value is not None and value is not False:
-            raise OperandError(f"{name}: {option}={value!r} is not supported; {remedy}")
+            raise OperandError(f"{name}: {option}={value!r} is not supported. {remedy}.")

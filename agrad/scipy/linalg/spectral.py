@@ -1,4 +1,4 @@
-"""Functions by eigenvalues and singular values, by SciPy's names."""
+"""Matrix functions by eigenvalues and singular values with the SciPy names."""
 
 import math
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def polar(a: Any, side: str = "right") -> Any:
     Parameters
     ----------
     a : array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     side : {"right", "left"}
         ``a = u @ p``, or ``a = p @ u``.
 
@@ -77,13 +77,13 @@ def polar(a: Any, side: str = "right") -> Any:
     Raises
     ------
     ConfigurationError
-        For another side.
+        If ``side`` is not supported.
     ShapeError
-        For fewer than two axes.
+        If an array has fewer than two axes.
 
     Notes
     -----
-    By the singular values. The derivative is NaN where one of them is 0, as there is none; where two of them are equal,
+    Uses the singular values. If one of them is 0, the derivative does not exist and is NaN. If two of them are equal,
     second derivatives are NaN.
 
     Examples
@@ -100,7 +100,7 @@ def polar(a: Any, side: str = "right") -> Any:
            [-0.1284,  0.0285]])
     """
     if side not in ("right", "left"):
-        raise ConfigurationError(f"polar: side is 'right' or 'left', not {side!r}")
+        raise ConfigurationError(f"polar: side must be 'right' or 'left', got {side!r}")
     a = matrices(a, "polar")
     u = _unitary(a)
     p = adjoint(u) @ a if side == "right" else a @ adjoint(u)
@@ -134,11 +134,11 @@ def schur(
     Parameters
     ----------
     a : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     output : {"real", "complex"}
         The factors of real matrices are real or complex. Those of complex matrices are complex.
     lwork, overwrite_a, check_finite : optional
-        Without effect: no argument is written to, and values are not checked.
+        Ignored: arguments are not overwritten, and values are not checked.
     sort : None
         Not supported.
 
@@ -150,18 +150,18 @@ def schur(
     Raises
     ------
     ConfigurationError
-        For another output.
+        If ``output`` is not supported.
     OperandError
-        For ``sort``.
+        If ``sort`` is given.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Notes
     -----
-    By the eigenvectors and their QR decomposition: NaN if less than half of the digits are right, as the eigenvectors
-    are almost dependent. Real factors are NaN if an eigenvalue is not real: there SciPy's ``t`` has blocks of size 2.
-    The columns of ``z`` are unique up to signs and phases. The derivative is right for functions that do not depend on
-    these, and NaN if eigenvalues are equal.
+    Uses the eigenvectors and their QR decomposition. The result is NaN if less than half of its digits are correct, as
+    the eigenvectors are almost dependent. Real factors are NaN if an eigenvalue is not real; SciPy returns blocks of
+    size 2 there. The columns of ``z`` are unique up to signs and phases. The derivative is right for functions that do
+    not depend on these, and NaN if eigenvalues are equal.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def schur(
     """
     if output not in ("real", "complex"):
         raise ConfigurationError(f"schur: output must be 'real' or 'complex', got {output!r}")
-    refuse("schur", {"sort": sort}, "leave it out, and sort the eigenvalues")
+    refuse("schur", {"sort": sort}, "Leave it out, and sort the eigenvalues")
     a = square(a, "schur")
     values, vectors = agrad.linalg.eig(a)
     z = agrad.linalg.qr(vectors)[0]
@@ -197,7 +197,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Parameters
     ----------
     A : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     func : callable
         Takes complex numbers, the eigenvalues of shape (..., n), and returns their function, element by element.
     disp : bool
@@ -206,20 +206,20 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Returns
     -------
     array
-        Of the shape and dtype of ``A``.
+        Array with the shape and dtype of ``A``.
 
     Raises
     ------
     OperandError
         If ``disp`` is not True.
     ShapeError
-        For matrices that are not square.
+        If a matrix is not square.
 
     Notes
     -----
-    By the eigenvectors: NaN if less than half of the digits are right, as they are almost dependent, and of a real
-    matrix if the result is not real. The derivative is NaN if eigenvalues are equal; ``expm``, ``logm`` and ``sqrtm``
-    do not have this limit.
+    Uses the eigenvectors. The result is NaN if less than half of its digits are correct, as the eigenvectors are almost
+    dependent. For a real matrix, it is also NaN if the result is not real. The derivative is NaN if eigenvalues are
+    equal. ``expm``, ``logm`` and ``sqrtm`` do not have this limit.
 
     Examples
     --------
@@ -258,13 +258,13 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     d : array
         The diagonal, real, of shape (..., n).
     e : array
-        The numbers beside it, real, of shape (..., n - 1).
+        Real off-diagonal elements, shape (..., n - 1).
     eigvals_only : bool
-        Return the eigenvalues alone.
+        If True, return only the eigenvalues.
     select : {"a"}
-        All: SciPy's "i" and "v" are not supported.
+        Only "a" (all) is supported.
     **options
-        SciPy's ``check_finite``, ``tol`` and ``lapack_driver``, without effect.
+        ``check_finite``, ``tol`` and ``lapack_driver`` are ignored.
 
     Returns
     -------
@@ -274,9 +274,9 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     Raises
     ------
     OperandError
-        For complex arrays, and options that are not supported.
+        If an array is complex, or if an option is not supported.
     ShapeError
-        For lengths that do not fit.
+        If lengths do not match.
 
     Notes
     -----
@@ -293,14 +293,14 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     """
     if select != "a" or set(options) - {"check_finite", "tol", "lapack_driver"}:
         raise OperandError(
-            "eigh_tridiagonal returns all eigenvalues: leave out select and select_range, and index them"
+            "eigh_tridiagonal: select and select_range are not supported. Leave them out, and index the eigenvalues."
         )
     d, e = arrays(d, e)
     n = d.shape[-1] if d.ndim else 0
     if not d.ndim or not e.ndim or e.shape[-1] != n - 1:
-        raise ShapeError(f"eigh_tridiagonal: diagonals of shapes {tuple(d.shape)} and {tuple(e.shape)} do not fit")
+        raise ShapeError(f"eigh_tridiagonal: e must be one shorter than d, got {tuple(d.shape)}, {tuple(e.shape)}")
     if is_complex(d):
-        raise OperandError("eigh_tridiagonal takes real arrays; give complex Hermitian matrices to eigh")
+        raise OperandError("eigh_tridiagonal: d and e must be real. Pass a complex Hermitian matrix to eigh.")
     places, beside = np.full((n, n), -1), np.full((n, n), -1)
     i = np.arange(n - 1)
     places[np.arange(n), np.arange(n)] = np.arange(n)

@@ -18,14 +18,14 @@ __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter
 def refuse_output(name: str, output: Any) -> None:
     """Raise ``ConfigurationError`` for an array or a dtype to write to."""
     if output is not None:
-        raise ConfigurationError(f"{name} writes to no output; leave it out and use the result")
+        raise ConfigurationError(f"{name}: output is not supported. Leave it out, and use the result.")
 
 
 def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
     """Return a number for each axis from one number or a sequence of them."""
     if isinstance(value, (list, tuple)) or (isinstance(value, (np.ndarray, Tensor)) and value.ndim):
         if len(value) != count:
-            raise ShapeError(f"{name}: {what} has one value, or one for each of the {count} axes, not {len(value)}")
+            raise ShapeError(f"{name}: {what} must be one value, or one for each of the {count} axes, got {len(value)}")
         return list(value)
     return [value] * count
 
@@ -33,11 +33,11 @@ def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
 def ascending_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Return axes as numbers, which ascend.
 
-    SciPy's functions differ in what they make of another order.
+    SciPy functions treat other orders differently.
     """
     chosen = axes_of(axes, ndim)
     if list(chosen) != sorted(chosen):
-        raise ConfigurationError(f"{name}: give axes in ascending order, not {axes}, and sizes in that of the axes")
+        raise ConfigurationError(f"{name}: axes must be in ascending order, got {axes}. Sort them and the sizes.")
     return chosen
 
 
@@ -46,7 +46,7 @@ def checked_origin(name: str, origin: Any, length: int) -> int:
     origin = int(origin)
     if not -(length // 2) <= origin <= (length - 1) // 2:
         raise ConfigurationError(
-            f"{name}: for a kernel of {length} an origin is from {-(length // 2)} to {(length - 1) // 2}, not {origin}"
+            f"{name}: origin must be from {-(length // 2)} to {(length - 1) // 2} for length {length}, got {origin}"
         )
     return origin
 
@@ -66,9 +66,9 @@ def _kernel_sum(
     refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     if kernel.ndim != len(axes) or not kernel.size:
-        raise ShapeError(f"{name} takes weights of {len(axes)} axes with elements, not of the shape {kernel.shape}")
+        raise ShapeError(f"{name}: weights must be nonempty with {len(axes)} axes, got shape {kernel.shape}")
     origins = [int(i) for i in one_each(name, "origin", origin, len(axes))]
-    # as in SciPy, the kernel's axes stand in the order of the array's, and origins in the order of ``axes``
+    # as in SciPy, the axes of the kernel are in the order of the array, and origins in the order of ``axes``
     axes, origins = sorted(axes), [i for _, i in sorted(zip(axes, origins, strict=True))]
     if convolves:
         # the mirrored kernel, its middle mirrored too
@@ -99,11 +99,11 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
         Parameters
         ----------
         input : array
-            Of any shape.
+            Array of any shape.
         weights : array
             The kernel, with an axis for each of ``axes``.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str
             The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d |
             c b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or
@@ -113,19 +113,19 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
         origin : int or sequence of ints
             The shift of the kernel along each axis.
         axes : int or sequence of ints, optional
-            The axes of the kernel; all by default.
+            Axes of the kernel. By default, all.
 
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers.
+            Array with the shape of ``input`` and a floating dtype, also for integers.
 
         Raises
         ------
         ShapeError
-            For weights of another number of axes or without elements.
+            If the weights are empty or have another number of axes.
         ConfigurationError
-            For another ``mode``, an origin outside of the kernel, and an ``output``.
+            If ``mode`` is not supported, if the origin is outside of the kernel, or if ``output`` is given.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
@@ -169,13 +169,13 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
         Parameters
         ----------
         input : array
-            Of one or more axes.
+            Array with at least one axis.
         weights : array
             A vector.
         axis : int
             The axis.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str
             The continuation of the array, as in ``correlate``.
         cval : number
@@ -186,14 +186,14 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers.
+            Array with the shape of ``input`` and a floating dtype, also for integers.
 
         Raises
         ------
         ShapeError
-            As ``correlate``.
+            As for ``correlate``.
         ConfigurationError
-            As ``correlate``.
+            As for ``correlate``.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
@@ -235,18 +235,18 @@ def uniform_filter1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """Return means of neighbours along one axis.
+    """Return means of neighbors along one axis.
 
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     size : int
-        The number of neighbours.
+        The number of neighbors.
     axis : int
         The axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str
         The continuation of the array, as in ``correlate``.
     cval : number
@@ -257,12 +257,12 @@ def uniform_filter1d(
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For a size below 1; and as ``correlate``.
+        If the size is less than 1, or as for ``correlate``.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def uniform_filter1d(
 
 def _uniform(x: Tensor, size: int, axis: int, output: Any, mode: str, cval: Any, origin: int) -> Tensor:
     if size < 1:
-        raise ConfigurationError(f"uniform_filter: a size is 1 or more, not {size}")
+        raise ConfigurationError(f"uniform_filter: size must be at least 1, got {size}")
     kernel = constant(np.full(int(size), 1.0 / size, x.dtype.name), x)
     return _kernel_sum("uniform_filter", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
 
@@ -294,16 +294,16 @@ def uniform_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """Return means of neighbours.
+    """Return means of neighbors.
 
     Parameters
     ----------
     input : array
-        Of any shape.
+        Array of any shape.
     size : int or sequence of ints
-        The number of neighbours along each axis.
+        Number of neighbors along each axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
@@ -311,17 +311,17 @@ def uniform_filter(
     origin : int or sequence of ints
         The shift of the window along each axis.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For a size below 1; and as ``correlate``.
+        If the size is less than 1, or as for ``correlate``.
 
     Examples
     --------

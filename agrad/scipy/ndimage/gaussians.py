@@ -21,15 +21,15 @@ __all__ = [
 def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
     """Return the weights of a correlation with a derivative of the Gaussian."""
     if int(order) != order or order < 0:
-        raise ConfigurationError(f"gaussian_filter: an order is an integer from 0 on, not {order}")
+        raise ConfigurationError(f"gaussian_filter: order must be an integer of at least 0, got {order}")
     if radius is None:
         if isinstance(sigma, Tensor) and not is_concrete(sigma):
             raise ConfigurationError(
-                "gaussian_filter finds its radius from the value of sigma, which this transform hides; give radius"
+                "gaussian_filter: radius depends on the value of sigma, which this transform hides. Pass radius=."
             )
         radius = int(truncate * float(values_of(sigma)) + 0.5)
     if int(radius) != radius or radius < 0:
-        raise ConfigurationError(f"gaussian_filter: a radius is an integer from 0 on, not {radius}")
+        raise ConfigurationError(f"gaussian_filter: radius must be an integer of at least 0, got {radius}")
     places: Any = np.arange(-int(radius), int(radius) + 1, dtype=float)
     exp: Any = np.exp
     if isinstance(sigma, Tensor):
@@ -71,15 +71,15 @@ def gaussian_filter1d(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     sigma : float or array
-        The standard deviation. An array without axes has a derivative, at a fixed radius.
+        Standard deviation. A scalar array is differentiable, at a fixed radius.
     axis : int
         The axis.
     order : int
         The order of the Gaussian's derivative.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str
         The continuation of the array, as in ``correlate``.
     cval : number
@@ -87,18 +87,18 @@ def gaussian_filter1d(
     truncate : float
         The radius in standard deviations.
     radius : int, optional
-        The number of neighbours on each side, in place of ``truncate``.
+        Number of neighbors on each side, instead of ``truncate``.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For an order or a radius that is no integer from 0 on, where the radius depends on values that a transform
-        hides, and as ``correlate``.
+        If the order or the radius is not an integer of at least 0, if the radius depends on values that a transform
+        hides, or as for ``correlate``.
 
     Examples
     --------
@@ -132,13 +132,13 @@ def gaussian_filter(
     Parameters
     ----------
     input : array
-        Of any shape.
+        Array of any shape.
     sigma : float, array, or sequence of these
-        The standard deviation along each axis. Arrays without axes have derivatives, at a fixed radius.
+        Standard deviation along each axis. Scalar arrays are differentiable, at a fixed radius.
     order : int or sequence of ints
         The order of the Gaussian's derivative along each axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
@@ -146,20 +146,20 @@ def gaussian_filter(
     truncate : float
         The radius in standard deviations.
     radius : int or sequence of ints, optional
-        The number of neighbours on each side, in place of ``truncate``.
+        Number of neighbors on each side, instead of ``truncate``.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers. Axes with a number ``sigma`` of 0 are not
-        filtered.
+        Array with the shape of ``input`` and a floating dtype, also for integers. Axes are not filtered if ``sigma`` is
+        the number 0.
 
     Raises
     ------
     ConfigurationError
-        As ``gaussian_filter1d``.
+        As for ``gaussian_filter1d``.
 
     Examples
     --------
@@ -205,11 +205,11 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
         Parameters
         ----------
         input : array
-            Of one or more axes.
+            Array with at least one axis.
         axis : int
             The axis of the differences.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str or sequence of str
             The continuation of the array, as in ``correlate``, along each axis.
         cval : number
@@ -218,12 +218,12 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers.
+            Array with the shape of ``input`` and a floating dtype, also for integers.
 
         Raises
         ------
         ConfigurationError
-            For another ``mode``, and for an ``output``.
+            If ``mode`` is not supported, or if ``output`` is given.
         """
         return _differences(name, input, axis, output, mode, cval, smooth)
 
@@ -257,7 +257,7 @@ def _along_each(
     refuse_output(name, output)
     chosen = ascending_axes(name, axes, x.ndim)
     if not chosen:
-        raise ConfigurationError(f"{name} needs an axis")
+        raise ConfigurationError(f"{name}: input must have at least one axis")
     modes = one_each(name, "mode", mode, len(chosen))
     return [f(i, axis, modes) for i, axis in enumerate(chosen)]
 
@@ -276,25 +276,25 @@ def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
         The value outside, for ``"constant"``.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For another ``mode``, and for an ``output``.
+        If ``mode`` is not supported, or if ``output`` is given.
 
     Examples
     --------
@@ -338,34 +338,34 @@ def gaussian_laplace(
     axes: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Return the sum of second derivatives by Gaussian filters.
+    """Return the sum of second derivatives of Gaussian filters.
 
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     sigma : float, array, or sequence of these
         The standard deviation along each axis, as in ``gaussian_filter``.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
         The value outside, for ``"constant"``.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
     **kwargs : object
-        The settings ``truncate`` and ``radius`` of ``gaussian_filter``.
+        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        As ``gaussian_filter``.
+        As for ``gaussian_filter``.
 
     Examples
     --------
@@ -396,31 +396,31 @@ def gaussian_gradient_magnitude(
     Parameters
     ----------
     input : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     sigma : float, array, or sequence of these
         The standard deviation along each axis, as in ``gaussian_filter``.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
         The value outside, for ``"constant"``.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
     **kwargs : object
-        The settings ``truncate`` and ``radius`` of ``gaussian_filter``.
+        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers. At a length of 0 its derivative is 0.
+        Array with the shape of ``input`` and a floating dtype, also for integers. At a length of 0 its derivative is 0.
 
     Raises
     ------
     DtypeError
-        For complex input.
+        If the input is complex.
     ConfigurationError
-        As ``gaussian_filter``.
+        As for ``gaussian_filter``.
 
     Examples
     --------
@@ -433,6 +433,6 @@ def gaussian_gradient_magnitude(
     """
     x = array(input)
     if is_complex(x):
-        raise DtypeError("gaussian_gradient_magnitude takes real input; filter the real and the imaginary part")
+        raise DtypeError("gaussian_gradient_magnitude: input must be real. Filter real and imaginary parts.")
     parts = _gaussian_derivatives("gaussian_gradient_magnitude", x, sigma, 1, output, mode, cval, axes, kwargs)
     return agrad.linalg.vector_norm(agrad.stack(parts), axis=0)

@@ -38,7 +38,7 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
     if mode in ("mirror", "reflect", "grid-mirror"):
         twice = 0.0 if mode == "mirror" else 1.0
         period = 2.0 * (n - 1) + 2 * twice
-        # half a step beyond the last element stays there on the way up, and is mirrored on the way down, as in SciPy
+        # half a step beyond the last element is kept on the way up and mirrored on the way down, as in SciPy
         last = agrad.where(c < 0, agrad.full_like(c, n - 1.0 + twice), agrad.full_like(c, float(n)))
         c = agrad.remainder(agrad.where(c < 0, -c - twice, c), period)
         return agrad.where(c < last, c, period - twice - c)
@@ -48,7 +48,7 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
 
 
 def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
-    """Return the integer places of neighbours, which may stand beyond the ends."""
+    """Return the integer indices of neighbors, which may be beyond the ends."""
     if mode == "grid-wrap":
         return agrad.remainder(i, n)
     mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") and order > 1 else mode
@@ -68,10 +68,10 @@ def _sampled(
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
-        raise ShapeError(f"{name} takes an array with elements, not of the shape {x.shape}")
+        raise ShapeError(f"{name}: input must not be empty, got shape {x.shape}")
     if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):
-            # these splines end beyond the array, SciPy's choice
+            # these splines end beyond the array, as in SciPy
             for axis in range(x.ndim):
                 x = padded(x, axis, _MARGIN, _MARGIN, mode, cval)
             coordinates = [c + float(_MARGIN) for c in coordinates]
@@ -99,9 +99,9 @@ def _sampled(
 
 
 def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor, Any]]:
-    """Return the neighbours along an axis: their places, weights, and where they are outside."""
+    """Return the indices and weights of neighbors along an axis, and a mask of those outside."""
     outside: Any = (c < 0) | (c > n - 1) if mode == "constant" else None
-    # a coordinate that is not finite has no place, and the result is NaN there
+    # for a nonfinite coordinate the result is NaN
     known = agrad.isfinite(c)
     c = agrad.where(
         known, _inside(agrad.where(known, c, agrad.zeros_like(c)), n, order, mode), agrad.full_like(c, agrad.nan)
@@ -126,7 +126,7 @@ def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
     x = array(input)
     wide, c = arrays(x, numbers)
     if is_complex(array(numbers)):
-        raise DtypeError(f"{name} takes real coordinates")
+        raise DtypeError(f"{name}: coordinates must be real. Pass agrad.real(coordinates).")
     return agrad.astype(wide, x.dtype), agrad.real(c) if is_complex(c) else c
 
 
@@ -145,11 +145,11 @@ def map_coordinates(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     coordinates : array
         Its first axis is as long as ``input`` has axes.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         The order of the spline, 0 to 5: 0 for the nearest element, 1 for linear interpolation.
     mode : str
@@ -163,20 +163,21 @@ def map_coordinates(
     Returns
     -------
     array
-        Of the shape of ``coordinates`` without the first axis.
+        Array with the shape of ``coordinates`` without the first axis.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
     ShapeError
-        For another number of coordinates than of axes.
+        If the number of coordinates differs from the number of axes.
 
     Notes
     -----
-    Differentiable in ``input`` and ``coordinates``. At an element the derivative by a coordinate is that of the
-    interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities. With
-    ``"reflect"`` splines of the orders 2 to 5 go through the elements; SciPy's miss them near to the ends.
+    Differentiable with respect to ``input`` and ``coordinates``. At an element, the derivative with respect to a
+    coordinate is the derivative of the interval above it. For nonfinite coordinates, the result is NaN, except for
+    ``"constant"`` at infinity. With ``"reflect"``, splines of orders 2 to 5 interpolate all elements, whereas SciPy
+    splines miss those near the ends.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def map_coordinates(
     """
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
-        raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
+        raise ShapeError(f"map_coordinates: coordinates must have shape ({x.ndim}, ...), got {c.shape}")
     return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
 
 
@@ -218,16 +219,16 @@ def affine_transform(
     Parameters
     ----------
     input : array
-        Of n axes.
+        Array with n axes.
     matrix : array
-        From the coordinates of the result to those of ``input``: of the shape (n, n), (n,) for a diagonal, or (n, n +
-        1) and (n + 1, n + 1) with the offset as last column.
+        Map from the coordinates of the result to those of ``input``. Its shape is (n, n), (n,) for a diagonal, or (n, n
+        + 1) or (n + 1, n + 1) with the offset as the last column.
     offset : float or array
         The coordinates of ``input`` at the result's first element.
     output_shape : tuple of ints, optional
-        The shape of the result, by default that of ``input``.
+        Shape of the result. By default, the shape of ``input``.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -245,9 +246,9 @@ def affine_transform(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For a matrix or an offset of another shape.
+        If the shape of the matrix or the offset does not match.
 
     Examples
     --------
@@ -265,10 +266,10 @@ def affine_transform(
     if c.shape in ((n, n + 1), (n + 1, n + 1)):
         c, offset = c[:n, :n], c[:n, n]
     if c.shape not in ((n,), (n, n)):
-        raise ShapeError(f"affine_transform: an array of {n} axes needs a matrix ({n}, {n}), not {c.shape}")
+        raise ShapeError(f"affine_transform: matrix must have shape ({n}, {n}), got {c.shape}")
     c, offset = arrays(c, offset)
     if offset.shape not in ((), (n,)):
-        raise ShapeError(f"affine_transform: an array of {n} axes needs {n} offsets, not of the shape {offset.shape}")
+        raise ShapeError(f"affine_transform: offset must have shape ({n},), got {offset.shape}")
     offset = agrad.broadcast_to(offset, (n,))
     grid = _grid(c, x.shape if output_shape is None else tuple(output_shape))
     coordinates = []
@@ -295,11 +296,11 @@ def shift(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     shift : float, or array or sequence of floats
         The shift along each axis.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -312,14 +313,14 @@ def shift(
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in ``input`` and ``shift``.
+        Array with the shape of ``input``, differentiable in ``input`` and ``shift``.
 
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For another number of shifts than of axes.
+        If the number of shifts differs from the number of axes.
 
     Examples
     --------
@@ -332,7 +333,7 @@ def shift(
     """
     x, c = _real_pair("shift", input, shift)
     if c.shape not in ((), (x.ndim,)):
-        raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
+        raise ShapeError(f"shift: shift must have shape ({x.ndim},), got {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
     return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
@@ -361,15 +362,16 @@ def rotate(
     Parameters
     ----------
     input : array
-        Of two or more axes.
+        Array with at least two axes.
     angle : float
         The angle in degrees.
     axes : tuple of two ints
         The axes of the plane.
     reshape : bool
-        Make the plane as large as the rotated one; the angle is then read, as the shape depends on it.
+        If True, the result contains the whole rotated plane. The value of the angle is then read, as the shape depends
+        on it.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -387,11 +389,11 @@ def rotate(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For an angle that is not one number, or other axes than two.
+        If the angle is not a number, or if there are not two axes.
     TracedValueError
-        For ``reshape`` with an angle that ``jit`` or ``vmap`` does not know.
+        If ``reshape`` is True and the angle is not known in ``jit`` or ``vmap``.
 
     Examples
     --------
@@ -406,16 +408,16 @@ def rotate(
     """
     x, angle = _real_pair("rotate", input, angle)
     if angle.ndim:
-        raise ShapeError(f"rotate: the angle is one number, not of the shape {angle.shape}")
+        raise ShapeError(f"rotate: angle must be a number, got shape {angle.shape}")
     plane = sorted(axis_of(i, x.ndim) for i in axes)
     if len(set(plane)) != 2 or len(axes) != 2:
-        raise ShapeError(f"rotate: a plane has two axes, not {tuple(axes)}")
+        raise ShapeError(f"rotate: axes must be two different axes, got {tuple(axes)}")
     matrix = _rotation(angle)
     shape = [x.shape[i] for i in plane]
     large = np.asarray(shape)
     if reshape:
         if not is_concrete(angle):
-            raise TracedValueError("rotate: the shape depends on the angle, which is not known; give reshape=False")
+            raise TracedValueError("rotate: the shape depends on the angle, which is not known. Pass reshape=False.")
         corners = values_of(agrad.stop_gradient(matrix)) @ np.asarray(
             [[0, 0, *shape[:1] * 2], [0, shape[1], 0, shape[1]]]
         )
@@ -454,11 +456,11 @@ def zoom(
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     zoom : float or sequence of floats
-        The factor along each axis; new lengths are rounded.
+        Factor along each axis. New lengths are rounded.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     order : int
         0 to 5, as in ``map_coordinates``.
     mode : str
@@ -468,7 +470,7 @@ def zoom(
     prefilter : bool
         As in ``map_coordinates``.
     grid_mode : bool
-        Keep the ends of the outer elements in place, and not their middles.
+        If True, align the edges of the outer elements instead of their centers.
 
     Returns
     -------
@@ -478,9 +480,9 @@ def zoom(
     Raises
     ------
     ConfigurationError
-        As ``map_coordinates``.
+        As for ``map_coordinates``.
     ShapeError
-        For another number of factors than of axes.
+        If the number of factors differs from the number of axes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Filters of ordered neighbours, of ``scipy.ndimage``."""
+"""Filters of ordered neighbors, of ``scipy.ndimage``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,19 +19,19 @@ __all__ = ["maximum_filter", "median_filter", "minimum_filter", "rank_filter"]
 def _neighbours(
     name: str, input: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Tensor:
-    """Return the neighbours of every element on a new last axis."""
+    """Return the neighbors of every element on a new last axis."""
     refuse_output(name, output)
     x = array(input)
     if is_complex(x):
-        raise DtypeError(f"{name} takes real numbers, as complex ones have no order")
+        raise DtypeError(f"{name}: input must be real, as complex numbers have no order")
     chosen = ascending_axes(name, axes, x.ndim)
     if (size is None) == (footprint is None):
-        raise ConfigurationError(f"{name} takes one of size and footprint")
+        raise ConfigurationError(f"{name}: exactly one of size and footprint must be given")
     mask = (
         np.ones(one_each(name, "size", size, len(chosen)), bool) if footprint is None else np.asarray(footprint, bool)
     )
     if mask.ndim != len(chosen) or not mask.any():
-        raise ShapeError(f"{name}: {len(chosen)} axes need a footprint of as many, with elements that are not 0")
+        raise ShapeError(f"{name}: footprint must have {len(chosen)} axes and a nonzero element")
     modes, origins = (one_each(name, what, v, len(chosen)) for what, v in (("mode", mode), ("origin", origin)))
     for axis, how, at, n in zip(chosen, modes, origins, mask.shape, strict=True):
         choice(f"{name}: mode", how, tuple(MODES))
@@ -42,7 +42,7 @@ def _neighbours(
 
 
 def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: str) -> Any:
-    """Return a filter, ``found`` of the neighbours along the last axis."""
+    """Return a filter, ``found`` of the neighbors along the last axis."""
 
     @function
     def made(
@@ -61,13 +61,13 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: st
         Parameters
         ----------
         input : array
-            Of one or more axes and a real dtype.
+            Array with at least one axis and a real dtype.
         size : int or sequence of ints, optional
-            The number of neighbours along each axis.
+            Number of neighbors along each axis.
         footprint : array, optional
-            In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+            Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
         output : None
-            SciPy's array for the result is not there.
+            Not supported.
         mode : str or sequence of str
             The continuation of the array, as in ``correlate``, along each axis.
         cval : number
@@ -75,22 +75,23 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: st
         origin : int or sequence of ints
             The shift of the window along each axis.
         axes : int or sequence of ints, optional
-            The axes; all by default.
+            Axes to filter along. By default, all.
 
         Returns
         -------
         array
-            Of the shape of ``input`` and a floating dtype, also for integers. Ties of the largest or
-            smallest share the derivative.
+            Array with the shape of ``input`` and a floating dtype, also for integers. Equal extrema share the
+            derivative.
 
         Raises
         ------
         ConfigurationError
-            Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
+            If not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not supported, or if ``output`` is
+            given.
         ShapeError
-            For a footprint of another number of axes or without elements.
+            If the footprint is empty or has another number of axes.
         DtypeError
-            For complex input.
+            If the input is complex.
         """
         return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
@@ -103,21 +104,21 @@ def _middle(x: Tensor) -> Tensor:
 
 
 # fmt: off
-maximum_filter = _filter("maximum_filter", "the largest of neighbours", lambda x: agrad.max(x, axis=-1), example="""
+maximum_filter = _filter("maximum_filter", "the largest of neighbors", lambda x: agrad.max(x, axis=-1), example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.maximum_filter(x, size=3)
 array([8., 8., 8., 4.])
 >>> agrad.grad(lambda x: agrad.sum(ndimage.maximum_filter(x, size=3)))(x)
 array([0., 3., 1., 0.])
 """)
-minimum_filter = _filter("minimum_filter", "the smallest of neighbours", lambda x: agrad.min(x, axis=-1), example="""
+minimum_filter = _filter("minimum_filter", "the smallest of neighbors", lambda x: agrad.min(x, axis=-1), example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.minimum_filter(x, size=3)
 array([1., 1., 2., 2.])
 >>> agrad.grad(lambda x: agrad.sum(ndimage.minimum_filter(x, size=3)))(x)
 array([2., 0., 0., 2.])
 """)
-median_filter: Any = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle,
+median_filter: Any = _filter("median_filter", "the median of neighbors, the upper one of an even number", _middle,
     example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.median_filter(x, size=3)
@@ -141,20 +142,20 @@ def rank_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """Return a neighbour by its place in order.
+    """Return the neighbor of a given rank.
 
     Parameters
     ----------
     input : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     rank : int
-        The place, from 0 for the smallest; negative ones count from the largest.
+        Rank, from 0 for the smallest. Negative ranks count from the largest.
     size : int or sequence of ints, optional
-        The number of neighbours along each axis.
+        Number of neighbors along each axis.
     footprint : array, optional
-        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+        Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
     output : None
-        SciPy's array for the result is not there.
+        Not supported.
     mode : str or sequence of str
         The continuation of the array, as in ``correlate``, along each axis.
     cval : number
@@ -162,22 +163,22 @@ def rank_filter(
     origin : int or sequence of ints
         The shift of the window along each axis.
     axes : int or sequence of ints, optional
-        The axes; all by default.
+        Axes to filter along. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Array with the shape of ``input`` and a floating dtype, also for integers.
 
     Raises
     ------
     ConfigurationError
-        For a rank out of range, without a size and a footprint, or with both, for another ``mode``, and for an
-        ``output``.
+        If the rank is out of range, if not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not
+        supported, or if ``output`` is given.
     ShapeError
-        For a footprint of another number of axes or without elements.
+        If the footprint is empty or has another number of axes.
     DtypeError
-        For complex input.
+        If the input is complex.
 
     Examples
     --------
@@ -190,5 +191,5 @@ def rank_filter(
     """
     x = _neighbours("rank_filter", input, size, footprint, output, mode, cval, origin, axes)
     if not -x.shape[-1] <= rank < x.shape[-1]:
-        raise ConfigurationError(f"rank_filter: {x.shape[-1]} neighbours have no rank {rank}")
+        raise ConfigurationError(f"rank_filter: rank must be from {-x.shape[-1]} to {x.shape[-1] - 1}, got {rank}")
     return agrad.sort(x, axis=-1)[..., rank]

@@ -17,7 +17,7 @@ __all__ = ["spline_filter", "spline_filter1d"]
 _LENGTH = 512
 """The period of the responses to a single element, which are 0 to rounding long before its half."""
 CONTINUED = {"nearest": "reflect", "constant": "mirror", "wrap": "mirror", "grid-constant": "mirror"}
-"""How the filter continues the array, where not by the mode itself: SciPy's choice."""
+"""How the filter continues the array if not by the mode itself, as in SciPy."""
 
 
 def weights(order: int, share: Any) -> list[Any]:
@@ -35,7 +35,7 @@ def weights(order: int, share: Any) -> list[Any]:
 def checked_order(name: str, order: Any, least: int = 0) -> int:
     """Return the order of a spline. Raises ``ConfigurationError``."""
     if order not in range(least, 6):
-        raise ConfigurationError(f"{name}: the order of a spline is {least} to 5, not {order!r}")
+        raise ConfigurationError(f"{name}: order must be an integer from {least} to 5, got {order!r}")
     return int(order)
 
 
@@ -66,25 +66,25 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     order : int
         The order of the spline, 0 to 5.
     axis : int
         The axis.
     output : dtype
-        SciPy's array or dtype for the result, refused but for its default; the dtype is that of ``input``.
+        Not supported. The result has the dtype of ``input``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
 
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in it.
+        Array with the shape of ``input``. Differentiable.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
 
     Notes
     -----
@@ -113,23 +113,23 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     Parameters
     ----------
     input : array
-        Of one or more axes.
+        Array with at least one axis.
     order : int
         The order of the spline, 2 to 5.
     output : dtype
-        SciPy's array or dtype for the result, refused but for its default; the dtype is that of ``input``.
+        Not supported. The result has the dtype of ``input``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
 
     Returns
     -------
     array
-        Of the shape of ``input``, differentiable in it.
+        Array with the shape of ``input``. Differentiable.
 
     Raises
     ------
     ConfigurationError
-        For other orders and modes, and for an ``output``.
+        If the order or mode is not supported, or if ``output`` is given.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def _pair(name: str, in1: Any, in2: Any) -> list[Tensor]:
     """Return the inputs as Tensors of one dtype and of as many axes."""
     x, y = arrays(in1, in2)
     if x.ndim != y.ndim:
-        raise ShapeError(f"{name} takes arrays of as many axes, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must have the same number of axes, got shapes {x.shape} and {y.shape}")
     return [x, y]
 
 
@@ -33,8 +33,8 @@ def _shape(name: str, mode: str, one: Sequence[int], two: Sequence[int]) -> list
     sizes = list(zip(one, two, strict=True))
     if not (all(n >= k for n, k in sizes) or all(n <= k for n, k in sizes)):
         raise ShapeError(
-            f"{name}: with mode='valid' one array is at least as long as the other on every axis; "
-            f"these have the shapes {tuple(one)} and {tuple(two)}"
+            f"{name}: for mode='valid' one array must be at least as long as the other along every axis, "
+            f"got shapes {tuple(one)} and {tuple(two)}"
         )
     return [abs(n - k) + 1 for n, k in sizes]
 
@@ -45,7 +45,7 @@ def _convolve(name: str, x: Tensor, y: Tensor, mode: str, method: str) -> Tensor
     if not x.ndim:
         return x * y
     if not (x.size and y.size):
-        raise ShapeError(f"{name} takes arrays with elements, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must not be empty, got shapes {x.shape} and {y.shape}")
     return centered(convolved(y, x, method) if x.size < y.size else convolved(x, y, method), shape)
 
 
@@ -65,20 +65,21 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     in2 : array
         The second input, of as many axes.
     mode : str
-        ``"full"``: all places where the inputs overlap; ``"valid"``: those where one lies inside the other;
-        ``"same"``: the middle of the full result, of the shape of ``in1``.
+        ``"full"``: all positions at which the inputs overlap. ``"valid"``: those at which one lies inside the other.
+        ``"same"``: the center of the full result, with the shape of ``in1``.
     method : str
         ``"direct"``, ``"fft"``, or ``"auto"``: by the Fourier transform if both inputs have more than 64 elements.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        For inputs of different numbers of axes, without elements, and for ``"valid"`` if neither fits into the other.
+        If the inputs have different numbers of axes, if one is empty, or if neither fits into the other with
+        ``"valid"``.
 
     Examples
     --------
@@ -111,12 +112,12 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``.
+        As for ``convolve``.
 
     Examples
     --------
@@ -144,17 +145,17 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     mode : str
         As in ``convolve``.
     axes : int or sequence of ints, optional
-        The axes to convolve along; all by default. The inputs are broadcast along the others.
+        Axes to convolve along. By default, all. The inputs broadcast along the other axes.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``, but for inputs without elements; and for axes that do not broadcast.
+        As for ``convolve``, except for empty inputs. Also if axes do not broadcast.
 
     Examples
     --------
@@ -172,12 +173,12 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
         return agrad.reshape(x if not x.size else y, (0,))
     chosen = axes_of(axes, x.ndim)
     if not chosen:
-        raise ShapeError("fftconvolve: axes names no axis; leave it out for all")
+        raise ShapeError("fftconvolve: axes must contain at least one axis. Leave it out for all axes.")
     # along an axis of length one a convolution is a product
     chosen = tuple(i for i in chosen if x.shape[i] != 1 and y.shape[i] != 1)
     rest = [i for i in range(x.ndim) if i not in chosen]
     if any(x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in rest):
-        raise ShapeError(f"fftconvolve: shapes {x.shape} and {y.shape} do not broadcast along the axes {rest}")
+        raise ShapeError(f"fftconvolve: inputs must broadcast along the axes {rest}, got {x.shape} and {y.shape}")
     full = transformed(x, y, chosen)
     kept = _shape("fftconvolve", mode, [x.shape[i] for i in chosen], [y.shape[i] for i in chosen])
     shape = list(x.shape if mode == "same" else full.shape)
@@ -190,10 +191,10 @@ oaconvolve = fftconvolve
 
 
 def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, correlates: bool) -> Tensor:
-    """Return the convolution or correlation of two arrays of two axes."""
+    """Return the convolution or correlation of two 2-D arrays."""
     x, y = _pair(name, in1, in2)
     if x.ndim != 2 or not x.size or not y.size:
-        raise ShapeError(f"{name} takes arrays of two axes with elements, not of shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: in1 and in2 must be 2-D and not empty, got shapes {x.shape} and {y.shape}")
     choice(f"{name}: boundary", boundary, tuple(_BOUNDARIES))
     _shape(name, mode, x.shape, y.shape)
     kernel = agrad.conj(y) if correlates else agrad.flip(y)
@@ -201,7 +202,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
         # no window reaches over the boundary
         return _convolve(name, x, agrad.flip(kernel), mode, "direct")
     for axis, k in enumerate(y.shape):
-        # in mode "same" a correlation with an even kernel starts one place later than a convolution, as SciPy's
+        # in mode "same" a correlation with an even kernel starts one element later than a convolution, as in SciPy
         before = k - 1 if mode == "full" else (k - 1) // 2 if correlates else k // 2
         after = k - 1 if mode == "full" else k - 1 - before
         x = padded(x, axis, before, after, _BOUNDARIES[boundary], fillvalue)
@@ -210,7 +211,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
 
 @function
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """Convolve two arrays of two axes.
+    """Convolve two 2-D arrays.
 
     Parameters
     ----------
@@ -221,19 +222,19 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     mode : str
         As in ``convolve``.
     boundary : str
-        The continuation: ``"fill"``: by ``fillvalue``; ``"wrap"``: periodic; ``"symm"``: mirrored at the boundary.
+        Continuation. ``"fill"``: ``fillvalue``. ``"wrap"``: periodic. ``"symm"``: mirrored at the boundary.
     fillvalue : number
         The value outside.
 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve``, and for inputs that do not have two axes.
+        As for ``convolve``, or if an input is not 2-D.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 @function
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """Correlate two arrays of two axes.
+    """Correlate two 2-D arrays.
 
     Parameters
     ----------
@@ -268,12 +269,12 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     Returns
     -------
     array
-        Of a floating dtype, also for integers.
+        Array of a floating dtype, also for integers.
 
     Raises
     ------
     ShapeError
-        As ``convolve2d``.
+        As for ``convolve2d``.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tenso
 def _state(name: str, zi: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return an initial state broadcast to its shape."""
     if zi.ndim != len(shape) or any(n not in (1, k) for n, k in zip(zi.shape, shape, strict=True)):
-        raise ShapeError(f"{name}: zi has the shape {shape} here, not {zi.shape}")
+        raise ShapeError(f"{name}: zi must have shape {shape}, got {zi.shape}")
     return agrad.broadcast_to(zi, shape)
 
 
@@ -75,14 +75,14 @@ def _coefficients(name: str, *values: Tensor) -> list[Tensor]:
     """Return numerator and denominator as vectors with elements."""
     out = [agrad.reshape(v, (1,)) if v.ndim == 0 else v for v in values]
     if any(v.ndim != 1 or not v.size for v in out):
-        raise ShapeError(f"{name} takes vectors b and a with elements, not of shapes {[v.shape for v in out]}")
+        raise ShapeError(f"{name}: b and a must be 1-D and not empty, got shapes {[v.shape for v in out]}")
     return out
 
 
 def _signal(name: str, x: Tensor, axis: Any) -> int:
     """Return the axis of a signal."""
     if not x.ndim:
-        raise ShapeError(f"{name} takes a signal x of one or more axes")
+        raise ShapeError(f"{name}: x must have at least one axis")
     return axis_of(axis, x.ndim)
 
 
@@ -101,8 +101,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis of time.
     zi : array, optional
-        The initial state, with the order of the filter as length along ``axis``; zeros by default. It is broadcast
-        along the other axes.
+        Initial state, whose length along ``axis`` is the order of the filter. It broadcasts along the other axes. By
+        default, zeros.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors, and for a state of another shape.
+        If the coefficients are not vectors, or if the shape of the state does not match.
 
     Notes
     -----
-    The state is that of the transposed direct form II. Without feedback and with more than 64 coefficients the filter
-    goes by the Fourier transform. A filter with feedback takes a step for each value; up to order 2 twice as many steps
-    as the root of the length. Long signals go faster through ``sosfilt``, whose sections have order 2.
+    The state is the state of the transposed direct form II. A filter without feedback and with more than 64
+    coefficients uses the Fourier transform. A filter with feedback needs one step for each value, or up to order 2
+    twice the square root of the length. For long signals, ``sosfilt`` is faster, as its sections have order 2.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors.
+        If the coefficients are not vectors.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
 def _sections(name: str, sos: Tensor) -> Tensor:
     if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
-        raise ShapeError(f"{name} takes second-order sections of the shape (n, 6), not {sos.shape}")
+        raise ShapeError(f"{name}: sos must have shape (n, 6), got {sos.shape}")
     return sos
 
 
@@ -198,7 +198,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis of time.
     zi : array, optional
-        The initial states: an axis for the sections, then those of ``x``, of length 2 along ``axis``. Zeros by default.
+        Initial states: an axis for the sections, then the axes of ``x``, with length 2 along ``axis``. By default,
+        zeros.
 
     Returns
     -------
@@ -208,7 +209,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For sections or states of another shape.
+        If the shape of the sections or states does not match.
 
     Examples
     --------
@@ -246,12 +247,12 @@ def sosfilt_zi(sos: Any) -> Any:
     Returns
     -------
     array
-        Of the shape (n, 2) for n sections.
+        Array of shape (n, 2) for n sections.
 
     Raises
     ------
     ShapeError
-        For sections of another shape.
+        If the shape of the sections does not match.
 
     Examples
     --------
@@ -275,9 +276,7 @@ def _extended(name: str, x: Tensor, axis: int, padtype: Any, padlen: Any, defaul
     edge = 0 if padtype is None else default if padlen is None else int(padlen)
     n = x.shape[axis]
     if not 0 <= edge < n:
-        raise ShapeError(
-            f"{name}: the signal is longer than padlen, which is {edge} and not below 0; it has {n} values"
-        )
+        raise ShapeError(f"{name}: padlen must be at least 0 and less than the length {n} of the signal, got {edge}")
     return (extended(x, axis, edge, padtype) if edge else x), edge
 
 
@@ -314,23 +313,23 @@ def filtfilt(
     padtype : str or None
         The continuation at the ends: ``"odd"``, ``"even"``, ``"constant"``, or None for none.
     padlen : int, optional
-        The length of the continuation at each end, by default three times that of the coefficients.
+        Length of the continuation at each end. By default, three times the length of the coefficients.
     method : str
-        ``"pad"``; SciPy's ``"gust"`` is not there.
+        ``"pad"``. The SciPy method ``"gust"`` is not supported.
     irlen : int, optional
-        For the method that is not there; None.
+        Not supported: must be None.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For coefficients that are no vectors, and for a signal that is not longer than ``padlen``.
+        If the coefficients are not vectors, or if the signal is not longer than ``padlen``.
     ConfigurationError
-        For another ``method``, ``irlen`` or ``padtype``.
+        If ``method``, ``irlen`` or ``padtype`` is not supported.
 
     Examples
     --------
@@ -342,7 +341,7 @@ def filtfilt(
     0.3329
     """
     if method != "pad" or irlen is not None:
-        raise ConfigurationError(f"filtfilt has method='pad' without irlen, not method={method!r}, irlen={irlen!r}")
+        raise ConfigurationError(f"filtfilt: method must be 'pad' without irlen, got {method!r} and irlen={irlen!r}")
     b, a, x = arrays(b, a, x)
     b, a = _coefficients("filtfilt", b, a)
     axis = _signal("filtfilt", x, axis)
@@ -372,14 +371,14 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For sections of another shape, and for a signal that is not longer than ``padlen``.
+        If the shape of the sections does not match, or if the signal is not longer than ``padlen``.
     ConfigurationError
-        For another ``padtype``, and where the default of ``padlen`` depends on values that a transform hides.
+        If ``padtype`` is not supported, or if the default of ``padlen`` depends on values that a transform hides.
 
     Examples
     --------
@@ -397,7 +396,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     if padlen is None and padtype is not None:
         if not is_concrete(sos):
             raise ConfigurationError(
-                "sosfiltfilt finds padlen from the values of sos, which this transform hides; give padlen"
+                "sosfiltfilt: padlen depends on the values of sos, which this transform hides. Pass padlen=."
             )
         values = values_of(sos)
         default = 3 * (2 * len(values) + 1 - min(int((values[:, i] == 0).sum()) for i in (2, 5)))

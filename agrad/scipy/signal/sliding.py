@@ -23,13 +23,13 @@ MODES = {
     "constant": "constant",
     "grid-constant": "constant",
 }
-"""The modes of ``agrad.pad`` by the modes of ``scipy.ndimage``."""
+"""Modes of ``agrad.pad`` by mode of ``scipy.ndimage``."""
 
 
 def choice(what: str, value: Any, known: Sequence[Any]) -> Any:
     """Return an option if it is known. Raises ``ConfigurationError``."""
     if value not in known:
-        raise ConfigurationError(f"{what} is one of {', '.join(map(repr, known))}, not {value!r}")
+        raise ConfigurationError(f"{what} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
 
 
@@ -65,10 +65,10 @@ def windows(x: Tensor, length: int, axis: int) -> Tensor:
 def correlated(x: Tensor, kernel: Tensor) -> Tensor:
     """Return the sums of products with ``kernel`` where it fits on the last axes.
 
-    The kernel has as many axes as the windows; axes of ``x`` before them are a batch. Nothing is conjugated.
+    The kernel has as many axes as the windows. Axes of ``x`` before them are batch axes. Nothing is conjugated.
     """
     ndim = kernel.ndim
-    # one product of matrices for each place of the other axes, so that their number is small
+    # one matrix product for each index of the other axes, so that their number is small
     axis = int(np.argmax(kernel.shape))
     x, kernel = agrad.moveaxis(x, axis - ndim, -1), agrad.moveaxis(kernel, axis, -1)
     *others, length = kernel.shape
@@ -83,7 +83,7 @@ def correlated(x: Tensor, kernel: Tensor) -> Tensor:
 
 
 def smooth_length(n: int) -> int:
-    """Return the least length from ``n`` on without prime factors above 5."""
+    """Return the smallest length from ``n`` without prime factors above 5."""
     while True:
         rest = n
         for prime in (2, 3, 5):
@@ -130,7 +130,7 @@ def centered(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def neighbours(x: Tensor, kernel: Tensor, axes: Sequence[int], mode: str, cval: Any, origins: Sequence[int]) -> Tensor:
-    """Return the sums of products of a kernel with the neighbours along axes.
+    """Return the sums of products of a kernel with the neighbors along axes.
 
     The result has the shape of ``x``. Nothing is conjugated.
     """

@@ -24,32 +24,32 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
 
 @function
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
-    """Subtract the mean, or straight lines of least squares, along an axis.
+    """Subtract the mean, or least-squares lines, along an axis.
 
     Parameters
     ----------
     data : array
-        Of one or more axes.
+        Array with at least one axis.
     axis : int
         The axis.
     type : str
         ``"linear"`` or ``"constant"``.
     bp : int or sequence of ints
-        The places where a new line begins, for ``"linear"``.
+        Indices at which a new line begins, for ``"linear"``.
     overwrite_data : bool
-        False; agrad writes into no array.
+        Not supported: must be False.
 
     Returns
     -------
     array
-        Of the shape of ``data``.
+        Array with the shape of ``data``.
 
     Raises
     ------
     ConfigurationError
-        For another ``type``, and for ``overwrite_data``.
+        If ``type`` is not supported, or if ``overwrite_data`` is True.
     ShapeError
-        For places that are not in the data.
+        If an index is not in the data.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     array([ 0.1667, -0.3333,  0.1667])
     """
     if overwrite_data:
-        raise ConfigurationError("detrend overwrites no data; leave overwrite_data out")
+        raise ConfigurationError("detrend: overwrite_data is not supported. Leave it out.")
     x = array(data)
     axis = axis_of(axis, x.ndim)
     if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
@@ -69,7 +69,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     n = x.shape[axis]
     places = np.unique(np.concatenate([[0, n], np.atleast_1d(np.asarray(bp, int))]))
     if places[0] < 0 or places[-1] > n:
-        raise ShapeError(f"detrend: the places bp are from 0 to the length {n}, not {bp}")
+        raise ShapeError(f"detrend: bp must be from 0 to the length {n}, got {bp}")
     x, parts = agrad.moveaxis(x, axis, -1), []
     for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
         part = x[..., start:stop]
@@ -101,9 +101,9 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     Raises
     ------
     DtypeError
-        For a complex signal.
+        If the signal is complex.
     ShapeError
-        For a length below 1.
+        If the length is less than 1.
 
     Examples
     --------
@@ -116,11 +116,11 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     """
     x = array(x)
     if is_complex(x):
-        raise DtypeError("hilbert takes a real signal; of a complex one take the real part")
+        raise DtypeError("hilbert: x must be real. Pass agrad.real(x).")
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis] if N is None else int(N)
     if n < 1:
-        raise ShapeError(f"hilbert: a length N is 1 or more, not {n}")
+        raise ShapeError(f"hilbert: N must be at least 1, got {n}")
     half = np.arange(n)
     factors = np.where(half == 0, 1.0, np.where(2 * half < n, 2.0, np.where(2 * half == n, 1.0, 0.0)))
     # the standard has transforms of complex numbers only
@@ -132,12 +132,12 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
 def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: float, name: str) -> np.ndarray:
     """Return the weights of the values of a window, in their order."""
     if not 0 <= polyorder < window_length:
-        raise ConfigurationError(f"{name}: polyorder is from 0 to window_length - 1, not {polyorder}")
+        raise ConfigurationError(f"{name}: polyorder must be from 0 to window_length - 1, got {polyorder}")
     times = np.arange(-pos, window_length - pos)
     scale = max(float(np.abs(times).max()), 1.0)
     if deriv > polyorder:
         return np.zeros(window_length)
-    # the coefficients of the polynomial of least squares are linear in the values
+    # the coefficients of the least-squares polynomial are linear in the values
     fit = np.linalg.pinv((times[:, None] / scale) ** np.arange(polyorder + 1))
     return np.asarray(fit[deriv] * (math.factorial(deriv) / (scale * delta) ** deriv))
 
@@ -158,15 +158,15 @@ def savgol_coeffs(
     window_length : int
         The number of coefficients.
     polyorder : int
-        The degree of the polynomials of least squares, less than ``window_length``.
+        Degree of the least-squares polynomials, less than ``window_length``.
     deriv : int
         The order of the derivative of the polynomial.
     delta : float
         The distance of the samples.
     pos : float, optional
-        The place in the window where the polynomial is evaluated; the middle by default.
+        Position in the window at which the polynomial is evaluated. By default, the middle.
     use : str
-        ``"conv"``: in the order for a convolution; ``"dot"``: in the order of the values.
+        ``"conv"``: order for a convolution. ``"dot"``: order of the values.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def savgol_coeffs(
     Raises
     ------
     ConfigurationError
-        For a degree, a place or a ``use`` that makes no sense.
+        If the degree, the position or ``use`` is not valid.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def savgol_coeffs(
     """
     pos = (window_length - 1) / 2 if pos is None else pos
     if not 0 <= pos < window_length:
-        raise ConfigurationError(f"savgol_coeffs: pos is in the window of {window_length}, not {pos}")
+        raise ConfigurationError(f"savgol_coeffs: pos must be from 0 to {window_length - 1}, got {pos}")
     out = _savgol(window_length, polyorder, deriv, delta, pos, "savgol_coeffs")
     return created((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
 
@@ -202,7 +202,7 @@ def savgol_filter(
     mode: str = "interp",
     cval: Any = 0.0,
 ) -> Any:
-    """Smooth by polynomials of least squares in a moving window.
+    """Smooth with least-squares polynomials in a moving window.
 
     Parameters
     ----------
@@ -227,14 +227,14 @@ def savgol_filter(
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array with the shape of ``x``.
 
     Raises
     ------
     ConfigurationError
-        For another ``mode``, and for a degree that is not below the window's length.
+        If ``mode`` is not supported, or if the degree is not less than the window length.
     ShapeError
-        For ``"interp"``, if the window is longer than the signal.
+        If the window is longer than the signal with ``"interp"``.
 
     Examples
     --------
@@ -253,13 +253,13 @@ def savgol_filter(
     def weights(pos: float) -> np.ndarray:
         return _savgol(window_length, polyorder, deriv, delta, pos, "savgol_filter")
 
-    # as SciPy's, a window of even length reaches further to the right
+    # as in SciPy, a window of even length reaches further to the right
     kernel = _of_dtype(weights((window_length - 1) / 2), x)
     y = neighbours(x, kernel, [axis], "constant" if mode == "interp" else mode, cval, [0 if window_length % 2 else -1])
     if mode != "interp":
         return y
     if window_length > n:
-        raise ShapeError(f"savgol_filter: with mode='interp' the window of {window_length} fits into the signal of {n}")
+        raise ShapeError(f"savgol_filter: window_length must be at most {n} for mode='interp', got {window_length}")
     x, y = agrad.moveaxis(x, axis, -1), agrad.moveaxis(y, axis, -1)
     first = np.stack([weights(i) for i in range(half)], axis=1) if half else np.zeros((window_length, 0))
     last = np.stack([weights(window_length - half + i) for i in range(half)], axis=1) if half else first

@@ -18,14 +18,14 @@ __all__ = ["istft", "periodogram", "spectrogram", "stft", "welch"]
 
 
 def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
-    """Return a window to repeat by its name, or the values that were given, beside ``like``."""
+    """Return a periodic window by name, or given values, that matches ``like``."""
     if isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
         if isinstance(window, tuple) and any(is_array(parameter) for parameter in window[1:]):
             return agrad.asarray(get_window(window, length))
         with agrad.use_backend("numpy"):
             return constant(values_of(get_window(window, length)).astype(like.dtype.name), like)
     if not is_array(window) and not isinstance(window, (list, tuple)):
-        raise ConfigurationError(f"{name}: a window is a name or a sequence of values, not {window!r}")
+        raise ConfigurationError(f"{name}: window must be a name or a sequence of values, got {window!r}")
     values = agrad.asarray(window) if is_array(window) and not isinstance(window, np.ndarray) else window
     return values if isinstance(values, Tensor) else constant(np.asarray(values, like.dtype.name), like)
 
@@ -44,13 +44,13 @@ class _Segments(NamedTuple):
     def transformed(self, x: Tensor) -> tuple[Tensor, np.ndarray, Tensor, bool]:
         """Return the window, the frequencies, and the transforms of segments.
 
-        The frequencies are in turns a sample. The segments lie along the last axis of ``x``. The transforms have a
-        segment for each place of the axis before the last. At the end True where negative frequencies are left out.
+        The frequencies are in cycles per sample. The segments lie along the last axis of ``x``. The transforms have a
+        segment for each index of the second to last axis. The last result is True if negative frequencies are omitted.
         """
         name, length = self.name, self.length
         if not 0 <= self.overlap < length or self.bins < length:
             raise ShapeError(
-                f"{name}: {self.overlap} < {length} <= {self.bins} does not hold for noverlap, nperseg and nfft"
+                f"{name}: noverlap < nperseg <= nfft must hold, got {self.overlap}, {length} and {self.bins}"
             )
         starts = np.arange(0, x.shape[-1] - length + 1, length - self.overlap)
         parts = agrad.take(windows(x, length, -1), starts, axis=-2)
@@ -59,7 +59,7 @@ class _Segments(NamedTuple):
         real = agrad.real(x) if is_complex(x) else x
         w = _window(name, self.window, length, real)
         if w.shape != (length,):
-            raise ShapeError(f"{name}: a window of the length {length}, not of the shape {w.shape}")
+            raise ShapeError(f"{name}: window must have shape ({length},), got {w.shape}")
         parts, w = arrays(parts, w)
         w = agrad.real(w) if is_complex(w) else w
         half = self.onesided and not is_complex(x)
@@ -76,7 +76,7 @@ class _Segments(NamedTuple):
         total = agrad.sum(w * w) * fs if density else agrad.sum(w) ** 2
         power = (agrad.real(y) ** 2 + agrad.imag(y) ** 2) / total
         if half:
-            # frequencies that stand for their negatives too
+            # frequencies that also represent their negatives
             twice = np.full(len(frequencies), 2.0)
             twice[0] = 1.0
             twice[-1] = 1.0 if self.bins % 2 == 0 else twice[-1]
@@ -85,7 +85,7 @@ class _Segments(NamedTuple):
 
 
 def _length(window: Any, nperseg: Any, n: int) -> int:
-    """Return the length of segments, by default that of an array ``window``, else 256; at most that of the signal."""
+    """Return the length of segments."""
     named = isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str))
     given = 256 if named else math.prod(window.shape if is_array(window) else np.shape(window))
     return min(int(given if nperseg is None else nperseg), n)
@@ -113,7 +113,7 @@ def _cut(
 
 
 def _beside(frequencies: np.ndarray, like: Tensor) -> Tensor:
-    """Return numbers of the host, real, beside a result."""
+    """Return real host numbers on the backend of a result."""
     real = agrad.real(like) if is_complex(like) else like
     return constant(frequencies.astype(real.dtype.name), real)
 
@@ -138,7 +138,7 @@ def periodogram(
     fs : float
         The number of samples in a unit of time.
     window : str, tuple or array
-        As of ``get_window``, or the values.
+        Window as for ``get_window``, or its values.
     nfft : int, optional
         The length of the transforms, for which segments are padded with zeros or cropped.
     detrend : str or False
@@ -158,9 +158,9 @@ def periodogram(
     Raises
     ------
     ConfigurationError
-        For other options.
+        If an option is not supported.
     ShapeError
-        For lengths that do not fit each other.
+        If lengths do not match.
 
     Examples
     --------
@@ -205,9 +205,10 @@ def welch(
     fs : float
         The number of samples in a unit of time.
     window : str, tuple or array
-        As of ``get_window``, or the values.
+        Window as for ``get_window``, or its values.
     nperseg : int, optional
-        The length of a segment: by default that of an array ``window``, else 256; at most that of the signal.
+        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
+        256.
     noverlap : int, optional
         The overlap of segments, by default half of their length.
     nfft : int, optional
@@ -221,7 +222,7 @@ def welch(
     axis : int
         The axis of time.
     average : str
-        ``"mean"``; SciPy's ``"median"`` is not there.
+        ``"mean"``. The SciPy option ``"median"`` is not supported.
 
     Returns
     -------
@@ -231,9 +232,9 @@ def welch(
     Raises
     ------
     ConfigurationError
-        For other options.
+        If an option is not supported.
     ShapeError
-        For lengths that do not fit each other.
+        If lengths do not match.
 
     Examples
     --------
@@ -246,7 +247,7 @@ def welch(
     np.float64(-0.4444)
     """
     if average != "mean":
-        raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
+        raise ConfigurationError(f"welch: average must be 'mean', got {average!r}")
     x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
@@ -275,9 +276,10 @@ def spectrogram(
     fs : float
         The number of samples in a unit of time.
     window : str, tuple or array
-        As of ``get_window``, or the values.
+        Window as for ``get_window``, or its values.
     nperseg : int, optional
-        The length of a segment: by default that of an array ``window``, else 256; at most that of the signal.
+        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
+        256.
     noverlap : int, optional
         The overlap of segments, by default an eighth of their length.
     nfft : int, optional
@@ -291,7 +293,7 @@ def spectrogram(
     axis : int
         The axis of time.
     mode : str
-        ``"psd"``; SciPy's other modes are not there: ``stft`` has them.
+        ``"psd"``. Other SciPy modes are not supported: use ``stft``.
 
     Returns
     -------
@@ -302,9 +304,9 @@ def spectrogram(
     Raises
     ------
     ConfigurationError
-        For other options.
+        If an option is not supported.
     ShapeError
-        For lengths that do not fit each other.
+        If lengths do not match.
 
     Examples
     --------
@@ -315,7 +317,7 @@ def spectrogram(
     ((5, 2), array([0.1429, 0.2857, 2.5714, 0.2857, 0.1429]))
     """
     if mode != "psd":
-        raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
+        raise ConfigurationError(f"spectrogram: mode must be 'psd', got {mode!r}. Use stft for complex values.")
     x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
     frequencies, power = segments.power(x, fs, scaling)
     times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs
@@ -346,9 +348,9 @@ def stft(
     fs : float
         The number of samples in a unit of time.
     window : str, tuple or array
-        As of ``get_window``, or the values.
+        Window as for ``get_window``, or its values.
     nperseg : int
-        The length of a segment, at most that of the signal.
+        Length of a segment, at most the length of the signal.
     noverlap : int, optional
         The overlap of segments, by default half of their length.
     nfft : int, optional
@@ -360,7 +362,7 @@ def stft(
     boundary : str or None
         The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"`` or None.
     padded : bool
-        Pad with zeros to a whole number of segments.
+        If True, pad with zeros to an integer number of segments.
     axis : int
         The axis of time.
     scaling : str
@@ -375,9 +377,9 @@ def stft(
     Raises
     ------
     ConfigurationError
-        For other options.
+        If an option is not supported.
     ShapeError
-        For lengths that do not fit each other.
+        If lengths do not match.
 
     Examples
     --------
@@ -444,9 +446,9 @@ def istft(
     fs : float
         The number of samples in a unit of time.
     window : str, tuple or array
-        That of ``stft``.
+        Scaling of ``stft``.
     nperseg : int, optional
-        The length of a segment, by default that of the transforms.
+        Length of a segment. By default, the length of the transforms.
     noverlap : int, optional
         The overlap of segments, by default half of their length.
     nfft : int, optional
@@ -458,25 +460,25 @@ def istft(
     time_axis, freq_axis : int
         The axes of times and of frequencies.
     scaling : str
-        That of ``stft``.
+        Scaling of ``stft``.
 
     Returns
     -------
     tuple of arrays
-        The times, where SciPy's of several signals have another length, and the signal, whose time is where that of
-        ``Zxx`` was. It is differentiable in ``Zxx`` and in an array ``window``.
+        Times and signal. The time axis of the signal is at the time axis of ``Zxx``. For several signals, SciPy returns
+        times of another length. Differentiable with respect to ``Zxx`` and an array ``window``.
 
     Raises
     ------
     ConfigurationError
-        For another scaling.
+        If ``scaling`` is not supported.
     ShapeError
-        For lengths that do not fit each other.
+        If lengths do not match.
 
     Notes
     -----
-    The least squares of Griffin and Lim, Signal estimation from modified short-time Fourier transform, IEEE Trans.
-    Acoust. 32 (1984). Places that no window reaches are not divided, as in SciPy.
+    Uses the least-squares estimate of Griffin and Lim, Signal estimation from modified short-time Fourier transform,
+    IEEE Trans. Acoust. 32 (1984). As in SciPy, samples that no window covers are not divided.
 
     Examples
     --------
@@ -489,18 +491,18 @@ def istft(
     z = array(Zxx)
     times, places = axis_of(time_axis, z.ndim), axis_of(freq_axis, z.ndim)
     if z.ndim < 2 or times == places:
-        raise ShapeError("istft: the transforms have an axis of times and another of frequencies")
+        raise ShapeError("istft: time_axis and freq_axis of Zxx must be two different axes")
     z = agrad.moveaxis(z, (times, places), (-2, -1))
     whole = 2 * (z.shape[-1] - 1) if input_onesided else z.shape[-1]
     length = whole if nperseg is None else int(nperseg)
     count = (whole + (input_onesided and length == whole + 1) if nfft is None else int(nfft)) or 1
     overlap = length // 2 if noverlap is None else int(noverlap)
     if not 0 <= overlap < length <= count:
-        raise ShapeError(f"istft: {overlap} < {length} <= {count} does not hold for noverlap, nperseg and nfft")
+        raise ShapeError(f"istft: noverlap < nperseg <= nfft must hold, got {overlap}, {length} and {count}")
     parts = (agrad.fft.irfft if input_onesided else agrad.fft.ifft)(z, n=count, axis=-1)[..., :length]
     w = _window("istft", window, length, agrad.real(parts) if is_complex(parts) else parts)
     if w.shape != (length,):
-        raise ShapeError(f"istft: a window of the length {length}, not of the shape {w.shape}")
+        raise ShapeError(f"istft: window must have shape ({length},), got {w.shape}")
     step = length - overlap
     total = _overlaid(parts * (w * _scale("istft", w, fs, scaling)), step)
     norm = _overlaid(agrad.broadcast_to(w * w, (z.shape[-2], length)), step)

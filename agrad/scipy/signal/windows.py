@@ -24,9 +24,9 @@ __all__ = [
 
 
 def _window(M: int, sym: bool, values: Callable[..., Tensor], *parameters: Any) -> Tensor:
-    """Return ``values(n, M, *parameters)`` of the places 0 to M - 1; without the last of M + 1 if not symmetric."""
+    """Return ``values(n, M, *parameters)`` for 0 to M - 1, or M + 1 points without the last if not symmetric."""
     if int(M) != M or M < 0:
-        raise ShapeError(f"windows: the number of samples is a whole number of 0 or more, not {M!r}")
+        raise ShapeError(f"windows: M must be an integer of at least 0, got {M!r}")
     given = arrays(1.0, *parameters)
     like, parameters = given[0], tuple(given[1:])
     if M <= 1:
@@ -42,7 +42,7 @@ def _cosines(n: Tensor, count: int, weights: Any) -> Tensor:
 
 
 def _from_ends(n: Tensor, count: int) -> Tensor:
-    """Return places from -1 to 1."""
+    """Return points from -1 to 1."""
     return n * (2 / (count - 1)) - 1
 
 
@@ -105,7 +105,7 @@ def _named(name: str, values: Callable[..., Tensor], what: str, example: str) ->
         Returns
         -------
         array
-            Of shape (M,).
+            Array of shape (M,).
         """
         return _window(M, sym, values)
 
@@ -189,14 +189,14 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     M : int
         The number of samples.
     a : array
-        The weights, with SciPy's signs: all above 0 for the common windows.
+        Weights, with the signs of SciPy: all positive for common windows.
     sym : bool
         True for a symmetric window, False for one to repeat.
 
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``a``.
+        Array of shape (M,), differentiable in ``a``.
 
     Examples
     --------
@@ -218,14 +218,14 @@ def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
     M : int
         The number of samples.
     alpha : float
-        The mean; the cosine has the weight 1 - alpha.
+        Mean; the cosine has the weight 1 - alpha.
     sym : bool
         True for a symmetric window, False for one to repeat.
 
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``alpha``.
+        Array of shape (M,), differentiable in ``alpha``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Any:
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``std``.
+        Array of shape (M,), differentiable in ``std``.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``p`` and ``sig``.
+        Array of shape (M,), differentiable in ``p`` and ``sig``.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``beta``.
+        Array of shape (M,), differentiable in ``beta``.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``alpha``.
+        Array of shape (M,), differentiable in ``alpha``.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     M : int
         The number of samples.
     center : float, optional
-        The place of 1, by default the middle. SciPy takes it for windows that are not symmetric.
+        Position of the value 1. By default, the middle. As in SciPy, only for windows that are not symmetric.
     tau : float
         The decay, in samples.
     sym : bool
@@ -375,12 +375,12 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     Returns
     -------
     array
-        Of shape (M,), differentiable in ``center`` and ``tau``.
+        Array of shape (M,), differentiable in ``center`` and ``tau``.
 
     Raises
     ------
     ConfigurationError
-        For a center of a symmetric window.
+        If ``center`` is given for a symmetric window.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     array([0.1516])
     """
     if sym and center is not None:
-        raise ConfigurationError("exponential: a symmetric window has its center in the middle; give sym=False")
+        raise ConfigurationError("exponential: center is not supported for a symmetric window. Pass sym=False.")
     middle = (M + (not sym) - 1) / 2
     return _window(M, sym, _of_exponential, tau, middle if center is None else center)
 
@@ -412,8 +412,8 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
     Parameters
     ----------
     window : str, float, or tuple
-        The name of a function here; with its parameters in a tuple; or the parameter of Kaiser's window. The suffixes
-        ``"_periodic"`` and ``"_symmetric"`` go before ``fftbins``.
+        Name of a function of this module, a tuple of the name and its parameters, or the parameter of the Kaiser
+        window. The suffixes ``"_periodic"`` and ``"_symmetric"`` override ``fftbins``.
     Nx : int
         The number of samples.
     fftbins : bool
@@ -422,12 +422,12 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
     Returns
     -------
     array
-        Of shape (Nx,), differentiable in parameters.
+        Array of shape (Nx,), differentiable in parameters.
 
     Raises
     ------
     ConfigurationError
-        For other names, SciPy's abbreviations among them, and parameters that are missing.
+        If the name is not supported (SciPy abbreviations are not), or if a parameter is missing.
 
     Examples
     --------
@@ -445,5 +445,5 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
         return _PLAIN[name](Nx, sym=not fftbins)
     if name not in _SHAPED or not (parameters or name == "tukey" or name == "exponential"):
         known = ", ".join(sorted(_PLAIN) + [f"({n!r}, ...)" for n in sorted(_SHAPED)])
-        raise ConfigurationError(f"get_window: a window is one of {known}; not {window!r}")
+        raise ConfigurationError(f"get_window: window must be one of {known}, got {window!r}")
     return _SHAPED[name](Nx, *parameters, sym=not fftbins)

@@ -1,7 +1,7 @@
 """Linear systems with a sparse matrix, by the names of SciPy.
 
-The functions are those of ``scipy.sparse.linalg``. The right sides are differentiated, in every mode and order. The
-matrix is a constant. They need SciPy.
+The functions have the names of ``scipy.sparse.linalg`` and require SciPy. They are differentiable with respect to the
+right side, in every mode and order. The matrix is a constant.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from agrad.scipy.shared import function
 class _Factors:
     """LU factors of a sparse matrix, for each dtype that is asked for.
 
-    They are a setting of an operation, equal only to themselves.
+    They are a keyword argument of an operation, equal only to themselves.
     """
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
@@ -28,7 +28,7 @@ class _Factors:
         self.by_dtype: dict[Any, Any] = {}
 
     def of(self, dtype: Any) -> Any:
-        """Return the factors of the matrix in a dtype, made at the first call."""
+        """Return the factors of the matrix in a dtype, computed at the first call."""
         if dtype not in self.by_dtype:
             from scipy.sparse.linalg import splu
 
@@ -100,14 +100,14 @@ def _solved_with_values(A: Any, b: Any) -> Any:
             f"spsolve: the operands must be on 'numpy', got {b.backend!r}. Move them: x.to('numpy')."
         )
     if b.ndim not in (1, 2) or b.shape[0] != A.shape[0]:
-        raise ShapeError(f"spsolve: the matrix of shape {A.shape} has no right side of shape {b.shape}")
+        raise ShapeError(f"spsolve: b must have {A.shape[0]} rows, like A, got shape {b.shape}")
     x = _solve_values(values, b[:, None] if b.ndim == 1 else b, where=A.where, transposed=False)
     return x[:, 0] if b.ndim == 1 else x
 
 
 def _check_square(A: Any) -> None:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-        raise ShapeError(f"splu and spsolve take a square matrix, not one of shape {A.shape}")
+        raise ShapeError(f"splu and spsolve: A must be square, got shape {A.shape}")
 
 
 class SuperLU:
@@ -118,12 +118,12 @@ class SuperLU:
     A : sparse matrix
         Square, of SciPy. Later writes to it are not seen.
     **options : object
-        Those of ``scipy.sparse.linalg.splu``.
+        Arguments of ``scipy.sparse.linalg.splu``.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -143,8 +143,8 @@ class SuperLU:
     def __init__(self, A: Any, **options: Any) -> None:
         if library_of(A) is None:
             raise OperandError(
-                f"splu and spsolve take a sparse matrix of SciPy, not {type(A).__name__}; "
-                "agrad.linalg.solve takes a dense one"
+                f"splu and spsolve: A must be a sparse matrix of SciPy, got {type(A).__name__}. "
+                "Pass a dense matrix to agrad.linalg.solve."
             )
         _check_square(A)
         self._factors = _Factors(A.copy(), options)
@@ -161,14 +161,14 @@ class SuperLU:
         Parameters
         ----------
         rhs : array
-            Of shape (n,) or (n, k), or (..., n, k) for a batch.
+            Array of shape (n,) or (n, k), or (..., n, k) for a batch.
         trans : {"N", "T", "H"}
             The matrix itself, its transpose, or its adjoint.
 
         Returns
         -------
         array
-            Of the shape of ``rhs``.
+            Array with the shape of ``rhs``.
 
         Raises
         ------
@@ -193,11 +193,11 @@ class SuperLU:
 @function
 def _solved(factors: _Factors, rhs: Any, trans: str) -> Any:
     if trans not in ("N", "T", "H"):
-        raise OperandError(f"solve: trans is 'N', 'T' or 'H', not {trans!r}")
+        raise OperandError(f"solve: trans must be 'N', 'T' or 'H', got {trans!r}")
     b = rhs if isinstance(rhs, Tensor) else agrad.asarray(rhs)
     check_operands("solve", factors.matrix, b)
     if not b.ndim or b.shape[max(b.ndim - 2, 0)] != factors.matrix.shape[0]:
-        raise ShapeError(f"solve: the matrix of shape {factors.matrix.shape} has no right side of shape {b.shape}")
+        raise ShapeError(f"solve: b must have {factors.matrix.shape[0]} rows, like the matrix, got shape {b.shape}")
     columns = b[:, None] if b.ndim == 1 else b
     if trans == "H":
         columns = agrad.conj(columns)
@@ -222,17 +222,17 @@ def splu(
     A : sparse matrix
         Square, of SciPy.
     permc_spec, diag_pivot_thresh, relax, panel_size, options : optional
-        As of SciPy's function.
+        As in SciPy.
 
     Returns
     -------
     SuperLU
-        Its method ``solve`` takes Tensors.
+        Factorization whose method ``solve`` accepts Tensors.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -272,7 +272,7 @@ def factorized(A: Any) -> Callable[[Any], Any]:
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square.
     RuntimeError
@@ -299,21 +299,21 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     A : sparse matrix
         Square, of SciPy, or an ``agrad.SparseArray``, whose values are differentiated.
     b : array
-        Of shape (n,) or (n, k).
+        Array of shape (n,) or (n, k).
     permc_spec : str, optional
-        The order of columns, as of SciPy's function.
+        Column ordering, as in SciPy.
     use_umfpack : bool
         Ignored: the factors are SuperLU's.
 
     Returns
     -------
     array
-        Of shape (n,) or (n, k); of shape (n,) for one column too, as in SciPy.
+        Array of shape (n,) or (n, k). As in SciPy, also of shape (n,) for a single column.
 
     Raises
     ------
     OperandError
-        If ``A`` is no sparse matrix of SciPy.
+        If ``A`` is not a sparse matrix of SciPy.
     ShapeError
         If it is not square, or ``b`` does not fit it.
     RuntimeError

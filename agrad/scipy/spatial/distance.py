@@ -42,7 +42,7 @@ def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
     (u, v), options = _converted(options, u, v)
     vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
     if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
-        raise ShapeError(f"{metric} is of vectors of one length, not of shapes {[tuple(x.shape) for x in vectors]}")
+        raise ShapeError(f"{metric}: vectors must have the same length, got shapes {[tuple(x.shape) for x in vectors]}")
     return METRICS[metric](u, v, **options)
 
 
@@ -60,7 +60,7 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape (); its derivative at equal vectors is 0.
+        Array of shape (). The derivative at equal vectors is 0.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -116,7 +116,7 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -144,7 +144,7 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -160,19 +160,19 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 
 @function
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
-    """Return the greatest absolute difference.
+    """Return the largest absolute difference.
 
     Parameters
     ----------
     u, v : array
         Vectors of one length.
     w : array, optional
-        Components of weight 0 have no part; other weights are all alike, as in SciPy.
+        As in SciPy, components of weight 0 are ignored, and all other weights are equal.
 
     Returns
     -------
     array
-        Of shape (). Equal greatest differences share the derivative evenly.
+        Array of shape (). Equal largest differences share the derivative evenly.
 
     Examples
     --------
@@ -195,14 +195,14 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
     u, v : array
         Vectors of one length.
     p : float
-        Greater than 0, a constant; infinity for the greatest difference.
+        Order, greater than 0; a constant. Infinity for the largest difference.
     w : array, optional
         Weights of the powers, not negative.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -223,14 +223,14 @@ def cosine(u: Any, v: Any, w: Any = None) -> Any:
     Parameters
     ----------
     u, v : array
-        Real vectors of one length. A zero vector gives NaN.
+        Real vectors of one length. For a zero vector, the result is NaN.
     w : array, optional
         Weights of the products, not negative.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Notes
     -----
@@ -255,16 +255,16 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     Parameters
     ----------
     u, v : array
-        Real vectors of one length. A constant vector gives NaN, or a rounding's angle.
+        Real vectors of one length. For a constant vector, the result is NaN or determined by rounding.
     w : array, optional
         Weights, not negative.
     centered : bool
-        Subtract the means; without it, this is ``cosine``.
+        If True, subtract the means. Otherwise, compute ``cosine``.
 
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -292,7 +292,7 @@ def canberra(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -320,7 +320,7 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
     Returns
     -------
     array
-        Of shape ().
+        Array of shape ().
 
     Examples
     --------
@@ -348,7 +348,7 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
     Returns
     -------
     array
-        Of shape (): the root of ``(u - v) VI (u - v)``.
+        Array of shape (): the square root of ``(u - v) VI (u - v)``.
 
     Examples
     --------
@@ -380,8 +380,8 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     Returns
     -------
     array
-        The root of the mean divergence from the mean of both. At equal probabilities the derivative is 0; by a
-        probability of 0 it is infinite where the other's is not 0, and 0 where it is.
+        Square root of the mean divergence from the mean of both. At equal probabilities, the derivative is 0. With
+        respect to a probability of 0, it is infinite if the other probability is not 0, otherwise 0.
 
     Examples
     --------
@@ -402,7 +402,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         return lambda u, v: _called(metric, u, v, options)
     if metric not in METRICS:
         raise ConfigurationError(
-            f"distances: the metric {metric!r} is none of {', '.join(METRICS)}; give a function of two vectors"
+            f"distances: metric must be a function of two vectors or one of {', '.join(METRICS)}, got {metric!r}"
         )
     _, options = _converted(options, *data)
     if metric in ("seuclidean", "mahalanobis"):
@@ -412,7 +412,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         if metric == "mahalanobis" and "VI" not in options:
             if both.shape[0] <= both.shape[1]:
                 raise ShapeError(
-                    "mahalanobis: the covariance of no more vectors than components has no inverse; give VI"
+                    "mahalanobis: the covariance is singular, as there are not more vectors than components. Pass VI=."
                 )
             off = both - agrad.mean(both, axis=0)
             options["VI"] = agrad.linalg.inv(agrad.matrix_transpose(off) @ off / (both.shape[0] - 1))
@@ -429,15 +429,15 @@ def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str,
 
 def _refuse_out(out: Any) -> None:
     if out is not None:
-        raise RefusedFunctionError("distances: out= is not written to; leave it away and use the result")
+        raise RefusedFunctionError("distances: out= is not supported. Leave it out, and use the result.")
 
 
 def _table(X: Any, *more: Any) -> list[Tensor]:
     found = arrays(X, *more)
     if any(x.ndim != 2 or x.shape[1] != found[0].shape[1] for x in found):
-        raise ShapeError(f"distances: tables of vectors of one length, not shapes {[tuple(x.shape) for x in found]}")
+        raise ShapeError(f"distances: arrays must be 2-D with equal rows, got {[tuple(x.shape) for x in found]}")
     if any(is_complex(x) for x in found):
-        raise DtypeError("distances: tables of real vectors; join agrad.real(x) and agrad.imag(x)")
+        raise DtypeError("distances: vectors must be real. Concatenate agrad.real(x) and agrad.imag(x).")
     return found
 
 
@@ -453,22 +453,22 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
         The name of a function of this module, or a function of two vectors of agrad's functions, that is called under
         ``vmap``.
     out : None
-        SciPy's array to write to, refused.
+        Not supported.
     **kwargs
-        Options of the metric. Without ``V`` of ``seuclidean`` the variances of all vectors are taken, without ``VI`` of
-        ``mahalanobis`` the inverse of their covariance, and differentiated.
+        Options of the metric. By default, ``V`` of ``seuclidean`` contains the variances of all vectors and ``VI`` of
+        ``mahalanobis`` the inverse of their covariance, both differentiable.
 
     Returns
     -------
     array
-        Of shape (m, n). An array of shape (m, n, k) is made on the way.
+        Array of shape (m, n). An array of shape (m, n, k) is created as an intermediate result.
 
     Raises
     ------
     ShapeError, DtypeError
-        For other shapes, or complex vectors.
+        If shapes do not match, or if vectors are complex.
     ConfigurationError
-        For an unknown metric.
+        If the metric is not known.
 
     Examples
     --------
@@ -494,23 +494,23 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     X : array
         Real, of shape (m, k): vectors by rows.
     metric : str or callable
-        As of ``cdist``.
+        As for ``cdist``.
     out : None
-        SciPy's array to write to, refused.
+        Not supported.
     **kwargs
         Options of the metric, as of ``cdist``.
 
     Returns
     -------
     array
-        Of shape (m (m - 1) / 2,): the distances of vectors i < j, by i and then by j.
+        Array of shape (m (m - 1) / 2,): distances of vectors i < j, ordered by i and then by j.
 
     Raises
     ------
     ShapeError, DtypeError
-        For another shape, or complex vectors.
+        If the shape is not supported, or if vectors are complex.
     ConfigurationError
-        For an unknown metric.
+        If the metric is not known.
 
     Examples
     --------
@@ -548,7 +548,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     Raises
     ------
     ShapeError
-        For another shape, or a matrix that fails the checks.
+        If the shape is not supported, or if a matrix fails the checks.
 
     Examples
     --------
@@ -563,17 +563,17 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     x = array(X)
     wanted = {"no": (1, 2), "tomatrix": (1,), "tovector": (2,)}.get(force.lower())
     if wanted is None or x.ndim not in wanted:
-        raise ShapeError(f"squareform: force={force!r} does not go with an array of {x.ndim} axes")
+        raise ShapeError(f"squareform: force={force!r} is not supported for an array of {x.ndim} axes")
     if x.ndim == 1:
         return _to_matrix(x)
     n = x.shape[0]
     if x.shape[1] != n:
-        raise ShapeError(f"squareform: a square matrix, not one of shape {tuple(x.shape)}")
+        raise ShapeError(f"squareform: a matrix must be square, got shape {tuple(x.shape)}")
     if checks and is_concrete(x):
         values = values_of(x)
         if np.any(values != values.T) or np.any(np.diagonal(values) != 0):
             raise ShapeError(
-                "squareform: the matrix is not symmetric with a diagonal of zeros; checks=False lets it be"
+                "squareform: a matrix must be symmetric with a diagonal of zeros. Pass checks=False to skip this check."
             )
     i, j = np.triu_indices(n, 1)
     return agrad.take(agrad.reshape(x, (-1,)), constant(i * n + j, x), axis=0)
@@ -583,8 +583,8 @@ def _to_matrix(x: Tensor) -> Tensor:
     pairs = x.shape[0]
     n = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
     if n * (n - 1) // 2 != pairs:
-        raise ShapeError(f"squareform: {pairs} is no number of pairs, n (n - 1) / 2")
-    # the place after the last distance is the diagonal's
+        raise ShapeError(f"squareform: the length of a vector must be n (n - 1) / 2, got {pairs}")
+    # the index after the last distance is for the diagonal
     places = np.full((n, n), pairs)
     i, j = np.triu_indices(n, 1)
     places[i, j] = places[j, i] = np.arange(pairs)

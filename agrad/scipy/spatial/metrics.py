@@ -1,7 +1,7 @@
 """Formulas of distances over the last axis of arrays that broadcast.
 
-Differences are taken first and squared then: ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances. Where
-a distance is a root of zero its derivative is 0, as that of norms.
+Differences are squared after subtraction, as ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances. If a
+distance is the square root of zero, its derivative is 0, as for norms.
 """
 
 import math
@@ -29,13 +29,13 @@ def _total(x: Tensor, w: Tensor | None) -> Tensor:
 
 def _real(*xs: Tensor) -> None:
     if any(is_complex(x) for x in xs):
-        raise DtypeError("this distance is of real vectors; give agrad.real(x)")
+        raise DtypeError("this distance: vectors must be real. Pass agrad.real(x).")
 
 
 def _minkowski(u: Tensor, v: Tensor, *, p: float = 2, w: Tensor | None = None) -> Tensor:
     p = float(p)
     if not p > 0:
-        raise ConfigurationError(f"minkowski: p is greater than 0, not {p}")
+        raise ConfigurationError(f"minkowski: p must be greater than 0, got {p}")
     if w is None:
         return agrad.linalg.vector_norm(u - v, axis=-1, ord=p)
     if p == math.inf:

@@ -15,7 +15,7 @@ from agrad.scipy.stats.draws import Drawing
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
-    """Return ``x`` where the mask holds, else ``other``."""
+    """Return ``x`` where the mask is True, otherwise ``other``."""
     return agrad.where(mask, x, agrad.full_like(x, other) if isinstance(other, (int, float)) else other)
 
 
@@ -69,7 +69,7 @@ class Given(NamedTuple):
     bad: Tensor
 
     def fill(self, out: Tensor, below: float, above: float) -> Tensor:
-        """Return ``out`` in the support, ``below`` and ``above`` beside it."""
+        """Return ``out`` in the support, ``below`` and ``above`` outside of it."""
         if everywhere(self.inside):
             return out
         ends = chosen(self.upper, agrad.full_like(out, above), below)
@@ -77,9 +77,9 @@ class Given(NamedTuple):
 
 
 def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: float) -> Any:
-    """Return a method of places and parameters, ``f(distribution, given)``.
+    """Return a method of points and parameters, ``f(distribution, given)``.
 
-    ``below`` and ``above`` are its values beside the support.
+    ``below`` and ``above`` are its values outside of the support.
     """
 
     @function
@@ -91,7 +91,7 @@ def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: 
         x : array
             Places.
         *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
+            Parameters, which broadcast with ``x``.
 
         Returns
         -------
@@ -104,7 +104,7 @@ def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: 
 
 
 def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Any:
-    """Return a method of the parameters alone, ``f(distribution, args, kwds)``."""
+    """Return a method of only the parameters, ``f(distribution, args, kwds)``."""
 
     @function
     def method(self: Any, *args: Any, **kwds: Any) -> Any:
@@ -171,11 +171,11 @@ class Distribution(Drawing):
         """Return shape parameters, location and scale."""
         names = (*self.shapes, "loc", "scale") if self.scaled else (*self.shapes, "loc")
         if len(args) > len(names):
-            raise OperandError(f"{self.name} takes the parameters {', '.join(names)}; {len(args)} were given")
+            raise OperandError(f"{self.name}: there must be at most the parameters {', '.join(names)}, got {len(args)}")
         values = dict(zip(names, args, strict=False))
         for name, value in kwds.items():
             if name not in names or name in values:
-                what = "is given twice" if name in values else f"is none of {', '.join(names)}"
+                what = "is given twice" if name in values else f"must be one of {', '.join(names)}"
                 raise OperandError(f"{self.name}: the parameter {name!r} {what}")
             values[name] = value
         missing = [name for name in self.shapes if name not in values]
@@ -199,7 +199,7 @@ class Distribution(Drawing):
         shapes, loc, scale, bad = self._parameters(values)
         z = (x - loc) / scale if self.scaled else x - loc
         inside = self._inside(z, *shapes) & ~bad
-        if everywhere(inside):  # nothing is filled beside the support
+        if everywhere(inside):  # nothing is filled outside of the support
             return Given(z, shapes, loc, scale, inside, bad, bad)
         point = self._point(z, *shapes)
         upper, bad = z > point, bad | agrad.isnan(z)
@@ -240,7 +240,7 @@ class Distribution(Drawing):
         return self.low, self.high
 
     def _cdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no distribution function (cdf, sf, ppf)")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support cdf, sf and ppf")
 
     def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return 1 - self._cdf(z, *shapes)
@@ -252,19 +252,19 @@ class Distribution(Drawing):
         return log_of(self._sf(z, *shapes), self._cdf(z, *shapes))
 
     def _ppf(self, q: Any, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no quantiles (ppf, isf, median)")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support ppf, isf and median")
 
     def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return self._ppf(1 - q, *shapes)
 
     def _mean(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no mean")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support mean")
 
     def _var(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no var and no std")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support var and std")
 
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no entropy; average -logpdf over draws")
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support entropy. Average -logpdf.")
 
     # ---- methods of all distributions
 
@@ -275,14 +275,14 @@ class Distribution(Drawing):
 
     @function
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the place where ``cdf`` is ``q``.
+        """Return the point at which ``cdf`` is ``q``.
 
         Parameters
         ----------
         q : array
             Probabilities.
         *args, **kwds : arrays
-            The parameters; they broadcast against ``q``.
+            Parameters, which broadcast with ``q``.
 
         Returns
         -------
@@ -292,14 +292,14 @@ class Distribution(Drawing):
 
     @function
     def isf(self, q: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the place where ``sf`` is ``q``.
+        """Return the point at which ``sf`` is ``q``.
 
         Parameters
         ----------
         q : array
             Probabilities.
         *args, **kwds : arrays
-            The parameters; they broadcast against ``q``.
+            Parameters, which broadcast with ``q``.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class Distribution(Drawing):
 
 
 class Frozen:
-    """A distribution with fixed parameters; its methods take places alone.
+    """Distribution with fixed parameters, whose methods accept only points.
 
     ``frozen.logpdf(x)`` is ``distribution.logpdf(x, *args, **kwds)``, and so on.
 
@@ -349,7 +349,7 @@ class Frozen:
         size : int or tuple of ints
             The shape of the result.
         random_state : int or generator, optional
-            As of SciPy.
+            As in SciPy.
 
         Returns
         -------

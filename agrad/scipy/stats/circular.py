@@ -18,7 +18,7 @@ class VonMises(Continuous):
 
         exp(kappa * cos(z)) / (2 * pi * i0(kappa)) / scale
 
-    Its density is periodic. There is no distribution function.
+    Its density is periodic. The distribution function is not supported.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class WrapCauchy(Continuous):
 
         (1 - c**2) / (2 * pi * (1 + c**2 - 2 * c * cos(z))) / scale for 0 <= z <= 2 * pi
 
-    Of angles from 0 to 2 pi.
+    Distribution of angles from 0 to 2 pi.
 
     Examples
     --------

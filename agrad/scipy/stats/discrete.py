@@ -59,7 +59,7 @@ class Binom(Discrete):
 
         binom(n, k) * p**k * (1 - p) ** (n - k)
 
-    ``n`` has no derivative.
+    It is not differentiable with respect to ``n``.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class BetaBinom(Discrete):
 
         binom(n, k) * beta(k + a, n - k + b) / beta(a, b)
 
-    ``n`` has no derivative. There is no distribution function.
+    It is not differentiable with respect to ``n``. The distribution function is not supported.
 
     Examples
     --------

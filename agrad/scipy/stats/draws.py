@@ -1,4 +1,4 @@
-"""Draws of distributions: SciPy's own."""
+"""Random numbers of distributions, drawn by SciPy."""
 
 import importlib
 from typing import Any
@@ -9,7 +9,7 @@ from agrad.numpy.calls import Home, first, home, settled, untraced
 
 
 def _on_host(value: Any) -> Any:
-    """Return a parameter as NumPy's.
+    """Return a parameter as a NumPy array.
 
     Raise ``DetachError`` for one that requires a derivative.
     """
@@ -20,7 +20,7 @@ def _on_host(value: Any) -> Any:
 
 
 class Drawing:
-    """The method ``rvs`` of a distribution with a ``name`` of SciPy's."""
+    """Method ``rvs`` of a distribution with a SciPy ``name``."""
 
     name: str
 
@@ -35,8 +35,8 @@ class Drawing:
         Returns
         -------
         array
-            Where the parameters are; without an array among them, where ``agrad.numpy`` creates arrays. It is a
-            constant.
+            Constant array on the device of the parameters. Without an array among them, it is created where
+            ``agrad.numpy`` creates arrays.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Drawing:
             draw = getattr(importlib.import_module("scipy.stats"), self.name).rvs
         except ImportError:
             raise MissingExtraError(
-                f"stats.{self.name}.rvs needs SciPy. Install it with: pip install 'agrad[special]'"
+                f"stats.{self.name}.rvs requires SciPy. Install it with: pip install 'agrad[special]'"
             ) from None
         given = (*args, *kwds.values())
         like = first(given)

@@ -1,4 +1,4 @@
-"""The gamma and beta distributions and those that are made of them."""
+"""Gamma and beta distributions, and distributions derived from them."""
 
 import math
 from collections.abc import Sequence
@@ -270,7 +270,7 @@ class GenNorm(Symmetric):
         return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - size_power(z, beta)
 
     def _mass(self, z: Any, beta: Any) -> Tensor:
-        """Return the probability up to ``z``, whose derivative by ``z`` is found apart."""
+        """Return the probability up to ``z``, with a separate derivative with respect to ``z``."""
         z, beta = agrad.asarray(z), agrad.asarray(beta)
         y, a = size_power(z, beta), 1 / beta
         small = y < 0.1
@@ -324,8 +324,8 @@ class T(Symmetric):
 
         (1 + z**2 / df) ** (-(df + 1) / 2) / (sqrt(df) * beta(1 / 2, df / 2)) / scale
 
-    The tails are accurate to about 1e-10. They are those of the incomplete beta function at df / (df + x**2), or for
-    large ``df`` Hill's expansion about the normal distribution, Comm. ACM 13 (1970), 617.
+    The tails are accurate to about 1e-10. They use the incomplete beta function at df / (df + x**2), or for large
+    ``df`` the expansion of Hill about the normal distribution, Comm. ACM 13 (1970), 617.
 
     Examples
     --------
@@ -425,7 +425,7 @@ class T(Symmetric):
         return agrad.where(right, -x, x)
 
     def _step(self, x: Tensor, p: Tensor, df: Tensor) -> Tensor:
-        """Return Newton's step to the quantile of p <= 1/2: near to 0 on the probability, else on its logarithm."""
+        """Return a Newton step to the quantile of p <= 1/2, on the probability near 0, otherwise on its logarithm."""
         center, small = self._center(x, df)
         small = small & (df <= _NORMAL)
         near = (p - 0.5 - center) * agrad.exp(-chosen(small, self._logpdf(x, df), 0.0))

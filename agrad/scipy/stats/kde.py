@@ -16,21 +16,22 @@ class gaussian_kde:
     dataset : array
         The data, (points,) or (dimensions, points).
     bw_method : {"scott", "silverman"}, number or callable, optional
-        The factor of the bandwidth, by default Scott's. A callable takes the estimate and returns the factor.
+        Bandwidth factor. By default, the Scott factor. A callable receives the estimate and returns the factor.
     weights : array, optional
-        The weights of the points, (points,); they are divided by their sum.
+        Weights of the points, shape (points,). They are divided by their sum.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If shapes do not match.
     OperandError
-        For another ``bw_method``, or less than two points.
+        If ``bw_method`` is not supported, or if there are fewer than two points.
 
     Notes
     -----
-    The kernels' covariance is that of the data times the factor's square. With n = 1 / (sum of squared weights) and d
-    dimensions, Scott's factor is n**(-1 / (d + 4)), Silverman's (n (d + 2) / 4)**(-1 / (d + 4)).
+    The covariance of the kernels is the covariance of the data times the squared factor. With n = 1 / (sum of squared
+    weights) and d dimensions, the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 /
+    (d + 4)).
 
     Examples
     --------
@@ -47,10 +48,10 @@ class gaussian_kde:
         data, weight = arrays(dataset, 1.0 if weights is None else weights)
         data = agrad.reshape(data, (1, -1)) if data.ndim < 2 else data
         if data.ndim != 2 or weight.ndim > 1 or (weight.ndim and weight.shape[0] != data.shape[1]):
-            raise ShapeError(f"gaussian_kde: data of shape {data.shape} and weights of shape {weight.shape} do not fit")
+            raise ShapeError(f"gaussian_kde: shapes must be (d, n) and (n,), got {data.shape} and {weight.shape}")
         self.d, self.n = int(data.shape[0]), int(data.shape[1])
         if self.n < 2:
-            raise OperandError("gaussian_kde: the data are at least two points")
+            raise OperandError("gaussian_kde: dataset must have at least two points")
         weight = agrad.broadcast_to(weight, (self.n,))
         self._data, self._weights = data, weight / agrad.sum(weight)
         self._neff = 1 / agrad.sum(self._weights * self._weights)
@@ -119,12 +120,12 @@ class gaussian_kde:
         Parameters
         ----------
         bw_method : {"scott", "silverman"}, number or callable, optional
-            The factor of the bandwidth, by default Scott's.
+            Bandwidth factor. By default, the Scott factor.
 
         Raises
         ------
         OperandError
-            For anything else.
+            If ``bw_method`` is not supported.
 
         Examples
         --------
@@ -142,7 +143,7 @@ class gaussian_kde:
             factor = bw_method(self)
         elif isinstance(bw_method, str) or getattr(bw_method, "shape", ()) != ():
             raise OperandError(
-                f"gaussian_kde: bw_method is 'scott', 'silverman', a number or a callable, not {bw_method!r}"
+                f"gaussian_kde: bw_method must be 'scott', 'silverman', a number or a callable, got {bw_method!r}"
             )
         else:
             factor = bw_method
@@ -160,7 +161,7 @@ class gaussian_kde:
         if x.ndim == 1 and x.shape[0] == self.d:
             x = agrad.expand_dims(x, axis=1)
         if x.ndim != 2 or x.shape[0] != self.d:
-            raise ShapeError(f"gaussian_kde: points of shape {x.shape} for data of {self.d} dimensions")
+            raise ShapeError(f"gaussian_kde: points must have shape ({self.d}, m), like the dataset, got {x.shape}")
         root = agrad.linalg.cholesky(covariance)
         x, data = (agrad.linalg.solve_triangular(root, v, lower=True) for v in (x, data))
         offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)
@@ -194,7 +195,7 @@ class gaussian_kde:
         Raises
         ------
         ShapeError
-            For points of another number of dimensions.
+            If the points have another number of dimensions.
 
         Examples
         --------
@@ -221,7 +222,7 @@ class gaussian_kde:
         Raises
         ------
         ShapeError
-            For points of another number of dimensions.
+            If the points have another number of dimensions.
 
         Examples
         --------

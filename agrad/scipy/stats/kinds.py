@@ -10,7 +10,7 @@ from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, every
 
 
 class Continuous(Distribution):
-    """A continuous distribution, as an object with SciPy's methods."""
+    """Continuous distribution with the SciPy methods."""
 
     def _logpdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
@@ -60,7 +60,7 @@ _TRACED_BITS = 32
 
 
 class Discrete(Distribution):
-    """A distribution on integers, as an object with SciPy's methods."""
+    """Distribution on integers with the SciPy methods."""
 
     scaled = False
     low: float = 0.0
@@ -74,7 +74,7 @@ class Discrete(Distribution):
         return given._replace(z=agrad.floor(given.z))
 
     def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Any:
-        """Return the least place up to which the probability is enough; it is constant between steps."""
+        """Return the smallest point up to which the probability is sufficient; it is piecewise constant."""
         q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
         loc = values[-2]
         q, values = agrad.stop_gradient((q, values))
@@ -112,9 +112,9 @@ class Discrete(Distribution):
         Parameters
         ----------
         k : array
-            Places; numbers that are not whole are outside of the support.
+            Points. Numbers that are not integers are outside of the support.
         *args, **kwds : arrays
-            The parameters; they broadcast against ``k``.
+            Parameters, which broadcast with ``k``.
 
         Returns
         -------
@@ -130,9 +130,9 @@ class Discrete(Distribution):
         Parameters
         ----------
         k : array
-            Places; numbers that are not whole are outside of the support.
+            Points. Numbers that are not integers are outside of the support.
         *args, **kwds : arrays
-            The parameters; they broadcast against ``k``.
+            Parameters, which broadcast with ``k``.
 
         Returns
         -------

@@ -368,7 +368,7 @@ class Uniform(Continuous):
 
 
 class HalfNorm(Continuous):
-    """The half-normal distribution, that of abs(u).
+    """Half-normal distribution, the distribution of abs(u).
 
     ``pdf(x, loc=0, scale=1)`` with z = (x - loc) / scale::
 

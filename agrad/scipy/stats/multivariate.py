@@ -16,25 +16,25 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 def _fitted(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return places, the center (d,), and the matrix (d, d)."""
+    """Return points, the center (d,), and the matrix (d, d)."""
     x, center, spread = arrays(x, 0.0 if center is None else center, 1.0 if spread is None else spread)
     if center.ndim > 1 or spread.ndim > 2:
         raise ShapeError(
-            f"{name}: the mean has one axis and the matrix two at most, not {center.ndim} and {spread.ndim}"
+            f"{name}: the mean must be at most 1-D and the matrix at most 2-D, got {center.ndim}-D and {spread.ndim}-D"
         )
     d = spread.shape[0] if spread.ndim == 2 else center.shape[0] if center.ndim else 1
     if spread.ndim == 1 and spread.shape[0] != d:
-        raise ShapeError(f"{name}: a diagonal of {spread.shape[0]} numbers for {d} dimensions; give the mean too")
+        raise ShapeError(f"{name}: the diagonal must have length {d}, like the mean, got {spread.shape[0]}")
     if spread.ndim < 2:
         spread = agrad.eye(d, dtype=x.dtype, backend=x.backend, device=x.device) * spread
     center = agrad.broadcast_to(center, (d,)) if not center.ndim else center
     if spread.shape != (d, d) or center.shape != (d,):
-        raise ShapeError(f"{name}: a mean of shape {center.shape} and a matrix of shape {spread.shape} do not fit")
+        raise ShapeError(f"{name}: shapes must be (d,) of the mean and (d, d), got {center.shape} and {spread.shape}")
     return x, center, spread
 
 
 def _placed(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return places of shape (..., d), the center (d,), and the matrix (d, d)."""
+    """Return points of shape (..., d), the center (d,), and the matrix (d, d)."""
     x, center, spread = _fitted(x, center, spread, name)
     d = spread.shape[0]
     if x.ndim == 0:
@@ -42,19 +42,19 @@ def _placed(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor
     elif x.ndim == 1 and d == 1:
         x = agrad.expand_dims(x, axis=1)
     if x.shape[-1] not in (d, 1):
-        raise ShapeError(f"{name}: places of shape {x.shape} do not fit {d} dimensions")
+        raise ShapeError(f"{name}: x must have shape (..., {d}), got {x.shape}")
     return x, center, spread
 
 
 def _squeezed(x: Tensor) -> Tensor:
-    """Return ``x`` without axes of length 1, as SciPy's distributions do."""
+    """Return ``x`` without axes of length 1, as in SciPy distributions."""
     return agrad.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1))
 
 
 def _distance(x: Tensor, center: Tensor, spread: Tensor, singular: bool = False) -> tuple[Tensor, Tensor, Any, Any]:
     """Return the squared distance in the matrix's metric, and the logarithm of its determinant.
 
-    Then its rank, and the squared length of what of the places lies outside of its range, None for a regular matrix.
+    Also return its rank, and the squared length of the points outside of its range, or None if it is regular.
     """
     d = spread.shape[0]
     offset = x - center
@@ -75,12 +75,12 @@ def _distance(x: Tensor, center: Tensor, spread: Tensor, singular: bool = False)
 
 
 def _small(x: Tensor) -> float:
-    """Return the share of the greatest eigenvalue below which one counts as 0, SciPy's choice."""
+    """Return the fraction of the largest eigenvalue below which one is treated as 0, as in SciPy."""
     return (1e3 if x.dtype == agrad.float32 else 1e6) * float(agrad.finfo(x.dtype).eps)
 
 
 class Multivariate(Drawing):
-    """A distribution of vectors, as an object with SciPy's methods."""
+    """Distribution of vectors with the SciPy methods."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -127,14 +127,14 @@ class MultivariateNormal(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the last axis.
+            Points along the last axis.
         mean : array, optional
             The mean, 0 by default.
         cov : array
-            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
         allow_singular : bool
-            Take a matrix of a lower rank, whose derivative is that along changes that keep it. The density is that in
-            its range, and 0 at other places.
+            If True, accept a singular matrix. The density is the density in its range, and 0 at other points.
+            Derivatives are along changes that keep the rank.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class MultivariateNormal(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
         """
         x, mean, cov = _placed(x, mean, cov, "multivariate_normal")
         squared, log_det, rank, outside = _distance(x, mean, cov, allow_singular)
@@ -161,14 +161,14 @@ class MultivariateNormal(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the last axis.
+            Points along the last axis.
         mean : array, optional
             The mean, 0 by default.
         cov : array
-            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
         allow_singular : bool
-            Take a matrix of a lower rank, whose derivative is that along changes that keep it. The density is that in
-            its range, and 0 at other places.
+            If True, accept a singular matrix. The density is the density in its range, and 0 at other points.
+            Derivatives are along changes that keep the rank.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class MultivariateNormal(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
         """
         return agrad.exp(agrad.asarray(self.logpdf(x, mean, cov, allow_singular)))
 
@@ -189,9 +189,9 @@ class MultivariateNormal(Multivariate):
         Parameters
         ----------
         mean : array, optional
-            The mean, which has no effect but for its length.
+            Mean. Only its length is used.
         cov : array
-            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
 
         Returns
         -------
@@ -228,15 +228,15 @@ class MultivariateT(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the last axis.
+            Points along the last axis.
         loc : array, optional
             The center, 0 by default.
         shape : array
-            The positive definite matrix; a number or the diagonal stands for a diagonal matrix.
+            Positive definite matrix. A number or a vector is the diagonal of a diagonal matrix.
         df : array
             The degrees of freedom, a number above 0.
         allow_singular : bool
-            As of ``pdf``; SciPy's ``logpdf`` takes singular matrices without it.
+            As for ``pdf``. In SciPy, ``logpdf`` accepts singular matrices without it.
 
         Returns
         -------
@@ -246,11 +246,11 @@ class MultivariateT(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
         """
         x, df = arrays(x, df)
         if df.ndim:
-            raise ShapeError(f"multivariate_t: df is one number, not an array of shape {df.shape}")
+            raise ShapeError(f"multivariate_t: df must be a number, got an array of shape {df.shape}")
         x, loc, shape = _placed(x, loc, shape, "multivariate_t")
         squared, log_det, *_ = _distance(x, loc, shape, allow_singular)
         n = shape.shape[0]
@@ -266,11 +266,11 @@ class MultivariateT(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the last axis.
+            Points along the last axis.
         loc : array, optional
             The center, 0 by default.
         shape : array
-            The positive definite matrix; a number or the diagonal stands for a diagonal matrix.
+            Positive definite matrix. A number or a vector is the diagonal of a diagonal matrix.
         df : array
             The degrees of freedom, a number above 0.
         allow_singular : bool
@@ -285,7 +285,7 @@ class MultivariateT(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
         """
         return agrad.exp(agrad.asarray(self.logpdf(x, loc, shape, df, allow_singular)))
 
@@ -314,7 +314,7 @@ class Dirichlet(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the first axis; of K numbers, or the first K - 1 of them.
+            Points along the first axis, with K numbers or the first K - 1.
         alpha : array
             K parameters above 0.
 
@@ -326,21 +326,19 @@ class Dirichlet(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
 
         Notes
         -----
-        NaN for places that are negative or whose sum is not 1, and for parameters that are not above 0, where SciPy
-        raises.
+        The result is NaN if a point is negative or its sum is not 1, or if a parameter is not positive. SciPy raises an
+        error there.
         """
         x, alpha = arrays(x, alpha)
         if alpha.ndim != 1:
-            raise ShapeError(f"dirichlet: alpha has one axis, not {alpha.ndim}")
+            raise ShapeError(f"dirichlet: alpha must be 1-D, got {alpha.ndim}-D")
         k = alpha.shape[0]
         if not x.ndim or x.shape[0] not in (k - 1, k):
-            raise ShapeError(
-                f"dirichlet: x of shape {x.shape} has neither {k} nor {k - 1} numbers along its first axis"
-            )
+            raise ShapeError(f"dirichlet: x must have length {k} or {k - 1} along its first axis, got shape {x.shape}")
         if x.shape[0] == k - 1:
             x = agrad.concat([x, 1 - agrad.sum(x, axis=0, keepdims=True)], axis=0)
         loose = 1e-5 if x.dtype == agrad.float32 else 1e-9
@@ -359,7 +357,7 @@ class Dirichlet(Multivariate):
         Parameters
         ----------
         x : array
-            Places, along the first axis; of K numbers, or the first K - 1 of them.
+            Points along the first axis, with K numbers or the first K - 1.
         alpha : array
             K parameters above 0.
 
@@ -371,7 +369,7 @@ class Dirichlet(Multivariate):
         Raises
         ------
         ShapeError
-            For shapes that do not fit.
+            If shapes do not match.
         """
         return agrad.exp(agrad.asarray(self.logpdf(x, alpha)))
 
@@ -415,7 +413,7 @@ def _trials(x: Any, n: Any, p: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return counts, trials and probabilities, whose last one is 1 less the others."""
     x, n, p = arrays(x, n, p)
     if not p.ndim:
-        raise ShapeError("multinomial: p has one axis or more")
+        raise ShapeError("multinomial: p must have at least one axis")
     rest = p[..., :-1]
     last = 1 - agrad.sum(rest, axis=-1, keepdims=True)
     return agrad.stop_gradient(x), agrad.stop_gradient(n), agrad.concat([rest, last], axis=-1)
@@ -428,7 +426,7 @@ class Multinomial(Multivariate):
 
         factorial(n) * prod(p**x / factorial(x))
 
-    ``n`` has no derivative. The last probability is 1 less the sum of the others, as in SciPy.
+    It is not differentiable with respect to ``n``. The last probability is 1 less the sum of the others, as in SciPy.
 
     Examples
     --------
@@ -462,7 +460,7 @@ class Multinomial(Multivariate):
         Raises
         ------
         ShapeError
-            For a ``p`` without axes.
+            If ``p`` is a scalar.
         """
         x, n, p = _trials(x, n, p)
         bad = agrad.any((p < -1e-12) | (p > 1), axis=-1) | (n < 0) | (n != agrad.floor(n))
@@ -493,7 +491,7 @@ class Multinomial(Multivariate):
         Raises
         ------
         ShapeError
-            For a ``p`` without axes.
+            If ``p`` is a scalar.
         """
         return agrad.exp(agrad.asarray(self.logpmf(x, n, p)))
 

@@ -1,8 +1,8 @@
 """Quantiles of the gamma and beta distributions, by Newton's method.
 
-The unknown is u = log(x), or logit(x) for beta. The density of u is log-concave, and so are both tails: on the
-logarithm of the smaller tail the iteration converges from anywhere. The starts are near enough for three steps.
-Nothing of it is recorded: the derivative is that of the equation (``solution``).
+The unknown is u = log(x), or logit(x) for beta. The density of u and both tails are log-concave, so the iteration on
+the logarithm of the smaller tail converges from any start. The starts are close enough for three steps. The iteration
+is not recorded: ``solution`` differentiates the equation.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ _SHALLOW = 10
 def solution(solve: Step, step: Step) -> Step:
     """Return ``solve`` with the derivatives of its equation, of every order.
 
-    ``solve(*params)`` returns y, ``step(y, *params)`` a Newton step from there. At the solution the step is 0, and its
-    derivative by the parameters, with y fixed, is that of y: the implicit function theorem.
+    ``solve(*params)`` returns y, ``step(y, *params)`` a Newton step from there. At the solution, the step is 0, and its
+    derivative with respect to the parameters at fixed y is the derivative of y (implicit function theorem).
     """
     solved = agrad.custom_jvp(solve)
 
@@ -64,7 +64,7 @@ def _iterated(step: Step, u: Tensor, *params: Tensor) -> Tensor:
 
 
 def _below(target: Tensor) -> Tensor:
-    """Return the normal number whose lower tail has this logarithm, or that of the least number."""
+    """Return the normal quantile of a lower tail given by its logarithm, or by the smallest number."""
     return special.ndtri(agrad.exp(agrad.maximum(target, agrad.full_like(target, _least(target)))))
 
 

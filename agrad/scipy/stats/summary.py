@@ -25,7 +25,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     a : array
         Samples.
     axis : int or None
-        The axis of samples; None for all elements.
+        Axis of samples. If None, all elements.
     ddof : int
         The number of degrees of freedom that the standard deviation leaves out.
     nan_policy : {"propagate"}
@@ -34,12 +34,12 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     Returns
     -------
     array
-        Of the shape of ``a``; NaN where all samples are alike.
+        Array with the shape of ``a``. It is NaN if all samples are equal.
 
     Raises
     ------
     OperandError
-        For another ``nan_policy``.
+        If ``nan_policy`` is not supported.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     array([ 0.044087, -0.055108,  0.011022])
     """
     if nan_policy != "propagate":
-        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported; remove the NaNs before")
+        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported. Remove the NaNs first.")
     a = array(a)
     offset = a - agrad.mean(a, axis=axis, keepdims=True)
     spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
@@ -68,7 +68,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Any:
     a : array
         Samples.
     axis : int or None
-        The axis of samples; None for all elements.
+        Axis of samples. If None, all elements.
     ddof : int
         The number of degrees of freedom that the standard deviation leaves out.
 
@@ -98,19 +98,19 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     Parameters
     ----------
     x, y : array
-        Samples; they broadcast.
+        Samples, which broadcast.
     axis : int or None
-        The axis of samples; None for all elements.
+        Axis of samples. If None, all elements.
 
     Returns
     -------
     Correlation
-        A named tuple with the one field ``statistic``; NaN where all samples are alike.
+        Named tuple with the field ``statistic``. It is NaN if all samples are equal.
 
     Raises
     ------
     ShapeError
-        For less than two samples.
+        If there are fewer than two samples.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     """
     x, y = agrad.broadcast_arrays(*arrays(x, y))
     if (x.size if axis is None else x.shape[axis]) < 2:
-        raise ShapeError("pearsonr: there are less than two samples")
+        raise ShapeError("pearsonr: x and y must have at least two samples")
     parts = []
     for v in (x, y):
         offset = v - agrad.mean(v, axis=axis, keepdims=True)
@@ -143,9 +143,9 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     Parameters
     ----------
     pk : array
-        Probabilities; they are divided by their sum.
+        Probabilities. They are divided by their sum.
     qk : array, optional
-        Those of the other distribution; they broadcast against ``pk``.
+        Probabilities of the other distribution, which broadcast with ``pk``.
     base : float, optional
         The base of the logarithm, by default e.
     axis : int
@@ -158,7 +158,7 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     Raises
     ------
     OperandError
-        For a ``base`` that is not above 0.
+        If ``base`` is not greater than 0.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     array([-0.823959,  0.274653])
     """
     if base is not None and not base > 0:
-        raise OperandError(f"entropy: base is above 0, not {base}")
+        raise OperandError(f"entropy: base must be greater than 0, got {base}")
     # totals stand beside the logarithm, not below the classes: a class without probability keeps its own infinite
     # derivative, and the others theirs
     if qk is None:

@@ -1,6 +1,6 @@
 """Logarithms of the incomplete gamma and beta functions.
 
-Where these underflow, continued fractions give the quotient by the first term. Far out in a tail they converge fast.
+If these underflow, continued fractions compute the quotient by the first term. They converge fast far out in a tail.
 """
 
 from typing import Any
