@@ -92,7 +92,7 @@ def bars(values: Sequence[tuple[str, float]], name: str) -> str:
 
 
 class Frame:
-    """The axes of a chart, with the places of values in it."""
+    """The axes of a chart, with the positions of values in it."""
 
     def __init__(
         self,
@@ -119,12 +119,12 @@ class Frame:
             self._ys, self._y_ticks = _range(min(ys), max(ys))
 
     def x(self, value: float) -> float:
-        """Return the place of a value from left to right."""
+        """Return the position of a value from left to right."""
         low, high = self._xs
         return LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        """Return the place of a value from top to bottom."""
+        """Return the position of a value from top to bottom."""
         low, high = self._ys
         value = math.log10(value) if self._log else value
         return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
@@ -152,7 +152,7 @@ class Frame:
 
 
 def _range(low: float, high: float, count: int = 5) -> tuple[tuple[float, float], list[float]]:
-    """Return the ends of an axis for values from `low` to `high`, and round numbers on it."""
+    """Return the ends of an axis for a range of values, and round numbers on it."""
     if high <= low:
         low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     rough = (high - low) / count

@@ -1,4 +1,4 @@
-"""The settings of a training run: options, defaults for each data set, saved form."""
+"""The options of a training run: defaults for each data set, saved form."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CHOICES = {
     "optimizer": ("adam", "adamw", "sgd"),
     "schedule": ("constant", "cosine", "step", "exponential", "warmup"),
 }
-"""The settings with a few permitted names."""
+"""The options with a few permitted names."""
 
 COLUMNS = ("categorical", "keep")
-"""The settings that are names of columns."""
+"""The options that are names of columns."""
 
 COMMON: dict[str, Any] = {
     "label": None,
@@ -55,8 +55,8 @@ HELD_OUT = 0.15
 ENOUGH = {"regression": 200, "classification": 1000}
 """The training rows from which on it is.
 
-With fewer, quantities are still predicted better for it (R2 0.46 and 0.38 of diabetes), and classes are not (accuracy
-0.970 and 0.977 of breast cancer, the means of 20 splits).
+With fewer, it still improves regression (R2 0.46 and 0.38 on diabetes), but not classification (accuracy 0.970 and
+0.977 on breast cancer, means over 20 splits).
 """
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -81,16 +81,16 @@ OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd
 """The defaults for an optimizer that differ from those for the data."""
 
 MOVABLE = ("epochs", "data", "patience")
-"""The settings that may change in a resumed run."""
+"""The options that may change in a resumed run."""
 
 
 def option(name: str) -> str:
-    """Return the option of a setting: ``--batch-size`` for ``batch_size``."""
+    """Return the command-line option of a field: ``--batch-size`` for ``batch_size``."""
     return "--" + name.replace("_", "-")
 
 
 def shown(value: Any) -> str:
-    """Return a setting's value as text of the command line."""
+    """Return the value of an option as text of the command line."""
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
     if isinstance(value, float) and float(f"{value:g}") == value:
@@ -100,7 +100,7 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings that decide the numbers of a run.
+    """The options that determine the numbers of a run.
 
     Raises ``ConfigurationError``, naming the option, for a value out of range.
     """
@@ -153,7 +153,7 @@ class Config:
                 raise ConfigurationError(f"{option(name)}: expected {expected}, found {found!r}")
 
     def as_metadata(self) -> dict[str, Any]:
-        """Return the settings as a JSON object."""
+        """Return the options as a JSON object."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
@@ -178,7 +178,7 @@ def _real(value: Any) -> bool:
 
 
 def resolve(given: Mapping[str, Any]) -> Config:
-    """Return the settings of a new run: the ``given`` ones by name, others by default."""
+    """Return the options of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
     kind = "tables" if is_table(data) else data
     own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
@@ -192,7 +192,7 @@ def is_table(data: str) -> bool:
 
 
 def settled(config: Config, task: str, rows: int) -> Config:
-    """Return settings with nothing left open, for `rows` training examples."""
+    """Return options with all values set, for `rows` training examples."""
     part = config.validation
     if part is None:
         part = HELD_OUT if rows >= ENOUGH[task] else 0.0
@@ -200,7 +200,7 @@ def settled(config: Config, task: str, rows: int) -> Config:
 
 
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
-    """Return the settings of a resumed run: the saved ones, with permitted changes.
+    """Return the options of a resumed run: the saved ones, with permitted changes.
 
     Raises ``ConfigurationError``, naming the option, if one differs from the saved run and would change its numbers, or
     if ``--epochs`` leaves nothing to do after the ``done`` ones.
@@ -210,31 +210,31 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
         before = getattr(saved, name)
         if name not in MOVABLE and value not in (before, "auto"):
             raise ConfigurationError(
-                f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
-                f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
+                f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has {option(name)} "
+                f"{shown(before)}. Omit the option, or start a new run without --resume."
             )
     config = replace(saved, **{name: given[name] for name in MOVABLE if name in given})
     if config.epochs <= done:
         raise ConfigurationError(
-            f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
-            f"give a number above {done} with --epochs to train it further"
+            f"--resume {path}: that run has completed {done} of {saved.epochs} epochs. Pass a number above {done} "
+            "with --epochs to train it further."
         )
     return config
 
 
 def from_metadata(saved: Any, path: str) -> Config:
-    """Return the settings of a model file. Raises ``DataError`` for any other content."""
+    """Return the options of a model file. Raises ``DataError`` for any other content."""
     names = {field.name for field in fields(Config)}
     lists = ("hidden", *COLUMNS)
     if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
-        raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
+        raise DataError(f"{path!r}: expected the options {', '.join(sorted(names))} in the header, found others")
     try:
         return Config(**{**saved, **{name: tuple(saved[name]) for name in lists}})
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings among given options, without those that are None."""
+    """Return the options among given ones that are not None."""
     names = [field.name for field in fields(Config)]
     return {name: given[name] for name in names if given.get(name) is not None}

@@ -1,4 +1,4 @@
-"""The importance of columns: the fall of a score when values change places."""
+"""The importance of columns: the fall of a score when values are shuffled."""
 
 from __future__ import annotations
 

@@ -45,12 +45,14 @@ def run_predict(args: argparse.Namespace) -> int:
     """Run ``agrad predict`` with parsed options; return the exit code."""
     if args.output is not None:
         if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
-            raise ConfigurationError(f"--output and --data name the same file, {args.data!r}; give them two")
+            raise ConfigurationError(f"--output and --data must be different files, got {args.data!r} for both")
         check_output("--output", args.output)
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         if args.proba and saved.description.task == "regression":
-            raise ConfigurationError(f"--proba: {args.model!r} predicts quantities, not classes; leave it out")
+            raise ConfigurationError(
+                f"--proba requires a classifier, but {args.model!r} is a regression model. Omit the option."
+            )
         examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args), complain)
         output = predict(saved.model(place), examples.X, place).astype(np.float64)
     text = io.StringIO()
@@ -83,13 +85,13 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     data_dir = _data_dir(saved, args)
     if args.data is None:
         if args.label is not None:
-            raise ConfigurationError("--label goes with --data FILE.csv, and there is no --data")
+            raise ConfigurationError("--label requires --data FILE.csv, got no --data")
         source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
         dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain)
         if changed := saved.changed(dataset):
             raise DataError(
-                f"{source!r} is not the data any more that {saved.path!r} was trained on: {changed}; "
-                "say with --data what to measure it on"
+                f"{source!r} is no longer the data that {saved.path!r} was trained on: {changed}. Pass the data to "
+                "evaluate with --data."
             )
         return _test_part(dataset)
     if not is_table(args.data):
@@ -106,7 +108,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
 
 
 def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
-    """Return ``--data-dir``, or that of training for the same data."""
+    """Return ``--data-dir``, or the directory of training for the same data."""
     if args.data_dir is not None or saved.data_dir is None or args.data not in (None, saved.config.data):
         return args.data_dir
     return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]

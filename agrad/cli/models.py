@@ -47,9 +47,9 @@ BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 
 
 def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place) -> Any:
-    """Return a new network of the settings, with values drawn from the seed alone.
+    """Return a new network of the options, with values drawn only from the seed.
 
-    `shape` is that of an example, which the network takes flattened.
+    `shape` is the shape of an example, which the network receives flattened.
     """
     rng = random.Generator(config.seed)
     made = {
@@ -100,13 +100,13 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(found) != 3 or min(found[1:]) < SMALLEST:
         raise ConfigurationError(
             f"--model conv: expected images of shape (height, width) or (channels, height, width), of {SMALLEST} by "
-            f"{SMALLEST} or more, found examples of shape {shape}; use --model mlp"
+            f"{SMALLEST} or more, found examples of shape {shape}. Use --model mlp."
         )
     return found[0], found[1], found[2]
 
 
 def arrays(config: Config, shape: tuple[int, ...], outputs: int) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the names, shapes and dtypes of a network of the settings, without it."""
+    """Return the names, shapes and dtypes of a network of the options."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     features, first = math.prod(shape), 0
     if config.model == "conv":
@@ -141,7 +141,7 @@ def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
 
 
 def optimizer_for(config: Config, model: Any, batches: int) -> Any:
-    """Return the optimizer of the settings for the parameters of ``model``."""
+    """Return the optimizer of the options for the parameters of ``model``."""
     parameters, decay = model.parameters(), config.weight_decay
     rate = schedule_for(config, batches)
     if config.optimizer == "sgd":
@@ -161,7 +161,7 @@ class Saved:
     data_dir: str | None
     fingerprint: str
     folder: str | None
-    """The folder to which a relative path of the data belongs, else None."""
+    """The folder to which a relative path of the data belongs, or None."""
     tensors: dict[str, np.ndarray]
 
     def changed(self, dataset: Dataset) -> str:
@@ -195,7 +195,7 @@ class Saved:
         try:
             target.load_state_dict(values)
         except (AgradError, KeyError) as error:
-            raise DataError(f"{self.path!r} does not hold the {what} that its header describes: {error}") from error
+            raise DataError(f"{self.path!r} does not contain the {what} that its header describes: {error}") from error
 
 
 def save(
@@ -246,12 +246,12 @@ def load(path: str) -> Saved:
     tensors, metadata = checkpoint.load(path)
     if metadata.get("format") != FORMAT:
         raise DataError(
-            f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}; "
-            f"found format {str(metadata.get('format'))[:80]!r}"
+            f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}, found format "
+            f"{str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
     if config.task == "auto" or config.validation is None:
-        raise DataError(f"{path!r}: the settings in the header leave the task or the validation open")
+        raise DataError(f"{path!r}: the options in the header do not contain the task or the validation")
     known = metadata.get("data")
     if not isinstance(known, dict):
         raise DataError(f"{path!r}: expected a description of the data in the header, found none")
@@ -260,12 +260,12 @@ def load(path: str) -> Saved:
         raise DataError(f"{path!r}: expected the shape of an example in the header, found {str(shape)[:80]}")
     data_dir, fingerprint, folder = known.get("data_dir", 0), known.get("fingerprint"), known.get("folder")
     if not isinstance(fingerprint, str) or not all(isinstance(place, str | None) for place in (data_dir, folder)):
-        raise DataError(f"{path!r}: expected the fingerprint and the place of the data in the header, found others")
+        raise DataError(f"{path!r}: expected the fingerprint and the path of the data in the header, found others")
     try:
         check_source(config.data, data_dir, config.label)
         check_settings(config)
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
     description = _description(known, config, tuple(shape), tensors, path)
     _check_tensors(tensors, config, description, path)
     progress = progresses.from_metadata(metadata.get("progress"), path)
@@ -275,7 +275,7 @@ def load(path: str) -> Saved:
 def _description(
     known: dict[str, Any], config: Config, shape: tuple[int, ...], tensors: dict[str, np.ndarray], path: str
 ) -> Description:
-    """Return the description of the data in a header and in tensors. Raises ``DataError``."""
+    """Return the description of the data in a header, or raise ``DataError``."""
     names = {k: _texts(known.get(k), k, path) for k in ("class_names", "feature_names", "target_names", "labels")}
     features = math.prod(shape)
     scaling = [_vector(tensors, name, features, path) for name in (MEAN, SCALE)]
@@ -293,7 +293,7 @@ def _description(
         except DataError as error:
             raise DataError(f"{path!r}: {error}") from error
         if encoder.names != names["feature_names"] or not names["labels"]:
-            raise DataError(f"{path!r}: the names of the features in the header are not those of the columns")
+            raise DataError(f"{path!r}: the feature names in the header differ from the column names")
     return Description(
         config.task,
         shape,
@@ -309,7 +309,7 @@ def _description(
 
 
 def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> np.ndarray:
-    """Return finite numbers of a shape, those of a scale above 0. Raises ``DataError``."""
+    """Return finite numbers of a shape; scales must be above 0. Raises ``DataError``."""
     found = tensors.get(name)
     if found is None or found.shape != (size,) or found.dtype != np.float64:
         raise DataError(f"{path!r}: expected {name}, float64 of shape {(size,)}, found no such array")
@@ -329,7 +329,7 @@ def _check_tensors(tensors: dict[str, np.ndarray], config: Config, description: 
     try:
         expected = arrays(config, description.feature_shape, description.n_outputs)
     except ConfigurationError as error:
-        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+        raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
     checkpoint.check_tensors(path, held, expected)
     best = {name.removeprefix(BEST): value for name, value in tensors.items() if name.startswith(BEST)}
     if best:

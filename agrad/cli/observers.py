@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def on_terminal(quiet: bool) -> Callback:
     """Return the callback for the standard output.
 
-    It is a bar on a terminal if rich is installed, else lines.
+    It is a bar on a terminal if rich is installed, otherwise lines.
     """
     return Callback() if quiet else display(describe_start)
 

@@ -282,7 +282,7 @@ def _widths(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none; found {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none, found {text!r}") from None
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -295,12 +295,12 @@ def _threads(text: str) -> str | int:
     if text == "auto":
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected auto, or a number of 1 or more; found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected auto, or an integer of at least 1, found {text!r}")
     return int(text)
 
 
 def _choice(setting: str, default: str) -> str:
-    """Return the help of a setting that is one of a few names."""
+    """Return the help of an option with a few permitted names."""
     return f"{', '.join(config.CHOICES[setting])} (default: {default})"
 
 

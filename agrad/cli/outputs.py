@@ -38,8 +38,8 @@ def check_output(option: str, path: str) -> None:
     what, known = KINDS[option]
     if content and not known(path, content):
         raise SaveError(
-            f"{option} {path!r}: expected no file there, or {what}; found another, which would be lost; "
-            "name another place, or remove that file first"
+            f"{option} {path!r}: expected no file, or {what}, found another file, which would be lost. Choose another "
+            "path, or remove that file first."
         )
 
 

@@ -198,7 +198,7 @@ def _data(run: Run) -> str:
 
 
 def _settings(run: Run) -> str:
-    """Return the settings as options of the command line."""
+    """Return the options as text of the command line."""
     values = {name: getattr(run.config, name) for name in run.config.as_metadata()}
     used = [(option(name), shown(value)) for name, value in values.items() if value is not None and value != ()]
     half = -(-len(used) // 2)

@@ -22,7 +22,7 @@ def summary(scores: Scores) -> str:
 
 
 def details(scores: Scores, y: np.ndarray, description: Description) -> list[str]:
-    """Return lines on each class, or on the residuals of each target (y standardised)."""
+    """Return lines on each class, or on the residuals of each target (y standardized)."""
     if description.task == "classification":
         return class_lines(confusion(scores.told, y, len(description.class_names)), description.class_names)
     return residual_lines(scores.told, units(y, description), description.target_names)

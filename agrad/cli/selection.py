@@ -24,7 +24,7 @@ class Place(BasePlace):
 
 @contextmanager
 def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
-    """Select backend and device by the options, else the environment, else NumPy.
+    """Select backend and device: from options, the environment, or NumPy.
 
     Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; no other is tried instead.
     """

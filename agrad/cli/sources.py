@@ -51,7 +51,7 @@ class Description:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that the network gives for an example."""
+        """Number of outputs of the network for an example."""
         return len(self.class_names if self.task == "classification" else self.target_names)
 
 
@@ -75,25 +75,25 @@ def check_source(source: str, data_dir: str | None, label: str | None, needs_lab
             f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
         )
     if data_dir is not None and source != "mnist":
-        raise ConfigurationError(f"--data-dir goes with --data mnist, not with --data {source}")
+        raise ConfigurationError(f"--data-dir requires --data mnist, got --data {source}")
     if not is_table(source):
         if label is not None:
-            raise ConfigurationError(f"--label goes with --data FILE.csv, not with --data {source}")
+            raise ConfigurationError(f"--label requires --data FILE.csv, got --data {source}")
     elif label is None and needs_label:
         if not os.path.exists(source):
             raise ConfigurationError(
-                f"--data {source}: there is no such file; name one, and the column to learn with --label"
+                f"--data {source}: the file does not exist. Pass an existing file, and the target column with --label."
             )
-        raise ConfigurationError(f"--data {source}: name the column to learn with --label (of numbers also several)")
+        raise ConfigurationError(f"--data {source}: name the target column with --label (or several numeric columns)")
 
 
 def check_settings(config: Config) -> None:
-    """Raise ``ConfigurationError`` for settings that do not fit the kind of data."""
+    """Raise ``ConfigurationError`` for options that do not fit the data."""
     if config.data in NAMED and config.task == "regression":
-        raise ConfigurationError(f"--task regression: {config.data} has classes; leave it out")
+        raise ConfigurationError(f"--task regression: {config.data} has classes. Omit the option.")
     for name in ("categorical", "keep"):
         if getattr(config, name) and not is_table(config.data):
-            raise ConfigurationError(f"{option(name)} is for the columns of a table, not for --data {config.data}")
+            raise ConfigurationError(f"{option(name)} requires a table, got --data {config.data}")
 
 
 def load(
@@ -123,7 +123,7 @@ def load(
 
 
 def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
-    """Return the place of a run's data: relative to here, else to its ``folder``.
+    """Return the path of a run's data, relative to here or to its ``folder``.
 
     Raises ``DataError`` if they are at neither.
     """
@@ -139,14 +139,14 @@ def _found(path: str, folder: str | None) -> str:
     there = os.path.join(folder, path)
     if not os.path.exists(there):
         raise DataError(
-            f"{path!r} is neither here nor in {folder!r}, where the training began; say with --data or --data-dir "
-            "where the data are now"
+            f"{path!r} exists neither here nor in {folder!r}, where the training began. Pass the path of the data "
+            "with --data or --data-dir."
         )
     return there
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """Return a text that is equal for equal data only, independent of their place."""
+    """Return a text that is equal only for equal data, wherever they are."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
         digest.update(repr(part.shape).encode())
@@ -220,12 +220,12 @@ def describe(dataset: Dataset) -> Description:
 def to_evaluate(
     source: str, description: Description, data_dir: str | None, label: str | None, report: Report
 ) -> Examples:
-    """Return the labelled examples of ``source``, as the described model takes them."""
+    """Return the labeled examples of ``source`` for the described model."""
     check_source(source, data_dir, label, needs_label=not description.labels)
     quantities = description.task == "regression"
     if source in NAMED:
         if quantities:
-            raise DataError(f"{source}: expected quantities, as the model learned them; found classes")
+            raise DataError(f"{source}: expected numeric targets, as in training, found classes")
         X, y = _named(source, description, data_dir)
         what = f"the test part of {source}"
     elif is_table(source):
@@ -252,7 +252,7 @@ def to_evaluate(
 
 
 def to_predict(source: str, description: Description, data_dir: str | None, report: Report) -> Examples:
-    """Return the examples of ``source``, as the described model takes them.
+    """Return the examples of ``source`` for the described model.
 
     They may have labels.
     """
@@ -267,7 +267,7 @@ def to_predict(source: str, description: Description, data_dir: str | None, repo
 
 
 def _named(source: str, description: Description, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unscaled test part, because the model may have another scale, and its labels as text."""
+    """Return the unscaled test part, and its labels as text."""
     if source == "digits":
         dataset = data.load_digits(dtype=description.dtype)
     else:
@@ -284,7 +284,7 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
 def _table(
     source: str, description: Description, label: str | tuple[str, ...] | None, report: Report
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the model's numbers of a table, and labels as text or quantities.
+    """Return the inputs of a model from a table, and labels or numeric targets.
 
     Columns are found by name.
     """

@@ -25,7 +25,7 @@ AT_ONCE = 1024
 class Scores:
     """The scores of a model: mean `loss`, `numbers` by name, and what it told.
 
-    That are classes (n,), or quantities (n, k) in the units of the file.
+    Classes (n,), or numeric predictions (n, k) in the units of the file.
     """
 
     loss: float
@@ -39,7 +39,7 @@ class Scores:
 
 
 def loss_of(task: str) -> Callable[[Any, Any], Any]:
-    """Return the loss of a task, of standardised quantities or of classes."""
+    """Return the loss of a task, of standardized targets or of classes."""
     return agrad.cross_entropy if task == "classification" else nn.MSELoss()
 
 
@@ -49,7 +49,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def units(standardised: np.ndarray, description: Description) -> np.ndarray:
-    """Return standardised quantities (n, k) in the units of the file."""
+    """Return standardized targets (n, k) in the units of the file."""
     return np.asarray(standardised, dtype=np.float64) * description.target_scale + description.target_mean
 
 
@@ -61,7 +61,7 @@ def predict(model: Any, X: np.ndarray, place: Place) -> np.ndarray:
 
 
 def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description: Description) -> Scores:
-    """Return the scores for class numbers (n,) or standardised targets (n, k)."""
+    """Return the scores for class labels (n,) or standardized targets (n, k)."""
     output = predict(model, X, place).astype(np.float64)
     if description.task == "classification":
         losses = np.asarray(agrad.cross_entropy(output, y, reduction="none"), dtype=np.float64)

@@ -82,8 +82,8 @@ class Run:
                 check_output("--save", self.save_path)
             if checkpoint.safetensors is None:
                 raise MissingExtraError(
-                    "--save needs the package safetensors, which is not installed; install it with: "
-                    "pip install 'agrad[train]'"
+                    "--save needs the package safetensors, which is not installed. Install it with: pip install "
+                    "'agrad[train]'"
                 )
         if args.report is not None:
             if not args.report.lower().endswith((".html", ".htm")):
@@ -102,7 +102,7 @@ class Run:
                 continue
             other = places.setdefault(os.path.realpath(path), name)
             if other != name:
-                raise ConfigurationError(f"{other} and {name} name the same file, {path!r}; give them two")
+                raise ConfigurationError(f"{other} and {name} must be different files, got {path!r} for both")
 
     def _load(self) -> None:
         """Load the data, and make or load model, optimizer and position."""
@@ -115,13 +115,15 @@ class Run:
         self.fingerprint: str = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
-                f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on: {changed}; "
-                "name the same data with --data or --data-dir"
+                f"--resume {self.saved.path}: {dataset.name} is not the data that the run was started on: {changed}. "
+                "Pass the same data with --data or --data-dir."
             )
         self.description = sources.describe(dataset)
         self.rows, self.held = split(dataset.y_train, config.validation, n, config.seed)
         if config.class_weight != "none" and dataset.task != "classification":
-            raise ConfigurationError("--class-weight balanced is for classes, and these are quantities; leave it out")
+            raise ConfigurationError(
+                "--class-weight balanced requires class labels, but the targets are numeric. Omit the option."
+            )
         if self.saved is not None:
             self.model = self.saved.model(place, best=False)
         else:
@@ -150,7 +152,7 @@ class Run:
             progress = self.trainer.progress = self.saved.progress
             if not progress.fits(self.batches, config.batch_size) or optimizer.steps != progress.step:
                 raise DataError(
-                    f"{self.saved.path!r}: the run cannot stand at step {progress.step}, batch {progress.batch} of "
+                    f"{self.saved.path!r}: the run cannot be at step {progress.step}, batch {progress.batch} of "
                     f"{self.batches}, epoch {progress.epoch + 1}, with {progress.seen} examples seen"
                 )
 
@@ -241,7 +243,7 @@ class Run:
 
 
 class About(Callback):
-    """Adds the settings to the first record, and the test scores to the last one."""
+    """Adds the options to the first record, and the test scores to the last one."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -2,9 +2,8 @@
 
 `Dataset`, `DataLoader` and the classes around them have the names and meanings of `torch.utils.data`. `load_digits`,
 `load_mnist`, `load_npz`, `load_csv` and `load_table` return `ClassificationData` or `RegressionData`, NumPy arrays with
-a train and a test part; `read_csv`, `read_parquet` and `read_table` return a `Table`, and a `TableEncoder` makes
-numbers of it. A loader raises `agrad.errors.DataError` for a file that it cannot use,
-and loads nothing then.
+a train and a test part; `read_csv`, `read_parquet` and `read_table` return a `Table`, and a `TableEncoder` converts it
+to numbers. A loader raises `agrad.errors.DataError` for a file that it cannot use, and loads nothing then.
 """
 
 from agrad.data.archives import read_npz as read_npz

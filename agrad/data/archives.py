@@ -28,9 +28,9 @@ def read_npz(
     path : str or path
         The file.
     required : sequence of str
-        Arrays that must be there.
+        Arrays that the file must contain.
     optional : sequence of str or None
-        Other arrays to read; None for all.
+        Other arrays to read. None means all.
 
     Returns
     -------

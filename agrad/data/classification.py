@@ -22,15 +22,15 @@ BLOCK = 256
 MANY, FEW = 20, 5
 """Above ``MANY`` different numbers as labels each needs ``FEW`` examples or more."""
 WHOLE = 2.0**53
-"""The largest float below which every integer is a float of its own."""
+"""The largest float below which every integer is represented exactly."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationData:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
-    X is scaled: `X = (raw - mean) / scale`, with mean and scale from the train part alone (or fixed, for images). The
-    method `scaled` does the same to further examples.
+    X is scaled: `X = (raw - mean) / scale`, with mean and scale from only the train part (or fixed, for images). The
+    method `scaled` scales other examples in the same way.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class ClassificationData:
     X_train : numpy.ndarray
         Scaled examples to train on, float32 or float64 of shape (n, d).
     y_train : numpy.ndarray
-        Their class numbers, int64 of shape (n,), in `range(n_classes)`.
+        Their class labels, int64 of shape (n,), in `range(n_classes)`.
     X_test : numpy.ndarray
         Scaled examples to test with, of shape (m, d) and the same dtype.
     y_test : numpy.ndarray
-        Their class numbers, int64 of shape (m,).
+        Their class labels, int64 of shape (m,).
     n_classes : int
         The number of classes.
     feature_shape : tuple of int
@@ -53,18 +53,18 @@ class ClassificationData:
     class_names : tuple of str
         The label of each class in the file.
     feature_names : tuple of str
-        The names of columns if the file has any, else empty.
+        Names of the columns, or empty if the file has none.
     encoder : TableEncoder or None
-        The encoder that made X of a table, else None.
+        Encoder that computed X from a table, or None.
     labels : tuple of str
-        The column of a table that had the labels.
+        Column of the table that contained the labels.
     about : tuple of str
-        Lines about the file: how it was read, and why these are classes.
+        Lines about the file: how it was read, and why the labels are classes.
 
     Raises
     ------
     DataError
-        If the parts do not fit each other, X holds NaN or infinity, a label is out of range, a part is empty, or the
+        If the parts do not fit each other, X contains NaN or infinity, a label is out of range, a part is empty, or the
         train part has a single class.
 
     Examples
@@ -121,7 +121,7 @@ class ClassificationData:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that a network has to give for an example."""
+        """Number of outputs of a network for an example."""
         return self.n_classes
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ class ClassificationData:
         Parameters
         ----------
         raw : numpy.ndarray
-            Real numbers of shape (k, ...), with d numbers an example.
+            Real numbers of shape (k, ...), with d numbers per example.
 
         Returns
         -------
@@ -171,7 +171,7 @@ def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
 
 
 def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
-    """Raise `DataError`, naming the first place, if X (n, d) holds NaN or infinity.
+    """Raise `DataError` with the first position if X (n, d) has NaN or infinity.
 
     `first` is the number of the first row in the message.
     """
@@ -182,8 +182,8 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
         bad = np.flatnonzero(~np.isfinite(row))
         if bad.size:
             raise DataError(
-                f"{name}: X: expected finite numbers, found {row[bad[0]]} at example {number}, "
-                f"feature {bad[0]}; remove or fill such values"
+                f"{name}: X: expected finite numbers, found {row[bad[0]]} at example {number}, feature {bad[0]}. "
+                "Remove or fill such values."
             )
 
 
@@ -201,12 +201,12 @@ def float_name(dtype: object) -> str:
     except TypeError:
         name = str(dtype)
     if name not in FLOATS:
-        raise ConfigurationError(f"dtype: expected one of {', '.join(FLOATS)}, found {name!r}")
+        raise ConfigurationError(f"dtype must be one of {', '.join(FLOATS)}, got {name!r}")
     return name
 
 
 def check_numbers(X: np.ndarray, name: str) -> None:
-    """Raise `DataError` unless X (n, ...) holds real numbers, at least one an example."""
+    """Raise `DataError` unless X (n, ...) is real with at least one value per example."""
     if X.dtype.kind not in "biuf":
         raise DataError(f"{name}: X: expected real numbers, found dtype {X.dtype}")
     if X.ndim == 0 or X.size == 0:
@@ -227,7 +227,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     Parameters
     ----------
     raw : array_like
-        Real numbers of shape (n, ...), with d numbers an example.
+        Real numbers of shape (n, ...), with d numbers per example.
     mean, scale : numpy.ndarray
         Float64 of shape (d,).
     dtype : str
@@ -245,7 +245,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     DataError
         If d differs, or a number is not finite before or after.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Examples
     --------
@@ -307,8 +307,8 @@ def scaled_dataset(
 def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
-    A feature that does not vary (except for rounding) gets the scale 1: it becomes 0 and stays finite. Raises
-    `DataError` if a feature's range overflows float64.
+    A constant feature (except for rounding) gets the scale 1, so it becomes 0 and remains finite. Raises `DataError` if
+    a feature's range overflows float64.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         flat = X.reshape(X.shape[0], -1).astype(np.float64)
@@ -317,16 +317,16 @@ def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
         size = np.max(np.abs(flat), axis=0)
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
-        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardise (up to {size[wild[0]]:.3g})")
+        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardize (up to {size[wild[0]]:.3g})")
     scale[scale <= 16 * np.finfo(np.float64).eps * size] = 1.0
     return mean, scale
 
 
 def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels (n,) as int64 class numbers, and the sorted distinct labels.
+    """Return labels (n,) as int64 class labels, and the sorted distinct labels.
 
-    Floats are accepted if they are whole numbers, and byte strings as UTF-8. Raises `DataError` for other dtypes,
-    shapes and numbers.
+    Floats are accepted if they are integers, and byte strings as UTF-8. Raises `DataError` for other dtypes, shapes and
+    numbers.
     """
     y = plain_labels(y, name)
     values, numbers = np.unique(y, return_inverse=True)
@@ -341,8 +341,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
         odd = np.flatnonzero(~((np.abs(y) <= WHOLE) & (np.trunc(y) == y)))
         if odd.size:
             raise DataError(
-                f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}; "
-                + no_classes(y)
+                f"{name}: expected integers or text as labels, found {y[odd[0]]} at example {odd[0]}; " + no_classes(y)
             )
         return y.astype(np.int64)
     if y.dtype.kind == "S":
@@ -357,12 +356,14 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
         codes = np.ascontiguousarray(y, y.dtype.newbyteorder("=")).view(np.uint32)
         wrong = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))]
         if wrong.size:
-            raise DataError(f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is no character")
+            raise DataError(
+                f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is not a character"
+            )
     return y
 
 
 def no_classes(y: np.ndarray) -> str:
-    """Return the error text for labels (n,) that are quantities."""
+    """Return the error text for labels (n,) that look like numeric targets."""
     return (
         f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows): learn them by "
         "regression (agrad train --task regression), make classes of them, such as ranges, or, where the numbers are "
@@ -371,13 +372,13 @@ def no_classes(y: np.ndarray) -> str:
 
 
 def check_classes(y: np.ndarray, name: str) -> None:
-    """Raise `DataError` if labels (n,), integers or text, look like quantities."""
+    """Raise `DataError` if labels (n,) look like numeric targets."""
     if found := quantities(y):
         raise DataError(f"{name}: expected {found}; {no_classes(y)}")
 
 
 def quantities(y: np.ndarray) -> str:
-    """Return why labels (n,) look like quantities; "" if they do not.
+    """Return why labels (n,) look like numeric targets; "" if they do not.
 
     Labels are integers or text. They do if most are numbers, and one of these is fractional, or there are more than
     `MANY` different labels and one of them has fewer than `FEW` examples.
@@ -432,7 +433,7 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
-    """Return the places of labels among the known ones, int64 (n,).
+    """Return the indices of labels among the known ones, int64 (n,).
 
     Raises `DataError`, with the text `expected`, for a label that is not among them.
     """
@@ -450,14 +451,14 @@ def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) into most and few, with a part of every class in each.
 
-    The split depends on `y`, `fraction` and `seed` alone. A class keeps at least one example in the first part.
+    The split depends only on `y`, `fraction` and `seed`. Each class has at least one example in the first part.
 
     Parameters
     ----------
     y : numpy.ndarray
-        Class numbers, int64 of shape (n,).
+        Class labels, int64 of shape (n,).
     fraction : float
-        The share of the second part, between 0 and 1.
+        Fraction of the second part, between 0 and 1.
     seed : int
         An integer from 0 to 2**64 - 1.
     name : str
@@ -466,7 +467,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
     Returns
     -------
     tuple of numpy.ndarray
-        The numbers of the examples of both parts, sorted int64.
+        Example indices of both parts, sorted int64.
 
     Raises
     ------
@@ -483,7 +484,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
     (array([6, 3]), array([2, 1]))
     """
     if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
+        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     order = permutation(y.shape[0], seed, SPLITS)
     sizes = np.bincount(y)
     ends = np.cumsum(sizes)
@@ -493,7 +494,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y")
         largest = int(np.argmax(sizes)) if sizes.size else 0
         if sizes.size == 0 or sizes[largest] < 2:
             raise DataError(
-                f"{name}: expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
+                f"{name}: expected a class with 2 examples or more, to hold one out, found {y.shape[0]} examples of "
                 f"{np.count_nonzero(sizes)} classes"
             )
         held[largest] = 1

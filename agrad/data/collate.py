@@ -18,27 +18,26 @@ TEXT = (str, bytes)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Return examples as one batch: containers of arrays with a first axis more.
+    """Return examples as one batch: a pytree of arrays with an additional first axis.
 
     Parameters
     ----------
     batch : sequence
-        Examples, one or more: containers of one structure (dict, list, tuple, namedtuple, dataclass) of arrays of any
-        backend, Tensors, numbers, texts and None.
+        At least one example. Examples are pytrees (dict, list, tuple, namedtuple, dataclass) of the same structure,
+        with leaves that are arrays of any backend, Tensors, numbers, strings or None.
 
     Returns
     -------
-    container
-        Of the same structure. Arrays are stacked by their own library. Numbers become an array of the library and on
-        the device of the first array of an example, of NumPy where there is none, with NumPy's dtype for such numbers.
-        Texts become a list.
+    pytree
+        Arrays are stacked by their library. Numbers become an array on the backend and device of the first array of an
+        example (NumPy if there is none), with the NumPy dtype for such numbers. Strings become a list.
 
     Raises
     ------
     ShapeError
         If the examples differ in structure or shape.
     OperandError
-        If there is no example, or a leaf is of another kind.
+        If the batch is empty, or a leaf has another type.
 
     Examples
     --------
@@ -47,15 +46,16 @@ def default_collate(batch: Sequence[Any]) -> Any:
            [3., 4.]]), array([0, 1]), ['a', 'b'])
     """
     if not len(batch):
-        raise OperandError("default_collate: expected one example or more, found none")
+        raise OperandError("default_collate: examples must contain at least one example, got none")
     leaves, structure = tree.flatten(batch[0])
     rows = [leaves]
     for number, other in enumerate(batch[1:], 1):
         more, found = tree.flatten(other)
         if found != structure:
             raise ShapeError(
-                f"default_collate: examples 0 and {number} of the batch differ: {_brief(structure)} and "
-                f"{_brief(found)}; give them one structure, or make a batch of them with a function as collate_fn"
+                f"default_collate: examples must have the same structure, got {_brief(structure)} at index 0 of the "
+                f"batch and {_brief(found)} at index {number}. Make them equal, or pass a collate_fn that builds a "
+                "batch from them."
             )
         rows.append(more)
     first = next((agrad.asarray(leaf) for leaf in leaves if _is_array(leaf)), None)
@@ -64,13 +64,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def _brief(structure: Any) -> str:
-    """Return the text of a container with * for leaves, cut where it is long."""
+    """Return the text of a pytree with * for leaves, truncated if it is long."""
     text = str(structure).removeprefix("PyTreeSpec(").removesuffix(")").partition(", NoneIsLeaf")[0]
     return text if len(text) < 200 else f"{text[:200]}..."
 
 
 def _column(values: tuple[Any, ...], batch: Sequence[Any], place: int, first: Any) -> Any:
-    """Return the leaves at one place of all examples as an array or a list."""
+    """Return the leaves at one position of all examples as an array or a list."""
     if all(isinstance(value, TEXT) for value in values):
         return list(values)
     if isinstance(values[0], NUMBERS):
@@ -87,12 +87,12 @@ def _column(values: tuple[Any, ...], batch: Sequence[Any], place: int, first: An
     number = next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None)
     if number is None:
         raise OperandError(
-            f"{where} are of type {type(values[0]).__name__}; expected arrays, numbers or texts; make a batch of "
-            "others with a function as collate_fn"
+            f"{where} must be arrays, numbers or strings, got {type(values[0]).__name__}. Pass a collate_fn that "
+            "builds a batch from other types."
         )
     raise ShapeError(
-        f"{where} cannot be stacked: example 0 of the batch has {kinds[0]}, example {number} {kinds[number]}; pad "
-        "them, or make a batch of them with a function as collate_fn"
+        f"{where} cannot be stacked: example 0 of the batch has {kinds[0]}, example {number} {kinds[number]}. Pad the "
+        "examples, or pass a collate_fn that builds a batch from them."
     )
 
 
@@ -116,9 +116,9 @@ def moved(batch: Any, backend: str | None, device: Any) -> Any:
 
 
 def fetched(dataset: Any, indices: Any, collate_fn: Any) -> Any:
-    """Return the batch of the examples with these numbers, made by a function.
+    """Return the batch of the examples with these indices.
 
-    With `collate_fn` None it is made by `default_collate`, or by one operation for each array of a `TensorDataset`.
+    If `collate_fn` is None, use `default_collate`, or one operation for each array of a `TensorDataset`.
     """
     while _has(dataset, Subset):
         dataset, indices = dataset.dataset, dataset.indices[np.asarray(indices, dtype=np.int64)].tolist()
@@ -136,7 +136,7 @@ def fetched(dataset: Any, indices: Any, collate_fn: Any) -> Any:
 
 
 def _has(dataset: Any, kind: type) -> bool:
-    """Return True for a data set that takes its examples as `kind` does."""
+    """Return True for a data set that reads its examples as `kind` does."""
     return isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__
 
 

@@ -1,4 +1,4 @@
-"""Data sets of single examples, their parts and joins, by PyTorch's names."""
+"""Data sets of single examples, their parts and joins, with PyTorch names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDatas
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Anything with a length, and an example for each number from 0 on.
+    """Base class of data sets: objects with a length and an example per index.
 
-    A list is one. A class of one's own may derive from this one, but need not. An example is a number, a text, an array
-    of any backend or a container of these. With a method `__getitems__(indices)`, which returns a list of examples, the
-    loader asks for all examples of a batch at once; with a method `set_epoch(epoch)`, it calls that before each epoch.
+    A list is a data set. A custom data set may derive from this class but need not. An example is a number, a string,
+    an array of any backend or a pytree of these. If it has a method `__getitems__(indices)`, which returns a list of
+    examples, the loader requests all examples of a batch at once. If it has a method `set_epoch(epoch)`, the loader
+    calls it before each epoch.
 
     Examples
     --------
@@ -52,10 +53,10 @@ class Dataset(Protocol):
 
 @runtime_checkable
 class IterableDataset(Protocol):
-    """Anything that gives its examples one after the other, such as a stream.
+    """Any iterable that returns its examples one after the other, such as a stream.
 
-    `__iter__` starts anew at each call: an epoch is one pass. A class of one's own may derive from this one, but need
-    not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
+    `__iter__` starts again at each call: an epoch is one pass. A custom data set may derive from this class but need
+    not. If it has a method `set_epoch(epoch)`, the loader calls it before each epoch.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class IterableDataset(Protocol):
 class TensorDataset:
     """A data set of arrays: example i is the tuple of their entries i.
 
-    A `DataLoader` with the default `collate_fn` takes a batch with one operation for each array.
+    A `DataLoader` with the default `collate_fn` reads a batch with one operation for each array.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class TensorDataset:
     Raises
     ------
     OperandError
-        If an argument is no array.
+        If an argument is not an array.
     ShapeError
         If one has no axes, or another length than the first.
 
@@ -102,17 +103,17 @@ class TensorDataset:
 
     def __init__(self, *tensors: Any) -> None:
         if not tensors:
-            raise OperandError("TensorDataset: expected one array or more, found none")
+            raise OperandError("TensorDataset: at least one array must be passed, got none")
         for place, x in enumerate(tensors):
             if not hasattr(x, "shape") or not hasattr(x, "dtype"):
                 raise OperandError(
-                    f"TensorDataset: argument {place} is a {type(x).__name__}, and no array; make one of it, "
-                    "such as by numpy.asarray"
+                    f"TensorDataset: argument {place} must be an array, got {type(x).__name__}. Convert it, for "
+                    "example with numpy.asarray."
                 )
             if not x.shape or x.shape[0] != tensors[0].shape[0]:
                 raise ShapeError(
-                    f"TensorDataset: expected arrays of one length; argument 0 has shape {tuple(tensors[0].shape)}, "
-                    f"argument {place} shape {tuple(x.shape)}"
+                    "TensorDataset: arrays must have the same length, got argument 0 of shape "
+                    f"{tuple(tensors[0].shape)} and argument {place} of shape {tuple(x.shape)}"
                 )
         self.tensors = tensors
 
@@ -124,7 +125,7 @@ class TensorDataset:
 
 
 def rows_of(x: Any, rows: np.ndarray) -> Any:
-    """Return the entries of an array with these numbers, as a new array."""
+    """Return the entries of an array with these indices, as a new array."""
     if isinstance(x, np.ndarray):
         return x.take(rows, axis=0)
     like = agrad.asarray(x)
@@ -132,18 +133,18 @@ def rows_of(x: Any, rows: np.ndarray) -> Any:
 
 
 def checked(indices: Any, n: int) -> np.ndarray:
-    """Return the numbers of examples as int64 from 0 to n - 1.
+    """Return example indices as int64 from 0 to n - 1.
 
     Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip, and
-    `DtypeError` for numbers that are no integers.
+    `DtypeError` for indices that are not integers.
     """
     rows = np.asarray(indices)
     if rows.size and rows.dtype.kind not in "iu":
-        raise DtypeError(f"expected integers as numbers of examples, found dtype {rows.dtype}")
+        raise DtypeError(f"example indices must be integers, got dtype {rows.dtype}")
     rows = rows.astype(np.int64, copy=False)
     wrong = (rows < -n) | (rows >= n)
     if wrong.any():
-        raise IndexRangeError(f"expected numbers of examples below {n}, found {rows[wrong][0]}")
+        raise IndexRangeError(f"example indices must be less than {n}, got {rows[wrong][0]}")
     return np.where(rows < 0, rows + n, rows)
 
 
@@ -155,14 +156,14 @@ class Subset:
     dataset : Dataset
         The whole.
     indices : sequence of int
-        The numbers of the examples, of shape (n,).
+        Indices of the examples, of shape (n,).
 
     Raises
     ------
     IndexRangeError
-        If the whole has no such example.
+        If an index is out of range.
     DtypeError
-        If a number is no integer.
+        If an index is not an integer.
 
     Examples
     --------
@@ -182,12 +183,12 @@ class Subset:
         return self.dataset[int(self.indices[index])]
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the number of the epoch to the whole, if it asks for it.
+        """Pass the epoch index to the whole data set, if it defines `set_epoch`.
 
         Parameters
         ----------
         epoch : int
-            The number, 0 or more.
+            Epoch index, from 0.
         """
         set_epoch(self.dataset, epoch)
 
@@ -198,7 +199,7 @@ class ConcatDataset:
     Parameters
     ----------
     datasets : iterable of Dataset
-        One data set or more.
+        At least one data set.
 
     Raises
     ------
@@ -215,7 +216,7 @@ class ConcatDataset:
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ConfigurationError("ConcatDataset: expected one data set or more, found none")
+            raise ConfigurationError("ConcatDataset: datasets must contain at least one data set, got none")
         self.cumulative_sizes: list[int] = list(itertools.accumulate(len(part) for part in self.datasets))
 
     def __len__(self) -> int:
@@ -227,19 +228,19 @@ class ConcatDataset:
         return self.datasets[part][row - (self.cumulative_sizes[part - 1] if part else 0)]
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the number of the epoch to the data sets that ask for it.
+        """Pass the epoch index to the data sets that define `set_epoch`.
 
         Parameters
         ----------
         epoch : int
-            The number, 0 or more.
+            Epoch index, from 0.
         """
         for part in self.datasets:
             set_epoch(part, epoch)
 
 
 def set_epoch(thing: Any, epoch: int) -> None:
-    """Tell the number of the epoch to an object with a method of that name."""
+    """Pass the epoch index to an object that defines `set_epoch`."""
     told = getattr(thing, "set_epoch", None)
     if told is not None:
         told(epoch)
@@ -248,15 +249,15 @@ def set_epoch(thing: Any, epoch: int) -> None:
 def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -> list[Subset]:
     """Split a data set into parts of given sizes, at random and without overlap.
 
-    The split depends on the number of examples, `lengths` and `seed` alone.
+    The split depends only on the number of examples, `lengths` and `seed`.
 
     Parameters
     ----------
     dataset : Dataset
         The whole.
     lengths : sequence of int or of float
-        The numbers of examples of the parts, whose sum is the length of `dataset`; or their shares, whose sum is 1. The
-        numbers of shares are rounded down, and the remainder goes to the first parts, one example each.
+        Lengths of the parts, which add up to the length of `dataset`, or their fractions, which add up to 1. Fractions
+        are rounded down, and the remainder goes to the first parts, one example each.
     seed : int
         An integer from 0 to 2**64 - 1.
 
@@ -268,7 +269,7 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     Raises
     ------
     ConfigurationError
-        If the sum or a part is not as it should be.
+        If a length is negative, or the sum has another value.
 
     Examples
     --------
@@ -280,15 +281,15 @@ def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -
     sizes = list(lengths)
     shares = bool(sizes) and math.isclose(sum(sizes), 1.0, abs_tol=1e-9) and not all(isinstance(s, int) for s in sizes)
     if any(not size >= 0 for size in sizes):
-        raise ConfigurationError(f"random_split: expected lengths of 0 or more, found {sizes}")
+        raise ConfigurationError(f"random_split: lengths must not be negative, got {sizes}")
     if shares:
         sizes = [math.floor(n * share) for share in sizes]
         left = n - sum(sizes)
         sizes = [size + (place < left) for place, size in enumerate(sizes)]
     if sum(sizes) != n or not all(float(size).is_integer() for size in sizes):
         raise ConfigurationError(
-            f"random_split: expected lengths whose sum is {n}, the number of examples, or shares whose sum is 1; "
-            f"found {list(lengths)}"
+            f"random_split: lengths must add up to {n}, the number of examples, or be fractions that add up to 1, got "
+            f"{list(lengths)}"
         )
     ends = np.cumsum([int(size) for size in sizes])
     return [Subset(dataset, rows) for rows in np.split(permutation(n, seed, SPLITS), ends[:-1])]

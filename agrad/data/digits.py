@@ -35,7 +35,7 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     DataError
         If the installed file is damaged.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Notes
     -----
@@ -52,7 +52,7 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     arrays = read_npz(FILE, required=("images", "labels"))
     images, y = arrays["images"], arrays["labels"].astype(np.int64)
     if images.shape != (1797, 8, 8) or y.shape != (1797,):
-        raise DataError(f"{FILE!r}: expected 1797 images of 8 x 8, found {images.shape}; install agrad again")
+        raise DataError(f"{FILE!r}: expected 1797 images of 8 x 8, found {images.shape}. Install agrad again.")
     held = np.zeros(y.shape, dtype=bool)
     for digit in range(10):
         held[np.flatnonzero(y == digit)[2::5]] = True

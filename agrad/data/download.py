@@ -25,8 +25,8 @@ def fetch(
 ) -> dict[str, bytes]:
     """Return the unpacked content of each file by name, from the cache or a mirror.
 
-    `paths` has the place in the cache of each file by its name; a mirror has it under that name and `.gz`. Raises
-    `DataError` if no mirror gives a right copy, `SaveError` if the cache cannot be written.
+    `paths` contains the cache path of each file by name; a mirror has it under that name and `.gz`. Raises `DataError`
+    if no mirror has a correct copy, `SaveError` if the cache cannot be written.
     """
     contents = {}
     for name, path in paths.items():
@@ -40,13 +40,14 @@ def fetch(
 
 
 def make_directory(path: str) -> None:
-    """Make a directory and its parents. Raises `SaveError` if that is refused."""
+    """Make a directory and its parents. Raises `SaveError` if that fails."""
     try:
         os.makedirs(path, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SaveError(
-            f"the cache {path!r} cannot be made: {reason}; set AGRAD_CACHE to a directory that can be written"
+            f"the cache {path!r} cannot be created: {reason}. Set AGRAD_CACHE to a directory in which you can write "
+            "files."
         ) from error
 
 

@@ -22,40 +22,40 @@ REASONS = {
     "rare": "words of which none is frequent enough for a category",
     "dates": "dates in another form than 2026-01-31",
 }
-"""The reasons to leave a column out. The user is warned of ids, rare words and dates."""
+"""The reasons to leave a column out. It warns about ids, rare strings and dates."""
 
 
 class TableEncoder:
-    """Makes arrays of numbers of tables, as fitted to a training part.
+    """Encoder of tables as arrays of numbers, fitted to a training part.
 
-    Numbers, truth values (true and false, yes and no, ...) and dates are standardised by mean and standard deviation. A
-    missing one becomes the median of training, and where training had missing ones, a mark of 0 or 1 is added. A date
-    becomes year, month, day of the week, and seconds since the first date. Words become a mark for each category; rare
-    ones share a mark, and missing ones have one. Up to one in 20 cells of another kind in a column of numbers or dates
-    are taken as missing. Columns with one value are left out, and those whose integers or words differ in all of 20
-    rows or more.
+    Numbers, Booleans (true and false, yes and no, ...) and dates are standardized by mean and standard deviation. A
+    missing value becomes the median of training. If training had missing values, an indicator 0 or 1 is added. A date
+    becomes year, month, day of the week, and seconds since the first date. Strings become an indicator for each
+    category; rare ones share an indicator, and missing ones have one. Up to one in 20 cells of another kind in a column
+    of numbers or dates are treated as missing. Columns with one value are omitted, and columns whose integers or
+    strings differ in all of at least 20 rows.
 
     Parameters
     ----------
     categorical : sequence of str or int
-        Columns of numbers, such as codes, to take as words.
+        Numeric columns, such as codes, to treat as categorical.
     keep : sequence of str or int
         Columns to keep although they look like ids.
     min_count : int, optional
-        The rows of training that make a word a category; by default one in a hundred, but from 2 to 10.
+        Number of training rows that make a string a category. By default, one in a hundred, but between 2 and 10.
     max_categories : int
-        The largest number of categories of a column: the most frequent ones.
+        Maximum number of categories of a column. The most frequent ones are kept.
     report : function, optional
-        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+        Function that is called with each warning. By default, `warnings.warn`.
 
     Attributes
     ----------
     encodings : tuple of Encoding
         The columns that are used.
     left_out : dict
-        The columns that are not, with the reasons.
+        The omitted columns, with the reasons.
     mean, scale : numpy.ndarray
-        The numbers of the standardisation, float64 of shape (d,); 0 and 1 for marks.
+        The numbers of the standardization, float64 of shape (d,); 0 and 1 for indicators.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class TableEncoder:
     ) -> None:
         for name, value in (("min_count", min_count), ("max_categories", max_categories)):
             if value is not None and whole(value, name) < 1:
-                raise ConfigurationError(f"{name}: expected 1 or more, found {value}")
+                raise ConfigurationError(f"{name} must be at least 1, got {value}")
         self.categorical, self.keep = tuple(categorical), tuple(keep)
         self.min_count, self.max_categories = min_count, max_categories
         self.report = report
@@ -101,17 +101,17 @@ class TableEncoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names of the columns of words, for `read_csv`."""
+        """Names of the categorical columns, for `read_csv`."""
         return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word")
 
     @property
     def parts(self) -> dict[str, slice]:
-        """The places of each column's numbers in the result."""
+        """Positions of the numbers of each column in the result."""
         ends = np.cumsum([len(encoding.names) for encoding in self.encodings]).tolist()
         return {e.column: slice(end - len(e.names), end) for e, end in zip(self.encodings, ends, strict=True)}
 
     def fit(self, table: Table) -> TableEncoder:
-        """Choose columns, categories, medians and scales by a training part.
+        """Choose columns, categories, medians and scales from a training part.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class TableEncoder:
         Raises
         ------
         DataError
-            If no column is left, a named column does not exist, or a number is infinite or too large.
+            If no column remains, a named column does not exist, or a number is infinite or too large.
         """
         categorical, keep = (
             {column_number(table.name, table.names, name) for name in names} for names in (self.categorical, self.keep)
@@ -167,7 +167,7 @@ class TableEncoder:
         return lines
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the columns of a table as numbers that are not standardised.
+        """Return the columns of a table as numbers that are not standardized.
 
         Columns are found by name, in any order; others are ignored, with a note.
 
@@ -184,11 +184,11 @@ class TableEncoder:
         Raises
         ------
         DataError
-            If a column is missing, holds values of another kind than in training, or infinite ones; or if the encoder
-            is not fitted.
+            If a column is missing, contains infinite values or values of another kind than in training, or if the
+            encoder is not fitted.
         """
         if not self.encodings:
-            raise DataError(f"{table.name}: the encoder is not fitted; call its method fit with the training part")
+            raise DataError(f"{table.name}: the encoder is not fitted. Call its method fit with the training part.")
         missing = [name for name in self.columns if name not in table.names]
         extra = [name for name in table.names if name not in self.columns and name not in self.left_out]
         if missing:
@@ -205,7 +205,7 @@ class TableEncoder:
         return result
 
     def transform(self, table: Table, dtype: str = "float32") -> np.ndarray:
-        """Return the columns of a table as standardised numbers.
+        """Return the columns of a table as standardized numbers.
 
         Parameters
         ----------
@@ -222,9 +222,9 @@ class TableEncoder:
         Raises
         ------
         DataError
-            As `encode`, and if a result is not finite.
+            As for `encode`, and if a result is not finite.
         ConfigurationError
-            If the dtype is another one.
+            If the dtype has another value.
 
         Examples
         --------
@@ -271,12 +271,12 @@ class TableEncoder:
         Returns
         -------
         TableEncoder
-            An encoder that is fitted.
+            A fitted encoder.
 
         Raises
         ------
         DataError
-            If the object is another one, or the arrays do not fit it.
+            If the object is not such an object, or the arrays do not fit it.
         """
         made = cls()
         good = isinstance(saved, Mapping) and isinstance(saved.get("columns"), list) and _texts(saved.get("left_out"))

@@ -17,14 +17,14 @@ from agrad.errors import DataError, listed
 KINDS = ("number", "truth", "word", "date")
 TRUTHS = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0}
 PAIRS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-"""The words of truth values, and those that make a column one of truth values, in any case."""
+"""The strings for Booleans, and the ones that make a column Boolean, in any case."""
 
 ARTICLES = {"number": "a number", "truth": "a truth value", "date": "a date"}
 MOST = 0.95
-"""The share of numbers, or of dates, from which on a column of words is one of these with a few wrong cells."""
+"""The share of numbers, or of dates, above which a column of strings is one of these with a few wrong cells."""
 
 ENOUGH = 20
-"""The rows from which on a column of different integers or words in every row names the rows."""
+"""Number of rows from which on a column with a different integer or string in every row is an id."""
 
 PARTS = ("year", "month", "weekday", "time")
 """The numbers of a date: year, month from 1, days since Monday, and seconds since the first date of training."""
@@ -44,13 +44,13 @@ class Encoding:
     kind : {"number", "truth", "word", "date"}
         The kind of its values.
     missing : bool
-        True if values were missing in training: then a number of the result says where.
+        True if values were missing in training. Then one number of the result is an indicator for them.
     fill : float
-        The value in place of a missing one: the median of training (of dates, in microseconds since 1970).
+        The value that replaces a missing one: the median of training (of dates, in microseconds since 1970).
     categories : tuple of str
-        The words with a number of their own.
+        Categories with a separate number.
     other : bool
-        True if training had rare words, which share a number.
+        True if training had rare strings, which share a number.
     parts : tuple of str
         The parts of a date that varied in training.
     first : float
@@ -77,7 +77,7 @@ class Encoding:
 
     @property
     def scaled(self) -> tuple[bool, ...]:
-        """True for each number that is a quantity, False for marks of 0 and 1."""
+        """True for each numeric value, False for indicators 0 and 1."""
         if self.kind == "word":
             return (False,) * len(self.names)
         return (True,) * (len(self.names) - self.missing) + (False,) * self.missing
@@ -104,7 +104,7 @@ class Encoding:
         return np.stack([*result, gaps.astype(np.float64)] if self.missing else result, axis=1)
 
     def _words(self, words: np.ndarray, notes: Notes) -> np.ndarray:
-        """Return a mark for each category, for the rare and unknown words, and for missing ones."""
+        """Return an indicator per category, for unknown and for missing strings."""
         places = {word: at for at, word in enumerate(self.categories)}
         width = len(self.names)
         if self.missing:
@@ -123,7 +123,7 @@ class Encoding:
 
 
 class Notes:
-    """Things noticed in a table that are no errors, as lines of text."""
+    """Warnings about a table, as lines of text."""
 
     def __init__(self, training: bool) -> None:
         self.lines: list[str] = []
@@ -131,7 +131,7 @@ class Notes:
         self._unknown: list[str] = []
 
     def unknown(self, encoding: Encoding, words: Sequence[str]) -> None:
-        """Note words that training did not have; the rare ones of training are none."""
+        """Note strings that training did not have; rare ones of training do not count."""
         if words and not self._training:
             shown = listed([repr(word) if word else "nothing" for word in sorted(set(words))], 3)
             self._unknown.append(f"{encoding.column!r} ({shown})")
@@ -152,7 +152,7 @@ class Notes:
         )
 
     def all(self) -> list[str]:
-        """Return all lines, with one for all unknown words."""
+        """Return all lines, with one for all unknown strings."""
         if not self._unknown:
             return self.lines
         return [*self.lines, f"words that training did not have (enough of), taken as other: {listed(self._unknown)}"]
@@ -235,7 +235,7 @@ def date_in(text: str) -> float | None:
 
 
 def _read(column: Column, read: Callable[[str], float | None]) -> tuple[np.ndarray, list[int]]:
-    """Return texts as numbers, with NaN for missing ones, and the rows of those that are none."""
+    """Return texts as numbers (NaN if missing), and the rows of other texts."""
     texts = column.values.tolist()
     known = {text: np.nan if text in MARKS else read(text) for text in set(texts)}
     strays = [row for row, text in enumerate(texts) if known[text] is None]
@@ -243,7 +243,7 @@ def _read(column: Column, read: Callable[[str], float | None]) -> tuple[np.ndarr
 
 
 def kind_of(column: Column) -> str:
-    """Return the kind of a column; a few words may be wrong numbers or dates."""
+    """Return the kind of a column; a few strings may be wrong numbers or dates."""
     if column.kind != "word":
         return column.kind
     counts = Counter(text for text in column.values.tolist() if text not in MARKS)
@@ -258,14 +258,15 @@ def kind_of(column: Column) -> str:
 
 
 def _few(wrong: int, total: int) -> bool:
-    """Return True if so few cells of a column are wrong that they are taken as missing."""
+    """Return True if so few cells of a column are wrong that they count as missing."""
     return total >= ENOUGH and wrong <= (1 - MOST) * total
 
 
 def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
     """Return the encoding of a training column, or None and why it is left out.
 
-    `least` rows make a word a category of its own, of which there are up to `most`. A column to `keep` may name rows.
+    A string in at least `least` rows is a separate category; there are at most `most` categories. A column to `keep`
+    may name rows.
     """
     if kind == "word":
         return _plan_words(column, words_of(column), least, most, keep)
@@ -289,7 +290,7 @@ def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: b
 
 
 def _plan_words(column: Column, words: np.ndarray, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
-    """Return the encoding of words, see `plan`."""
+    """Return the encoding of strings, see `plan`."""
     counts = Counter(words.tolist())
     missing = counts.pop("", 0) > 0
     if not counts:

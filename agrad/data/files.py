@@ -43,7 +43,7 @@ def read_file(path: StrPath) -> bytes:
 
 
 def unreadable(path: StrPath, error: Exception) -> DataError:
-    """Return the `DataError` of a file that the system refuses to read."""
+    """Return the `DataError` of a file that the system cannot read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
@@ -63,9 +63,7 @@ def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
                 parts.append(part)
                 size += len(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{os.fspath(path)!r} is not a whole gzip file: {error}; the copy is damaged, fetch it again"
-        ) from error
+        raise DataError(f"{os.fspath(path)!r} is not a complete gzip file: {error}. Download it again.") from error
     return b"".join(parts)
 
 
@@ -91,7 +89,7 @@ def check_writable(path: StrPath) -> None:
 def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
     """Open a file that replaces `path` once it is complete and on the disk.
 
-    Until then, and if the body raises or the process is killed, the file at `path` stays as it was. Its permissions are
+    Until then, and if the body raises or the process is killed, the file at `path` is unchanged. Its permissions are
     kept in any case. If `path` is a symbolic link, the file behind it is replaced. Files of killed processes in the
     directory are removed. Raises `SaveError` as `check_writable`, and for a full disk.
     """
@@ -131,7 +129,9 @@ def _target(path: StrPath) -> str:
         target = os.path.realpath(name)
         directory = os.path.dirname(target)
         if not os.path.exists(directory):
-            raise _refused(path, f"there is no directory {directory!r}", "create it first, or choose another place")
+            raise _refused(
+                path, f"the directory {directory!r} does not exist", "Create it first, or choose another directory."
+            )
         if not os.path.isdir(directory):
             raise _refused(path, f"{directory!r} is not a directory")
         try:
@@ -141,11 +141,11 @@ def _target(path: StrPath) -> str:
         except NotADirectoryError:
             raise _refused(path, f"{directory!r} is not a directory") from None
         if mode is not None and stat.S_ISDIR(mode):
-            raise _refused(path, "it is a directory", "name a file in it")
+            raise _refused(path, "it is a directory", "Append a file name.")
         if mode is not None and not stat.S_ISREG(mode):
             raise _refused(path, "it is not a regular file")
         if mode is not None and not os.access(target, os.W_OK):
-            raise _refused(path, "the file that stands there is read-only")
+            raise _refused(path, "the existing file is read-only")
         if not os.access(directory, os.W_OK | os.X_OK):
             raise _refused(path, f"no permission to write into {directory!r}")
     except SaveError:
@@ -156,7 +156,7 @@ def _target(path: StrPath) -> str:
 
 
 def _temporary(directory: str) -> str:
-    """Return a new name beside the target, for a rename within one file system."""
+    """Return a new name next to the target, for a rename within one file system."""
     return os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(6).hex()}{SUFFIX}")
 
 
@@ -210,5 +210,5 @@ def _sync_directory(directory: str) -> None:
             os.close(descriptor)
 
 
-def _refused(path: StrPath, reason: str, remedy: str = "choose another place") -> SaveError:
-    return SaveError(f"{os.fspath(path)!r} cannot be written: {reason}; {remedy}")
+def _refused(path: StrPath, reason: str, fix: str = "Choose another path.") -> SaveError:
+    return SaveError(f"{os.fspath(path)!r} cannot be written: {reason}. {fix}")

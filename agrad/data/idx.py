@@ -73,13 +73,13 @@ def _header(content: bytes, path: StrPath) -> tuple[int, tuple[int, ...], np.dty
     """Return the start, shape and dtype of the elements of an IDX file."""
     name = repr(os.fspath(path))
     if len(content) < 4:
-        raise DataError(f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}")
+        raise DataError(f"{name}: expected an IDX file, whose header has 4 bytes or more, found {len(content)}")
     code, rank = content[2], content[3]
     if content[:2] != b"\0\0" or code not in DTYPES:
         codes = ", ".join(f"{known:02x}" for known in DTYPES)
         raise DataError(
-            f"{name}: expected an IDX file, which starts with the bytes 00 00, a dtype code ({codes}) and "
-            f"the number of dimensions; found {content[:4].hex(' ')}"
+            f"{name}: expected an IDX file, which starts with the bytes 00 00, a dtype code ({codes}) and the number "
+            f"of dimensions, found {content[:4].hex(' ')}"
         )
     start = 4 + 4 * rank
     if rank == 0:

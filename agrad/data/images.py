@@ -15,9 +15,8 @@ from agrad.errors import DataError, MissingExtraError
 class ImageFolder:
     """A data set of image files, in a folder for each class.
 
-    An example is a pair of an image and the number of its class. Images are read when they are asked for, by the
-    package Pillow. Files whose names end as no image format's are skipped, and so are hidden ones. Links are followed,
-    except for those to a folder that holds them.
+    An example is a pair of an image and its class label. The package Pillow reads images on access. Hidden files and
+    files without an image extension are skipped. Links are followed, except for links to a folder that contains them.
 
     Parameters
     ----------
@@ -25,7 +24,7 @@ class ImageFolder:
         The folder of the classes' folders, whose sorted names are the classes 0, 1, ... Images may be in folders of
         these.
     transform : function, optional
-        A function from a `PIL.Image.Image` of the mode RGB to what the example holds; by default `numpy.asarray`, an
+        Function from a `PIL.Image.Image` of the mode RGB to the content of the example. By default, `numpy.asarray`, an
         array of bytes of shape (height, width, 3).
 
     Attributes
@@ -35,17 +34,17 @@ class ImageFolder:
     class_to_idx : dict of str to int
         Their numbers.
     samples : list of tuple
-        The path of each image and the number of its class, sorted by class and path.
+        Path and class label of each image, sorted by class and path.
     targets : list of int
-        The numbers of the classes.
+        The class labels.
 
     Raises
     ------
     MissingExtraError
         If Pillow is not installed.
     DataError
-        If the folder cannot be read, or holds no folder, or one of these holds no image. Also raised for an example
-        whose file is no whole image.
+        If the folder cannot be read, does not contain a folder, or one of these does not contain an image. Also raised
+        for an example whose file is not a complete image.
 
     Examples
     --------
@@ -69,7 +68,7 @@ class ImageFolder:
                 self.classes = sorted(entry.name for entry in entries if _shown(entry.name) and entry.is_dir())
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{self.root!r} cannot be read: {reason}; expected a folder of images") from error
+            raise DataError(f"{self.root!r}: expected a folder of images, but it cannot be read: {reason}") from error
         if not self.classes:
             raise DataError(f"{self.root!r}: expected a folder of images for each class, found no folder")
         self.class_to_idx: dict[str, int] = {name: number for number, name in enumerate(self.classes)}
@@ -101,7 +100,7 @@ class ImageFolder:
                 image = file.convert("RGB")
         except Exception as error:
             # for damage Pillow raises half a dozen types, SyntaxError among them
-            raise DataError(f"{path!r} is not a whole image: {error}; fetch it again, or remove it") from error
+            raise DataError(f"{path!r} is not a complete image: {error}. Download it again, or remove it.") from error
         return (np.array(image) if self.transform is None else self.transform(image)), number
 
 
@@ -130,7 +129,7 @@ def _pillow(root: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingExtraError(
-            f"{root!r}: images are read by the package Pillow, which is not installed; install it with: "
-            "pip install 'agrad[data]'"
+            f"{root!r}: reading images needs the package Pillow, which is not installed. Install it with: pip install "
+            "'agrad[data]'"
         ) from error
     return Image

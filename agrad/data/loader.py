@@ -25,7 +25,7 @@ _END = object()
 
 @dataclass
 class _Position:
-    """The place of the next batch. `begun` is True if an iterator goes on from it."""
+    """Position of the next batch. `begun` is True if an iterator continues from it."""
 
     epoch: int = 0
     batch: int = 0
@@ -35,8 +35,8 @@ class _Position:
 class DataLoader:
     """The batches of a data set.
 
-    Each `iter(loader)` is one epoch, and the order of its examples a function of the seed and the number of the epoch.
-    `state_dict` says where the loop over the loader is, at any batch; a loader that loads it goes on with the same
+    Each `iter(loader)` is one epoch. The order of its examples is a function of the seed and the epoch index.
+    `state_dict` contains the position of the loop, at any batch. A loader that loads it continues with the same
     batches, bit for bit.
 
     Parameters
@@ -44,43 +44,43 @@ class DataLoader:
     dataset : Dataset or IterableDataset
         The examples: an object with `__len__` and `__getitem__`, or with `__iter__`.
     batch_size : int or None
-        Examples a batch. With None, no batches are made: each item of the sampler, which may be a list of numbers, is
-        given to `dataset[item]`.
+        Number of examples per batch. If None, the loader does not build batches: it passes each item of the sampler,
+        which may be a list of indices, to `dataset[item]`.
     shuffle : bool
-        True for a random order, another one in each epoch; False for the order of the data set.
+        If True, use a different random order in each epoch. If False, keep the order of the data set.
     sampler : Sampler or iterable of int, optional
-        Another order. With a method `set_epoch(epoch)`, that is called before each epoch.
+        Another order. If it has a method `set_epoch(epoch)`, the loader calls it before each epoch.
     batch_sampler : BatchSampler or iterable of lists of int, optional
-        The numbers of the examples of each batch, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        Indices of the examples of each batch. Replaces `batch_size`, `shuffle`, `sampler` and `drop_last`.
     num_workers : int
-        The number of threads that load batches ahead; 0 to load each when it is asked for. Threads help where examples
-        are read from files, decoded, or computed by libraries that release Python's global lock. An `IterableDataset`
-        is read by one thread.
+        Number of threads that load batches ahead. 0 loads each batch when it is requested. Threads help if examples are
+        read from files, decoded, or computed by libraries that release the global interpreter lock. An
+        `IterableDataset` is read by one thread.
     collate_fn : function, optional
-        A function from a list of examples to a batch; by default `default_collate`.
+        Function from a list of examples to a batch. By default, `default_collate`.
     drop_last : bool
-        True to leave out a smaller last batch.
+        If True, omit a smaller last batch.
     prefetch_factor : int, optional
-        Batches a thread that are loaded ahead; by default 2.
+        Number of batches that each thread loads ahead. By default, 2.
     seed : int
-        The seed of the order that `shuffle` chooses, from 0 to 2**64 - 1.
+        Seed of the random order, from 0 to 2**64 - 1.
     backend : str, optional
-        The backend to put the arrays of batches on, such as `agrad.get_backend()`; threads do it ahead. By default
-        arrays stay where they are.
+        Backend to move the arrays of batches to, such as `agrad.get_backend()`. Threads move them ahead. By default,
+        arrays remain where they are.
     device : str or device, optional
-        The device of that backend to put them on.
+        Device of that backend.
 
     Raises
     ------
     ConfigurationError
         If an option is out of range, or two of them exclude each other.
     OperandError
-        If `dataset` is no data set, or something cannot be read again in the next epoch.
+        If `dataset` is not a data set, or an argument cannot be read again in the next epoch.
 
     Notes
     -----
-    The names and meanings are those of `torch.utils.data.DataLoader`, with threads in place of processes. An error in a
-    data set is raised as it is, with a note that names the example and the data set.
+    The names and meanings follow `torch.utils.data.DataLoader`, with threads instead of processes. An error in a data
+    set is raised unchanged, with a note that identifies the example and the data set.
 
     Examples
     --------
@@ -134,21 +134,21 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
 
     def _check_exclusive(self, shuffle: bool, sampler: Any, batch_sampler: Any, prefetch_factor: Any) -> None:
-        """Raise an error for options that exclude each other, or are of no use for the data set."""
+        """Raise an error for options that exclude each other or have no effect."""
         own = {"shuffle": shuffle, "sampler": sampler is not None, "drop_last": self.drop_last}
         others = ["batch_size"] * (self.batch_size != 1) + [name for name, given in own.items() if given]
         if batch_sampler is not None and others:
-            raise ConfigurationError(f"batch_sampler takes the place of {', '.join(others)}; give one or the other")
+            raise ConfigurationError(f"DataLoader: batch_sampler replaces {', '.join(others)}. Pass one or the other.")
         if sampler is not None and shuffle:
-            raise ConfigurationError("sampler takes the place of shuffle; give one or the other")
+            raise ConfigurationError("DataLoader: sampler replaces shuffle. Pass one or the other.")
         if self.batch_size is None and self.drop_last:
-            raise ConfigurationError("drop_last goes with batches, and there are none with batch_size=None")
+            raise ConfigurationError("DataLoader: drop_last requires batches, got batch_size=None")
         if prefetch_factor is not None and not self.num_workers:
-            raise ConfigurationError("prefetch_factor goes with threads; give num_workers=1 or more")
+            raise ConfigurationError("DataLoader: prefetch_factor requires threads. Pass num_workers=1 or more.")
         if self._stream and (shuffle or sampler is not None or batch_sampler is not None):
             kind = type(self.dataset).__name__
             raise ConfigurationError(
-                f"shuffle, sampler and batch_sampler go with examples that have numbers; {kind} has no __getitem__"
+                f"DataLoader: shuffle, sampler and batch_sampler require a data set with __getitem__, got {kind}"
             )
 
     def __len__(self) -> int:
@@ -210,12 +210,12 @@ class DataLoader:
         return moved(batch, self.backend, self.device)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the place of the newest iterator, as NumPy arrays on the host.
+        """Return the position of the newest iterator, as NumPy arrays on the host.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            `epoch`; `batch`, the number of batches of it that were given out; `seed`; `batch_size` (0 without batches);
+            `epoch`; `batch`, the number of its batches that were returned; `seed`; `batch_size` (0 without batches);
             `drop_last`; `order`, a number for the kind and the options of the samplers; and `batches` and `examples`,
             the numbers of batches of an epoch and of examples, if they are known. All of shape ().
 
@@ -244,9 +244,9 @@ class DataLoader:
         return facts
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from the place of a loader of equal data and options.
+        """Continue from the position of a loader with equal data and options.
 
-        The next `iter(loader)` gives the rest of that epoch, which is empty if its last batch was given out.
+        The next `iter(loader)` returns the rest of that epoch, which is empty after its last batch.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class DataLoader:
         Raises
         ------
         DataError
-            If the state is none, or of a loader with other options or another number of examples. Nothing is changed
+            If the state is not one of a loader with equal options and the same number of examples. Nothing is changed
             then. A state of an older version has only the seed and the number of batches.
 
         Examples
@@ -283,8 +283,8 @@ class DataLoader:
         for name, value in expected.items():
             if found[name] != int(value):
                 raise DataError(
-                    f"the state of a DataLoader: expected {name} = {value} as here, found {found[name]}: it belongs to "
-                    "other data or options, whose batches would be others"
+                    f"the state of a DataLoader: expected {name} = {value} as here, found {found[name]}. It belongs "
+                    "to other data or options, which would produce other batches."
                 )
         self._position = _Position(found["epoch"], found["batch"])
 
@@ -324,14 +324,14 @@ def _kind(sampler: Any) -> tuple[Any, ...]:
 
 
 def _check_passes(thing: Any, name: str) -> None:
-    """Raise `OperandError` unless a thing is None, or can be read from start to end in each epoch."""
+    """Raise `OperandError` unless an object is None or can be read in each epoch."""
     kind = type(thing).__name__
     if thing is not None and not hasattr(thing, "__iter__"):
         remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""
-        raise OperandError(f"{name}: expected an object with __iter__{remedy}; found a {kind}")
+        raise OperandError(f"{name} must be an object with __iter__{remedy}, got {kind}")
     if hasattr(thing, "__next__"):
         raise OperandError(
-            f"{name}: a {kind} is used up after one epoch; give a list, or an object whose __iter__ starts anew"
+            f"{name}: a {kind} is exhausted after one epoch. Pass a list, or an object whose __iter__ starts again."
         )
 
 
@@ -340,5 +340,5 @@ def _positive(value: Any, name: str, default: int) -> int:
     if value is None:
         return default
     if whole(value, name) == 0:
-        raise ConfigurationError(f"{name}: expected 1 or more, found 0")
+        raise ConfigurationError(f"{name} must be at least 1, got 0")
     return int(value)

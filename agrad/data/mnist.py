@@ -36,7 +36,7 @@ def cache_directory() -> str:
     Returns
     -------
     str
-        `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
+        `$AGRAD_CACHE`, or `$XDG_CACHE_HOME/agrad`, or `~/.cache/agrad`.
 
     Examples
     --------
@@ -71,8 +71,8 @@ def load_mnist(
     Parameters
     ----------
     directory : str, path or None
-        A directory with the four files, each gzipped (`.gz`) or not, with `.idx` in place of `-idx` as well. Any other
-        set in the same files with labels from 0 to 9 (Fashion-MNIST, say) can be in it. None for the cache,
+        Directory with the four files, each gzipped (`.gz`) or not; `.idx` may replace `-idx`. It may contain another
+        data set in the same files with labels from 0 to 9, for example Fashion-MNIST. None for the cache,
         `cache_directory()`/mnist; files that are missing or damaged there are downloaded.
     dtype : str
         The dtype of X, float32 or float64.
@@ -81,9 +81,9 @@ def load_mnist(
     checksums : mapping of str to str
         SHA-256 of each unpacked file by name.
     timeout : float
-        The seconds to wait for an answer.
+        Seconds to wait for an answer.
     report : function or None
-        A function that is called with a line of text before each download.
+        Function that is called with a line of text before each download.
 
     Returns
     -------
@@ -93,11 +93,11 @@ def load_mnist(
     Raises
     ------
     DataError
-        If a file is missing, damaged, does not fit the others, or cannot be downloaded; the message has the remedy.
+        If a file is missing, damaged, does not fit the others, or cannot be downloaded. The message contains a fix.
     SaveError
         If the cache cannot be written.
     ConfigurationError
-        If the dtype is another one.
+        If the dtype has another value.
 
     Examples
     --------
@@ -158,12 +158,12 @@ def _part(image_path: str, images: np.ndarray, label_path: str, labels: np.ndarr
     """Return images, and labels as int64, checked to fit each other."""
     if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
         raise DataError(
-            f"{image_path!r}: expected images, uint8 of shape (n, height, width); "
-            f"found {images.dtype} of shape {images.shape}"
+            f"{image_path!r}: expected images, uint8 of shape (n, height, width), found {images.dtype} of shape "
+            f"{images.shape}"
         )
     if labels.ndim != 1 or labels.dtype != np.uint8:
         raise DataError(
-            f"{label_path!r}: expected labels, uint8 of shape (n,); found {labels.dtype} of shape {labels.shape}"
+            f"{label_path!r}: expected labels, uint8 of shape (n,), found {labels.dtype} of shape {labels.shape}"
         )
     if images.shape[0] != labels.shape[0]:
         raise DataError(

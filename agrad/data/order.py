@@ -1,6 +1,6 @@
 """The order of examples in training, a function of (seed, epoch) without state.
 
-The orders come from PCG64's raw 64-bit output and a stable sort. NumPy guarantees this output (but not that of
+The orders come from PCG64's raw 64-bit output and a stable sort. NumPy guarantees this output (but not the output of
 `Generator.permutation`), so a run can be resumed, or repeated years later, on the same batches.
 """
 
@@ -33,16 +33,16 @@ def bits(seed: int, *stream: int) -> np.random.PCG64:
 def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
     """Return the order of the examples in one epoch.
 
-    It is the same on every machine, so there is no state to save.
+    It is the same on every machine, so no state needs to be saved.
 
     Parameters
     ----------
     seed : int
         An integer from 0 to 2**64 - 1.
     epoch : int
-        The number of the epoch, 0 or more.
+        Epoch index, from 0.
     n : int
-        The number of examples, 0 or more.
+        Number of examples.
 
     Returns
     -------
@@ -75,25 +75,25 @@ def batches(
     n : int
         The number of examples.
     batch_size : int
-        Examples a batch, 1 or more.
+        Number of examples per batch, at least 1.
     seed : int
         An integer from 0 to 2**64 - 1.
     epoch : int
-        The number of the epoch, 0 or more.
+        Epoch index, from 0.
     start : int
-        The number of batches to skip, to continue in the middle of an epoch.
+        Number of batches to skip, to continue in the middle of an epoch.
     drop_last : bool
-        True to leave out a smaller last batch.
+        If True, omit a smaller last batch.
 
     Returns
     -------
     iterator of numpy.ndarray
-        The numbers of the examples of each batch, int64.
+        Example indices of each batch, int64.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range; raised at the call, before the first batch.
+        If a number is out of range. Raised at the call, before the first batch.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def batches(
     ([2, 2, 1], [0, 1, 2, 3, 4])
     """
     if whole(batch_size, "batch_size") == 0:
-        raise ConfigurationError("batch_size: expected 1 or more, found 0")
+        raise ConfigurationError("batch_size must be at least 1, got 0")
     start = whole(start, "start")
     order = epoch_order(seed, epoch, n)
     end = n - n % batch_size if drop_last else n
@@ -114,9 +114,9 @@ def whole(value: int, name: str, end: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise ConfigurationError(f"{name}: expected an integer, found {value!r}") from None
+        raise ConfigurationError(f"{name} must be an integer, got {value!r}") from None
     if number < 0:
-        raise ConfigurationError(f"{name}: expected 0 or more, found {number}")
+        raise ConfigurationError(f"{name} must not be negative, got {number}")
     if end is not None and number >= end:
-        raise ConfigurationError(f"{name}: expected an integer below {end}, found {number}")
+        raise ConfigurationError(f"{name} must be an integer below {end}, got {number}")
     return number

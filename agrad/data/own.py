@@ -46,23 +46,23 @@ def load_npz(
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. For classification y has shape (n,) and holds
-    integers or text; the distinct labels, sorted, become the classes 0, 1, ... Labels are refused as quantities if most
-    are numbers, and one is fractional, or there are more than 20 different ones and one of them has fewer than 5
-    examples. For regression y holds numbers, of shape (n,) or (n, k).
+    integers or text; the distinct labels, sorted, become the classes 0, 1, ... Labels are rejected as numeric targets
+    if most are numbers, and either one is fractional, or there are more than 20 different ones and one of them has
+    fewer than 5 examples. For regression y holds numbers, of shape (n,) or (n, k).
 
     Parameters
     ----------
     path : str or path
         The file.
     task : {"classification", "auto", "regression"}
-        What y is; "auto" takes quantities, and y of two axes, for regression.
+        What y is; "auto" selects regression for numeric targets and for 2-D y.
     test_fraction : float
-        The share of every class that is held out for the test part if the file has none, between 0 and 1.
+        Fraction of every class to hold out for the test part if the file has none, between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
         "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
-        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, otherwise "standard".
     dtype : str
         The dtype of X, float32 or float64.
 
@@ -75,7 +75,7 @@ def load_npz(
     ------
     DataError
         If the file is damaged or lacks an array, the arrays do not fit each other, X is not finite, labels are neither
-        integers nor text, the test part has a label of its own, or there are fewer than 2 classes.
+        integers nor text, the test part has a label that the train part lacks, or there are fewer than 2 classes.
     ConfigurationError
         If an option is out of range.
 
@@ -120,20 +120,21 @@ def load_csv(
     path : str or path
         The file, see `read_csv`.
     label : str or int
-        The name of the labels' column, or its number counted from 0 (from the end if negative).
+        Name of the label column, or its index from 0 (from the end if negative).
     test_fraction : float
-        The share of every class that is held out for the test part, between 0 and 1.
+        Fraction of every class to hold out for the test part, between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     scaling : {"auto", "standard", "bytes", "none"}
         "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
-        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, otherwise "standard".
     dtype : str
         The dtype of X, float32 or float64.
     delimiter : str, optional
-        The character between columns; by default it is guessed, see `read_csv`.
+        Character between columns. By default, it is inferred; see `read_csv`.
     report : function or None
-        A function that is called with a line of text on an unnamed column that numbers the rows; None for a warning.
+        Function that is called with a line of text about an unnamed column that numbers the rows. By default, it is a
+        warning.
 
     Returns
     -------
@@ -143,7 +144,7 @@ def load_csv(
     Raises
     ------
     DataError
-        As `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
+        As for `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
     ConfigurationError
         If an option is out of range.
 
@@ -173,9 +174,9 @@ def load_csv(
 
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
-    """Return the task for the labels of an archive, and a line that says why if it was to be found."""
+    """Return the task for the labels of an archive, and the reason if inferred."""
     if task not in TASKS:
-        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     if task != "auto":
         return task, ()
     if y.ndim == 2:
@@ -198,7 +199,7 @@ def _regression(
     scaling: str,
     dtype: str,
 ) -> RegressionData:
-    """Return the data set of arrays of a file whose y are quantities, split and scaled."""
+    """Return the regression data set of the arrays of a file, split and scaled."""
     dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
     pairs = []
     for part, (examples, targets) in (("", (X, y)), *([("_test", test)] if test is not None else [])):
@@ -224,10 +225,10 @@ def _regression(
 
 
 def _checked(scaling: str, dtype: str) -> str:
-    """Return the name of the dtype; raise ``ConfigurationError`` unless both are known."""
+    """Return the dtype name, or raise ``ConfigurationError`` for unknown options."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:
-        raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
+        raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     return dtype
 
 

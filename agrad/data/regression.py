@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RegressionData:
     """A regression data set as NumPy arrays, with a train part and a test part.
 
-    X and y are standardised by the train part; `targets` gives numbers in the units of the file.
+    X and y are standardized with the train part; `targets` returns numbers in the units of the file.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class RegressionData:
     X_train : numpy.ndarray
         Scaled examples to train on, float32 or float64 of shape (n, d).
     y_train : numpy.ndarray
-        Their standardised targets, of shape (n, k) and the same dtype.
+        Their standardized targets, of shape (n, k) and the same dtype.
     X_test : numpy.ndarray
         Scaled examples to test with, of shape (m, d).
     y_test : numpy.ndarray
-        Their standardised targets, of shape (m, k).
+        Their standardized targets, of shape (m, k).
     feature_shape : tuple of int
         The shape of one example before it was flattened to d numbers.
     mean, scale : numpy.ndarray
@@ -42,13 +42,13 @@ class RegressionData:
     target_mean, target_scale : numpy.ndarray
         The numbers of the scaling of y, float64 of shape (k,).
     feature_names : tuple of str
-        The names of columns if the file has any, else empty.
+        Names of the columns, or empty if the file has none.
     encoder : TableEncoder or None
-        The encoder that made X of a table, else None.
+        Encoder that computed X from a table, or None.
     labels : tuple of str
-        The columns of a table that had the targets.
+        Columns of the table that contained the targets.
     about : tuple of str
-        Lines about the file: how it was read, and why these are quantities.
+        Lines about the file: how it was read, and why its targets are numeric.
 
     Examples
     --------
@@ -87,11 +87,11 @@ class RegressionData:
 
     @property
     def n_outputs(self) -> int:
-        """The number of numbers that a network has to give for an example."""
+        """Number of outputs of a network for an example."""
         return len(self.target_names)
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Return standardised targets in the units of the file.
+        """Return standardized targets in the units of the file.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ def regression_dataset(
 def random_parts(n: int, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) at random into most and few, both sorted int64, neither empty."""
     if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
+        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     if n < 3:
         raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
     order = permutation(n, seed, SPLITS)

@@ -1,6 +1,6 @@
-"""Orders of the numbers of examples, by the names of `torch.utils.data`.
+"""Orders of example indices, with the names of `torch.utils.data`.
 
-The order of an epoch is a function of the seed and the number of the epoch, so a run can be resumed.
+The order of an epoch is a function of the seed and the epoch index, so a run can be resumed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = [
 
 
 class Sampler(ABC):
-    """An order of the numbers of examples.
+    """Base class of samplers: an order of example indices.
 
-    A class of one's own defines `__iter__`, and `__len__` if the number is known. For equal `self.epoch` it should
-    give an equal order: a loader that is resumed reads it again. Anything iterable can take the place of a sampler.
+    A custom sampler defines `__iter__`, and `__len__` if the number is known. For equal `self.epoch` it should return
+    an equal order, because a resumed loader reads it again. Any iterable can replace a sampler.
 
     Examples
     --------
@@ -41,15 +41,15 @@ class Sampler(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[int]:
-        """Return an iterator over the numbers of the examples of an epoch."""
+        """Return an iterator over the example indices of an epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose order `__iter__` gives; a `DataLoader` does this.
+        """Select the epoch whose order `__iter__` returns; a `DataLoader` does this.
 
         Parameters
         ----------
         epoch : int
-            The number of the epoch, 0 or more.
+            Epoch index, from 0.
 
         Examples
         --------
@@ -87,23 +87,23 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """A random order of the data set, another one in each epoch.
+    """A random order of the data set, different in each epoch.
 
     Parameters
     ----------
     data_source : Dataset
         The data set.
     replacement : bool
-        True to draw each number from all of them; False for a permutation.
+        If True, draw with replacement. If False, draw a permutation.
     num_samples : int, optional
-        The count of numbers; by default the length of the data set. Where a permutation is too short, more follow it.
+        Number of indices to draw. By default, the length of the data set. If a permutation is too short, more follow.
     seed : int
         An integer from 0 to 2**64 - 1.
 
     Raises
     ------
     ConfigurationError
-        If a number is out of range, or there are numbers to draw and no examples.
+        If a number is out of range, or the data set is empty and `num_samples` is not 0.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class RandomSampler(Sampler):
         self.num_samples: int = len(data_source) if num_samples is None else whole(num_samples, "num_samples")
         self.seed: int = whole(seed, "seed", 2**64)
         if self.num_samples and not len(data_source):
-            raise ConfigurationError(f"num_samples: expected 0 for a data set of no examples, found {num_samples}")
+            raise ConfigurationError(f"num_samples must be 0 for an empty data set, got {num_samples}")
 
     def __len__(self) -> int:
         return self.num_samples
@@ -137,16 +137,16 @@ class RandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Random numbers of examples, drawn in proportion to weights.
+    """Random example indices, drawn in proportion to weights.
 
     Parameters
     ----------
     weights : sequence of float
-        The weight of each example, 0 or more, of shape (n,).
+        Nonnegative weight of each example, of shape (n,).
     num_samples : int
-        The count of numbers.
+        Number of indices to draw.
     replacement : bool
-        False to draw no number twice.
+        If False, draw no index twice.
     seed : int
         An integer from 0 to 2**64 - 1.
 
@@ -181,8 +181,8 @@ class WeightedRandomSampler(Sampler):
         drawable = int(np.count_nonzero(self.weights))
         if self.num_samples > (0 if not drawable else self.num_samples if replacement else drawable):
             raise ConfigurationError(
-                f"num_samples: cannot draw {num_samples} examples "
-                f"{'with' if replacement else 'without'} replacement, of which {drawable} have a weight above 0"
+                f"num_samples: cannot draw {num_samples} examples {'with' if replacement else 'without'} replacement: "
+                f"{drawable} have a weight above 0"
             )
 
     def __len__(self) -> int:
@@ -209,7 +209,7 @@ def _uniform(source: Any, n: int) -> np.ndarray:
 
 
 class SubsetRandomSampler(Sampler):
-    """A random order of some of the numbers, another one in each epoch.
+    """A random order of some of the examples, different in each epoch.
 
     Parameters
     ----------
@@ -237,21 +237,21 @@ class SubsetRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """The numbers of another sampler, in lists of one length.
+    """The indices of another sampler, in lists of equal length.
 
     Parameters
     ----------
     sampler : Sampler or iterable of int
         The order.
     batch_size : int
-        Numbers a list, 1 or more.
+        Number of indices per list, at least 1.
     drop_last : bool
-        True to leave out a last list that is shorter.
+        If True, omit a shorter last list.
 
     Raises
     ------
     ConfigurationError
-        If `batch_size` is no integer of 1 or more.
+        If `batch_size` is not an integer of at least 1.
 
     Examples
     --------
@@ -261,16 +261,16 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if whole(batch_size, "batch_size") == 0:
-            raise ConfigurationError("batch_size: expected 1 or more, found 0")
+            raise ConfigurationError("batch_size must be at least 1, got 0")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of the sampler, if it knows epochs.
+        """Set the epoch of the sampler, if it defines `set_epoch`.
 
         Parameters
         ----------
         epoch : int
-            The number of the epoch, 0 or more.
+            Epoch index, from 0.
         """
         super().set_epoch(epoch)
         set_epoch(self.sampler, epoch)
@@ -289,7 +289,7 @@ def batch_count(n: int, batch_size: int, drop_last: bool) -> int:
 
 
 def in_batches(items: Iterator[Any], batch_size: int, drop_last: bool) -> Iterator[list[Any]]:
-    """Yield the items in lists of one length, the last of which may be shorter."""
+    """Yield the items in lists of equal length; the last one may be shorter."""
     while batch := list(islice(items, batch_size)):
         if len(batch) == batch_size or not drop_last:
             yield batch

@@ -24,22 +24,22 @@ SAMPLE = 50
 
 
 def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str | None = None) -> Table:
-    """Read a table in text: one line a row, the first of which has the names.
+    """Read a text table with one line per row and a header line.
 
-    Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
-    its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. Numbers may have decimal commas where another character is the delimiter,
-    unless each has three digits behind it. Where the package pyarrow is installed, it reads rows without quotes.
+    Text is UTF-8. Empty lines are skipped. A column contains numbers or dates (ISO 8601, without a time zone) if all of
+    its cells do or are missing, otherwise strings. An empty cell is missing; in a column of numbers or dates so are NA,
+    N/A, NaN, NULL, None, ?, a hyphen and a point. Numbers may have decimal commas if another character is the
+    delimiter, unless each has three digits after it. If the package pyarrow is installed, it reads rows without quotes.
 
     Parameters
     ----------
     path : str or path
         The file.
     words : sequence of str or int
-        Columns to keep as words, by name or by number counted from 0 (from the end if negative). A text that is no
-        column's name is read as a number.
+        Columns to keep as strings, by name or by index from 0 (from the end if negative). A string that is not a column
+        name is read as an index.
     delimiter : str, optional
-        The character between columns; by default a comma, semicolon, tab or vertical bar, guessed from the first lines.
+        Character between columns. By default, a comma, semicolon, tab or vertical bar, inferred from the first lines.
 
     Returns
     -------
@@ -49,10 +49,10 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
     Raises
     ------
     DataError
-        If the file is missing or not text, has no header or no rows, two columns have one name, or a row is longer or
-        shorter than the header. The message has the line.
+        If the file is missing or not text, has no header or no rows, two columns have the same name, or a row is longer
+        or shorter than the header. The message includes the line.
     ConfigurationError
-        If the delimiter cannot be one.
+        If the delimiter is not valid.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
     (('name', 'age'), ';', array([36.5,  nan]))
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
+        raise ConfigurationError(f"delimiter must be one character, got {delimiter!r}")
     name, content = repr(os.fspath(path)), read_file(path)
     try:
         found = delimiter or _guessed(content)
@@ -100,8 +100,8 @@ def _header(name: str, content: bytes, delimiter: str) -> tuple[int, list[str]]:
     names = _checked_names(name, names)
     if all(number_in(cell) is not None for cell in names):
         raise DataError(
-            f"{name}: expected a header row with the columns' names, found only numbers ({listed(names)}); "
-            "add a first line with names"
+            f"{name}: expected a header row with column names, found only numbers ({listed(names)}). Add a first line "
+            "with names."
         )
     return line, names
 
@@ -109,7 +109,7 @@ def _header(name: str, content: bytes, delimiter: str) -> tuple[int, list[str]]:
 def _guessed(content: bytes) -> str:
     """Return the delimiter that splits the first lines into the most columns.
 
-    Where one gives all lines the same number of columns, the others are no candidates.
+    If one gives all lines the same number of columns, the others are not candidates.
     """
     best, most = ",", (False, 1)
     for delimiter in DELIMITERS:
@@ -136,14 +136,14 @@ def _checked_names(name: str, header: list[str]) -> list[str]:
     ]
     if twice:
         raise DataError(
-            f"{name}: expected a name of its own for each column, found {listed(twice, 3, width=100)}; rename or "
-            "remove such columns"
+            f"{name}: expected a different name for each column, found {listed(twice, 3, width=100)}. Rename or "
+            "remove such columns."
         )
     return header
 
 
 def _by_csv(name: str, content: bytes, delimiter: str, names: list[str], kept: set[int]) -> list[Column]:
-    """Return the columns, read by Python's module."""
+    """Return the columns, read by the module `csv`."""
     rows = []
     for line, row in islice(_rows(content, delimiter), 1, None):
         if len(row) != len(names):
@@ -165,7 +165,7 @@ def _by_pyarrow(
 ) -> list[Column] | None:
     """Return the same columns as `_by_csv`, faster.
 
-    Returns None where pyarrow is not installed, refuses the file, or would read it otherwise.
+    Returns None if pyarrow is not installed, cannot read the file, or would read it differently.
     """
     # below the header, because quotes in the wrong place are an error of Python's module, and text for pyarrow
     if b'"' in content.split(b"\n", header_line)[-1]:
@@ -207,14 +207,14 @@ def _by_pyarrow(
 
 
 def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]] | None = None) -> Table:
-    """Read a table: Parquet if the name ends in .parquet, else text.
+    """Read a table: Parquet if the name ends in .parquet, otherwise text.
 
     Parameters
     ----------
     path : str or path
         The file; see `read_csv` and `read_parquet`.
     words : function, optional
-        A function from the names of all columns to those of columns to keep as words.
+        Function from the names of all columns to the names of the columns to keep as strings.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def read_table(path: StrPath, *, words: Callable[[Sequence[str]], Sequence[str]]
 
 
 def read_parquet(path: StrPath) -> Table:
-    """Read a Parquet file of numbers, truth values, words and dates.
+    """Read a Parquet file of numbers, Booleans, strings and dates.
 
     Parameters
     ----------
@@ -254,14 +254,14 @@ def read_parquet(path: StrPath) -> Table:
     Returns
     -------
     Table
-        The columns. Numbers are float64, truth values 0 and 1, and null or NaN is missing.
+        The columns. Numbers are float64, Booleans are 0 and 1, and null or NaN is missing.
 
     Raises
     ------
     MissingExtraError
         If the package pyarrow is not installed.
     DataError
-        If the file is missing or damaged, has no columns or rows, or a column holds other things.
+        If the file is missing or damaged, has no columns or rows, or a column contains other types.
 
     Examples
     --------
@@ -281,8 +281,8 @@ def read_parquet(path: StrPath) -> Table:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError(
-            f"{name}: Parquet files are read by the package pyarrow, which is not installed; install it with: "
-            "pip install 'agrad[data]'"
+            f"{name}: reading Parquet files needs the package pyarrow, which is not installed. Install it with: pip "
+            "install 'agrad[data]'"
         ) from error
     try:
         table = parquet.read_table(pyarrow.BufferReader(content))
@@ -319,4 +319,4 @@ def _arrow_column(name: str, column: str, values: Any) -> Column:
         return Column(column, "date", dates, np.isnat(dates))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return word_column(column, [text or "" for text in values.to_pylist()])
-    raise DataError(f"{name}: column {column!r}: expected numbers, words or dates, found {kind}")
+    raise DataError(f"{name}: column {column!r}: expected numbers, strings or dates, found {kind}")

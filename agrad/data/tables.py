@@ -1,4 +1,4 @@
-"""Tables: named columns of numbers, words and dates, with missing values marked."""
+"""Tables: named columns of numbers, strings and dates, with missing values marked."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Column:
     kind : {"number", "word", "date"}
         The kind of its values.
     values : numpy.ndarray
-        Array of shape (n,): numbers as float64, with NaN for missing ones; words as objects of type str, with an empty
-        one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds if
-        one is more than 292,000 years from 1970.
+        Array of shape (n,): numbers as float64, with NaN for missing ones; strings as objects of type str, with an
+        empty one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds
+        if one is more than 292,000 years from 1970.
     missing : numpy.ndarray
-        Truth values of shape (n,), True for missing values.
+        Booleans of shape (n,), True for missing values.
 
     Examples
     --------
@@ -66,14 +66,14 @@ class Table:
     name : str
         The name of the file, for messages.
     columns : tuple of Column
-        The columns, one or more, of one length.
+        The columns, at least one, of equal length.
     delimiter : str or None
-        The character between the cells of a line; None for a file that is no text.
+        The character between the cells of a line; None for a file that is not text.
     cell : function, optional
-        A function from the numbers of a row and a column to the place of that cell in the file and its text, for
+        Function from the indices of a row and a column to the position of that cell in the file and its text, for
         messages.
     decimal : str
-        The character between whole numbers and fractions: a point or a comma.
+        Decimal separator: a point or a comma.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Table:
         Parameters
         ----------
         names : sequence of str or int, optional
-            The columns, in the order of the result; by default all.
+            Columns, in the order of the result. By default, all.
 
         Returns
         -------
@@ -127,7 +127,8 @@ class Table:
         Raises
         ------
         DataError
-            If there is no such column, or a value is missing, a word, a date, or not finite. The message has the place.
+            If the column does not exist, or a value is missing, a string, a date, or not finite. The message includes
+            the position.
 
         Examples
         --------
@@ -138,7 +139,9 @@ class Table:
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:
-            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+            raise DataError(
+                f"{self.name}: expected one column of features or more in addition to the labels, found none"
+            )
         result = np.empty((len(self), len(places)))
         for at, place in enumerate(places):
             column = self.columns[place]
@@ -164,12 +167,13 @@ class Table:
         Returns
         -------
         numpy.ndarray
-            Int64 of shape (n,) if all labels are integers, else text.
+            Int64 of shape (n,) if all labels are integers, otherwise strings.
 
         Raises
         ------
         DataError
-            If there is no such column, a label is missing, or all are numbers and one is fractional or 2**53 or more.
+            If the column does not exist, a label is missing, or all labels are numbers and one is fractional or at
+            least 2**53.
 
         Examples
         --------
@@ -199,19 +203,19 @@ class Table:
         Parameters
         ----------
         names : sequence of str or int, optional
-            The columns, in the order of the result; by default all.
+            Columns, in the order of the result. By default, all.
         rows : numpy.ndarray, optional
-            The numbers of the rows, int64; by default all.
+            Row indices, int64. By default, all.
 
         Returns
         -------
         Table
-            The part, whose messages have the places in the file.
+            The part, whose messages include positions in the file.
 
         Raises
         ------
         DataError
-            If there is no such column, or no column is left.
+            If the column does not exist, or no column remains.
 
         Examples
         --------
@@ -221,7 +225,9 @@ class Table:
         """
         places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
         if not places:
-            raise DataError(f"{self.name}: expected one column of features or more beside the labels, found none")
+            raise DataError(
+                f"{self.name}: expected one column of features or more in addition to the labels, found none"
+            )
         columns = [self.columns[place] for place in places]
         if rows is not None:
             columns = [Column(c.name, c.kind, c.values[rows], c.missing[rows]) for c in columns]
@@ -239,35 +245,35 @@ class Table:
         Parameters
         ----------
         row : int
-            The number of the row, from 0.
+            Row index, from 0.
         column : str or int
             The column.
         expected : str
-            What was expected there.
+            The expected content.
 
         Returns
         -------
         str
-            A text with the file, the place and the cell.
+            Text with the file, the position and the cell.
         """
         where, text = self.place(row, column)
         shown = repr(text[:40]) if text.strip() else "nothing"
         return f"{self.name}: {where}, column {self[column].name!r}: expected {expected}, found {shown}"
 
     def place(self, row: int, column: str | int) -> tuple[str, str]:
-        """Return the place of a cell, such as line 7, and its text.
+        """Return the position of a cell, such as line 7, and its text.
 
         Parameters
         ----------
         row : int
-            The number of the row, from 0.
+            Row index, from 0.
         column : str or int
             The column.
 
         Returns
         -------
         tuple of str
-            The place in the file if it is known, else the row of the data, from 1; and the text.
+            Position in the file if it is known, otherwise the row of the data, from 1; and the text.
         """
         place = column_number(self.name, self.names, column)
         found = None if self.cell is None else self.cell(row, place)
@@ -278,7 +284,7 @@ class Table:
 
 
 def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column:
-    """Return a column: numbers or dates if all cells are some or missing, else words."""
+    """Return a column: numbers or dates if all cells are, or else strings."""
     values = None if as_words else _numbers(cells)
     if values is not None:
         return number_column(name, values)
@@ -290,9 +296,9 @@ def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column
 
 
 def with_points(column: Column, as_words: bool) -> Column | None:
-    """Return a column of words whose numbers have decimal commas with points, or None.
+    """Return a column of strings with decimal points instead of commas, or None.
 
-    Three digits behind each comma may be thousands: such columns stay as they are.
+    Three digits behind each comma may be thousands: such columns are unchanged.
     """
     texts = column.values.tolist() if column.kind == "word" else []
     given = [text for text in texts if text not in MARKS]
@@ -303,7 +309,7 @@ def with_points(column: Column, as_words: bool) -> Column | None:
 
 
 def word_column(name: str, texts: Sequence[str]) -> Column:
-    """Return a column of words, of which empty ones are missing."""
+    """Return a column of strings, of which empty ones are missing."""
     return Column(name, "word", np.array(texts, dtype=object), np.array([not text for text in texts]))
 
 
@@ -342,9 +348,9 @@ def _dates(texts: Sequence[str]) -> np.ndarray | None:
 
 
 def column_number(name: str, names: Sequence[str], column: str | int) -> int:
-    """Return the number of a column, given its name or its number.
+    """Return the index of a column, given its name or index.
 
-    A text that is no column's name is read as a number. Raises `DataError` if there is none.
+    A string that is not a column name is read as an index. Raises `DataError` if there is none.
     """
     if isinstance(column, str) and column.strip() in names:
         return list(names).index(column.strip())
@@ -354,7 +360,7 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
         place = len(names)
     if not -len(names) <= place < len(names):
         raise DataError(
-            f"{name}: expected a column {column!r}; found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
+            f"{name}: expected a column {column!r}, found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
         )
     return place % len(names)
 

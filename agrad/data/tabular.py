@@ -1,4 +1,4 @@
-"""Data sets of tables: classes or quantities to learn."""
+"""Data sets of tables, for classification or regression."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ def load_table(
     keep: Sequence[str | int] = (),
     report: Callable[[str], None] | None = None,
 ) -> ClassificationData | RegressionData:
-    """Return a data set of a table: columns to learn from, and what to learn.
+    """Load a table as a data set of feature and target columns.
 
-    A `TableEncoder` is fitted to the train part. Rows without a label are left out, with a warning.
+    A `TableEncoder` is fitted to the train part. Rows without a label are omitted, with a warning.
 
     Parameters
     ----------
     path : str or path
         The file: Parquet (.parquet), or text, see `read_csv`.
     label : str, int or sequence of these
-        The column to learn, or several of numbers; a text may name several, separated by commas.
+        The target column, or several numeric ones. A string may name several, separated by commas.
     task : {"auto", "classification", "regression"}
-        "auto" is regression for several columns, and for numbers of which one is fractional, or of which there are more
-        than 20 different ones and one has fewer than 5 rows.
+        "auto" selects regression for several columns, and for numbers if one is fractional, or if there are more than
+        20 different ones and one has fewer than 5 rows.
     test_fraction : float
-        The share that is held out for the test part (of every class), between 0 and 1.
+        Fraction to hold out for the test part (of every class), between 0 and 1.
     seed : int
         The seed of the split, from 0 to 2**64 - 1.
     dtype : str
         The dtype of X, float32 or float64.
     categorical, keep : sequence of str or int
-        Columns to take as words, and to keep although they look like ids; see `TableEncoder`.
+        Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
     report : function, optional
-        A function that is called with each line of text on what was noticed; by default `warnings.warn`.
+        Function that is called with each warning. By default, `warnings.warn`.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def load_table(
     Raises
     ------
     DataError
-        If the file cannot be read, there is no such column, nothing is left to learn from, or the labels do not fit the
+        If the file cannot be read, a column does not exist, no feature column remains, or the labels do not fit the
         task.
     ConfigurationError
         If an option is out of range.
@@ -96,7 +96,7 @@ def load_table(
     """
     dtype = float_name(dtype)
     if task not in TASKS:
-        raise ConfigurationError(f"task: expected one of {', '.join(TASKS)}, found {task!r}")
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     table = read_table(path, words=lambda names: [*targets_in(names, label, repr(path)), *categorical])
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
@@ -112,7 +112,7 @@ def load_table(
         for columns in (categorical, keep)
     )
     if both := [name for name in targets if name in (*as_words, *kept)]:
-        raise ConfigurationError(f"{both[0]!r} is to be learned, and is no column to learn from")
+        raise ConfigurationError(f"{both[0]!r} is a target column, so it cannot be a feature column")
     encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
     base, where = os.path.basename(os.fspath(path)), table.name
     if task == "regression":
@@ -139,7 +139,7 @@ def load_table(
 
 
 class _Once:
-    """A report that tells each line once: the parts of a table are encoded one after the other."""
+    """A report that prints each line once for all parts of a table."""
 
     def __init__(self, report: Callable[[str], None] | None) -> None:
         self._report, self._told = report, set[str]()
@@ -151,13 +151,13 @@ class _Once:
 
 
 def targets_in(names: Sequence[str], label: str | int | Sequence[str | int], name: str) -> tuple[str, ...]:
-    """Return the names of the columns to learn, in the order of `label`."""
+    """Return the names of the target columns, in the order of `label`."""
     if isinstance(label, str):
         label = [label] if label.strip() in names or "," not in label else label.split(",")
     wanted = [label] if isinstance(label, int) else list(label)
     places = [column_number(name, names, column) for column in wanted]
     if len({*places}) < len(places) or not places:
-        raise DataError(f"{name}: expected different columns to learn, found {listed([str(w) for w in wanted])}")
+        raise DataError(f"{name}: expected different target columns, found {listed([str(w) for w in wanted])}")
     return tuple(names[place] for place in places)
 
 
@@ -196,9 +196,11 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
 
 
 def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class numbers (n,) of one column of labels, and the labels in order."""
+    """Return the class labels (n,) of one column, and the sorted values."""
     if len(texts) > 1:
-        raise DataError(f"{where}: expected one column of classes, found {len(texts)}; several are for regression")
+        raise DataError(
+            f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."
+        )
     y = class_labels(texts[0])
     found, values = class_numbers(y, f"{where}, labels")
     if values.size < 2:
@@ -207,7 +209,7 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.nd
 
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
-    """Return labels as int64 if all are whole numbers, else as text."""
+    """Return labels as int64 if all are integers, otherwise as strings."""
     y = texts.astype(str)
     numbers = [number_in(text) for text in y.tolist()]
     if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):

@@ -39,12 +39,12 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     repeats : int or array of integers
         How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
         as it decides the shape of the result.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
 
     Returns
     -------
@@ -53,13 +53,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     Raises
     ------
     OperandError
-        For a negative number.
+        If a number is negative.
     DtypeError
-        For an array of another dtype.
+        If the array has another dtype.
     ShapeError
-        For an array of another length than the axis.
+        If the array and the axis have different lengths.
     TracedValueError
-        For an array whose values are not known, in a traced function.
+        If the values of the array are not known, in a traced function.
 
     Examples
     --------
@@ -78,20 +78,22 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         return take(x, _repeated(repeats, x, x.shape[axis]), axis=axis)
     times = as_int(repeats)
     if times < 0:
-        raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
+        raise OperandError(f"repeat: repeats must not be negative, got {times}")
     return repeat_p(x, repeats=times, axis=axis)
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
-    """Return the places along an axis of ``n`` elements, each as often as it repeats."""
+    """Return the positions along an axis, each as often as it repeats."""
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
-        raise DtypeError(f"repeat takes an integer or an array of an integer dtype as repeats, not {counts.dtype}")
+        raise DtypeError(
+            f"repeat: repeats must be an integer or an array of an integer dtype, got dtype {counts.dtype}"
+        )
     if counts.shape not in ((), (1,), (n,)):
-        raise ShapeError(f"repeat: repeats of shape {counts.shape} do not fit an axis of length {n}")
+        raise ShapeError(f"repeat: repeats must have shape ({n},) for an axis of length {n}, got {counts.shape}")
     if counts.size and int(counts.min()) < 0:
-        raise OperandError("repeat takes numbers of repetitions that are not negative")
+        raise OperandError("repeat: repeats must not be negative")
     places = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
     backend = backend_of(raw)
     return places if backend.name == "numpy" else backend.from_host(places, backend.device_of(raw))
@@ -134,10 +136,10 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     repetitions : int or tuple of ints
-        One number for each of the last axes. Where it is longer than ``x`` has axes, axes of length one are put before
-        those of ``x``.
+        One number for each of the last axes. If it is longer than the shape of ``x``, axes of length one are prepended
+        to ``x``.
 
     Returns
     -------
@@ -146,7 +148,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     Raises
     ------
     OperandError
-        For a negative number.
+        If a number is negative.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
     if any(n < 0 for n in times):
-        raise OperandError(f"tile takes repetitions that are not negative, not {times}")
+        raise OperandError(f"tile: repetitions must not be negative, got {times}")
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
     if all(n == 1 for n in times):
@@ -183,23 +185,23 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shift : int or tuple of ints
-        By how many places; one shift may serve several axes.
+        Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
-        The axes. By default the flattened array is rolled and brought back to its shape.
+        Axes. By default, the flattened array is rolled, and its shape is restored.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For as many shifts as axes are not given.
+        If the numbers of shifts and axes differ.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -212,14 +214,19 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
     if axis is None:
         if len(shifts) != 1:
-            raise ShapeError(f"roll: the shifts {shifts} need as many axes")
+            raise ShapeError(
+                f"roll: axis must contain as many axes as there are shifts, got None for the shifts {shifts}"
+            )
         flat = roll_p(reshape(x, (-1,)), shift=shifts, axis=(0,))
         return reshape(flat, tuple(x.shape))
     axes = tuple(normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts {shifts} for {len(axes)} axes {axes}")
+        raise ShapeError(
+            f"roll: shift and axis must have the same length, got {len(shifts)} shifts {shifts} and {len(axes)} axes "
+            f"{axes}"
+        )
     return roll_p(x, shift=shifts, axis=axes) if axes else astype(x, x.dtype)
 
 
@@ -242,18 +249,18 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int
 
     Returns
     -------
     tuple of arrays
-        Views where the library gives them: writes to a part reach ``x``.
+        Views if the library returns views, so that writes to a part change ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -293,13 +300,13 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Parameters
     ----------
     x : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     n : int
         How many times to take the differences.
     prepend, append : array, optional
-        Joined to ``x`` before the first time; of its shape but along ``axis``. Where ``n`` is 0, nothing is joined.
+        Arrays to join to ``x`` first, of its shape except along ``axis``. If ``n`` is 0, they are not joined.
 
     Returns
     -------
@@ -308,9 +315,9 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Raises
     ------
     OperandError
-        For a negative ``n``.
+        If ``n`` is negative.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -322,7 +329,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     ndim_of(x, "diff")
     axis = axis_of(axis, x)
     if as_int(n) < 0:
-        raise OperandError(f"diff takes a number of times that is not negative, not {n}")
+        raise OperandError(f"diff: n must not be negative, got {n}")
     parts = [part for part in (prepend, x, append) if part is not None] if n else []
     if len(parts) > 1:
         x = concat(parts, axis=axis)

@@ -1,7 +1,7 @@
-"""The axes of an index's result, and an index over all members of a batch.
+"""The axes of an index's result, and an index over a whole batch.
 
-By NumPy's rules the index arrays, and integers beside them, broadcast to one block of axes. It takes their place, or is
-in front of all other axes where something separates them.
+As in NumPy, index arrays and integers broadcast together to one block of axes. The block replaces their axes, or
+precedes all other axes if other entries separate them.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     separated: bool
 
     def block_first(self, xp: Any, value: Any) -> Any:
-        """Move a member's block of axes in front of the others, behind the mapped axis."""
+        """Move the block of axes of a batch element directly behind the mapped axis."""
         if not self.first or not self.block:
             return value
         lead, stop = 1 + self.first, 1 + self.first + self.block
@@ -49,7 +49,7 @@ def _is_mask(array: Any) -> bool:
 
 
 def is_mapped_mask(array: Any, x: Any) -> bool:
-    """Return True if ``vmap`` maps, at any level, over a mask of all of ``x``."""
+    """Return True if any ``vmap`` maps over a mask of all of ``x``."""
     inner = array
     while isinstance(inner, Tensor) and not isinstance(inner, BatchedTensor):
         inner = inner.data
@@ -57,7 +57,7 @@ def is_mapped_mask(array: Any, x: Any) -> bool:
 
 
 def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:
-    """Return the layout of ``x[index]`` for a member ``x`` of ``ndim`` axes."""
+    """Return the layout of ``x[index]`` for a batch element ``x`` with ``ndim`` axes."""
     ndims = [len(array.shape) - is_mapped for array, is_mapped in zip(arrays, mapped, strict=True)]
     block = max((1 if _is_mask(array) else n for array, n in zip(arrays, ndims, strict=True)), default=0)
     consumed = [n if _is_mask(array) else 1 for array, n in zip(arrays, ndims, strict=True)]
@@ -82,10 +82,10 @@ def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim:
 def over_members(
     xp: Any, index: Template, arrays: Sequence[Any], mapped: Sequence[bool], block: int
 ) -> tuple[Template, list[Any]]:
-    """Return an index with mapped arrays as an index over all members.
+    """Return an index with mapped arrays as an index over the batch.
 
-    Its block has the mapped axis in front. Masks that are not mapped become integers. Raises ``TracedValueError`` for
-    one that is: members would pick different numbers of elements.
+    Its block has the mapped axis in front. Masks that are not mapped become integers. Raises ``TracedValueError`` if a
+    mask is mapped, because batch elements would select different numbers of elements.
     """
     rest = iter(zip(arrays, mapped, strict=True))
     template: list[Any] = []
@@ -99,8 +99,8 @@ def over_members(
             parts = [with_rank(xp, array, block) if is_mapped else array]
         elif is_mapped:
             raise TracedValueError(
-                "indexing by a mask that vmap maps over: members would pick different numbers of elements; "
-                "keep the shape and choose values with agrad.where(mask, x, y), or write one value, x[mask] = number"
+                "x[mask]: vmap cannot index by a mapped mask, because batch elements would select different numbers "
+                "of elements. Use agrad.where(mask, x, y) to keep the shape, or assign one value: x[mask] = number."
             )
         else:
             parts = list(xp.nonzero(array))
@@ -115,7 +115,7 @@ def members(xp: Any, like: Any, count: int, block: int) -> Any:
 
 
 def aligned(xp: Any, value: Any, mapped: bool, rank: int) -> Any:
-    """Return a value to write with an axis for the members, and ``rank`` axes behind."""
+    """Return a value to write with a batch axis followed by ``rank`` axes."""
     shape = tuple(value.shape)
     lead, own = (shape[:1], shape[1:]) if mapped else ((1,), shape)
     own = own[max(len(own) - rank, 0) :]  # NumPy takes values with more axes of length one in front

@@ -36,11 +36,11 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype
-        That of the result.
+        dtype of the result.
     copy : bool
-        Make a copy where the dtype is that of ``x``.
+        If False, return ``x`` itself if it already has the dtype. By default, copy.
 
     Returns
     -------
@@ -70,23 +70,23 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype
-        Of any library.
+        dtype of any library.
     copy : bool
-        With False, an array that has the dtype is returned itself.
+        If False, return an array that already has the dtype unchanged.
     device : device, optional
-        Where to put the result.
+        Device of the result.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     DtypeError
-        For a floating Tensor and a dtype that the standard does not have.
+        If a floating-point Tensor is cast to a dtype that the standard does not define.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _is_array(value: Any) -> bool:
-    """Return True for an array; NumPy's dtypes have a shape, and its classes of scalars are dtypes."""
+    """Return True for an array, but not for dtypes and scalar classes of NumPy."""
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type)
 
 
@@ -119,7 +119,7 @@ def _xp_for(values: tuple[Any, ...]) -> Any:
 
 
 def _native(value: Any, xp: Any) -> Any:
-    """Return the raw array of a Tensor, and a dtype of any library as this one's."""
+    """Return the plain array of a Tensor, and the agrad dtype for any dtype."""
     if isinstance(value, Tensor):
         return value.raw
     if _is_array(value) or isinstance(value, (bool, int, float, complex)):
@@ -134,7 +134,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     Parameters
     ----------
     *arrays_and_dtypes : arrays, dtypes or numbers
-        Dtypes are those of any library.
+        dtypes of any library.
 
     Returns
     -------
@@ -156,9 +156,9 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     Parameters
     ----------
     from_ : array or dtype
-        Of any library.
+        dtype of any library.
     to : dtype
-        Of any library.
+        dtype of any library.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Parameters
     ----------
     dtype : dtype
-        Of any library.
+        dtype of any library.
     kind : str, dtype or tuple of these
         A name of a kind, such as ``"real floating"``, or a dtype.
 
@@ -191,7 +191,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises
     ------
     ValueError
-        For a name that is no kind.
+        If the name is not a kind.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
     }
     if kind not in kinds:
-        raise ValueError(f"{kind!r} is no kind of dtype; the kinds are {', '.join(kinds)}")
+        raise ValueError(f"isdtype: kind must be one of {', '.join(kinds)}, got {kind!r}")
     return found.kind in kinds[kind]
 
 
@@ -221,7 +221,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 class FInfo:
     """Machine limits of a floating dtype, as Python numbers.
 
-    Those of a complex dtype are those of its parts.
+    For a complex dtype, the limits of its real and imaginary parts.
     """
 
     bits: int
@@ -247,7 +247,7 @@ def _limits(name: str, type: Any) -> tuple[Any, DType]:
     xp = _xp_for((type,) if _is_array(type) else ())
     kinds = ("real floating", "complex floating") if name == "finfo" else ("signed integer", "unsigned integer")
     if dtype.kind not in kinds:
-        raise DtypeError(f"{name} takes a dtype that is {' or '.join(kinds)}, not {dtype}")
+        raise DtypeError(f"{name}: dtype must be {' or '.join(kinds)}, got {dtype}")
     return getattr(xp, name)(getattr(xp, dtype.name)), dtype
 
 
@@ -258,7 +258,7 @@ def finfo(type: Any, /) -> FInfo:
     Parameters
     ----------
     type : dtype or array
-        A dtype of any library, or an array that has it.
+        dtype of any library, or an array with that dtype.
 
     Returns
     -------
@@ -268,7 +268,7 @@ def finfo(type: Any, /) -> FInfo:
     Raises
     ------
     DtypeError
-        For any other dtype.
+        If the dtype is another one.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def iinfo(type: Any, /) -> IInfo:
     Parameters
     ----------
     type : dtype or array
-        A dtype of any library, or an array that has it.
+        dtype of any library, or an array with that dtype.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def iinfo(type: Any, /) -> IInfo:
     Raises
     ------
     DtypeError
-        For any other dtype.
+        If the dtype is another one.
 
     Examples
     --------

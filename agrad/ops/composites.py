@@ -1,7 +1,7 @@
 """Functions of neural networks: activations, softmax, cross entropy, linear maps.
 
-Functions whose derivative is shorter than that of their body are operations of their own: the tape keeps less, and a
-backend may file one fused kernel.
+Functions whose derivative is simpler than the derivative of their body are separate primitives: the tape stores less,
+and a backend may register one fused kernel.
 """
 
 import inspect
@@ -32,7 +32,7 @@ __all__ = [
 
 def _check_real(name: str, x: Any) -> None:
     if is_complex(x.dtype):
-        raise DtypeError(f"{name} takes real numbers, not {as_dtype(x.dtype)}; agrad.real and agrad.imag give them")
+        raise DtypeError(f"{name}: arguments must be real, got {as_dtype(x.dtype)}. Use agrad.real or agrad.imag.")
 
 
 def _relu(xp: Any, x: Any, /) -> Any:
@@ -96,19 +96,19 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real floating dtype.
+        Array of any shape with a real floating-point dtype.
     approximate : bool
-        Use the form with tanh.
+        If True, use the tanh approximation.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     DtypeError
-        For a complex array.
+        If the array is complex.
 
     Notes
     -----
@@ -147,9 +147,9 @@ def _finite_or_zero(xp: Any, m: Any) -> Any:
 
 
 def _greatest(xp: Any, x: Any, axis: Any) -> Any:
-    """Return the greatest element over ``axis``, which is kept.
+    """Return the maximum over ``axis``, which is kept.
 
-    Of complex elements it is the greatest real part; of no elements minus infinity.
+    For complex elements, the maximum real part; for an empty axis, minus infinity.
     """
     x = xp.real(x) if is_complex(x.dtype) else x
     if not size(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))):
@@ -169,7 +169,7 @@ def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 def weight_total(xp: Any, x: Any, /) -> Any:
     """Replace sums of weights that are 0 or not finite by 1.
 
-    A sum is 1 but for rounding, which a large logarithm makes large.
+    A sum is 1 except for rounding errors, which a large logarithm amplifies.
     """
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
@@ -196,16 +196,16 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
-    That of no elements is minus infinity. Where the result is infinite, the derivative by an infinite element is NaN.
+    The result is minus infinity for no elements. If it is infinite, its derivatives in infinite elements are NaN.
 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
@@ -242,14 +242,14 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Examples
     --------
@@ -286,14 +286,14 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Examples
     --------
@@ -335,9 +335,9 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     Raises
     ------
     DtypeError
-        For complex logits.
+        If the logits are complex.
     IndexRangeError
-        For a label out of range, where the labels are a NumPy array.
+        If a label is out of range and the labels are a NumPy array.
 
     Examples
     --------
@@ -394,7 +394,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     Parameters
     ----------
     logits : array
-        Of shape (..., c) and a real floating dtype.
+        Array of shape (..., c) with a real floating-point dtype.
     labels : array
         Integers of shape (...), in range(c), or probabilities of shape (..., c) and a floating dtype, such as one-hot
         rows.
@@ -404,18 +404,18 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     Returns
     -------
     array
-        Of shape (), or with ``"none"`` of shape (...).
+        Array of shape (), or with ``"none"`` of shape (...).
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
     DtypeError
-        For complex logits, or class numbers of another dtype.
+        If the logits are complex, or class labels have another dtype.
     IndexRangeError
-        For a label out of range, where the labels are a NumPy array; another library would have to be waited for.
+        If a label is out of range and the labels are a NumPy array. Other libraries would have to synchronize first.
     ValueError
-        For another ``reduction``.
+        If ``reduction`` has another value.
 
     Examples
     --------
@@ -427,7 +427,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
            [ 0.25  , -0.25  ]])
     """
     if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, got {reduction!r}")
     ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
     shape = tuple(logits.shape)
     lead = shape[:-1]
@@ -437,7 +437,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
         loss = -sum_(multiply(labels, log_softmax(logits, axis=-1)), axis=-1)
     elif ndim and tuple(labels.shape) == lead:
         if kind not in ("signed integer", "unsigned integer"):
-            raise DtypeError(f"labels of shape {lead} are class numbers; they have an integer dtype, not {kind}")
+            raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
         if ndim != 2:
             logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
         loss = softmax_cross_entropy(logits, labels)[0]
@@ -445,8 +445,8 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
             loss = reshape(loss, lead)
     else:
         raise ShapeError(
-            f"cross_entropy: labels of shape {tuple(labels.shape)} do not fit logits of shape {shape}; they are class "
-            f"numbers of shape {lead} or probabilities of shape {shape}"
+            f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
+            f"of shape {shape}, got shape {tuple(labels.shape)}"
         )
     if reduction == "none":
         return loss
@@ -457,7 +457,7 @@ def _check_labels(labels: Any, classes: int) -> None:
     if isinstance(labels, np.ndarray) and labels.size and (labels.max() >= classes or labels.min() < 0):
         wrong = labels[(labels < 0) | (labels >= classes)][0]
         raise IndexRangeError(
-            f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})"
+            f"cross_entropy: labels must be from 0 to {classes - 1} for {classes} classes, got {wrong}"
         )
 
 
@@ -485,21 +485,21 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., k) and a floating dtype.
+        Array of shape (..., k) with a floating-point dtype.
     weight : array
-        Of shape (k, n).
+        Array of shape (k, n).
     bias : array
-        Of shape (n,).
+        Array of shape (n,).
 
     Returns
     -------
     array
-        Of shape (..., n).
+        Array of shape (..., n).
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Examples
     --------

@@ -21,7 +21,7 @@ __all__ = ["asarray", "from_dlpack"]
 
 
 def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
-    """Return the backend and device of a new array: as named, else as selected."""
+    """Return the given or selected backend and device of a new array."""
     if backend is not None:
         found = load(backend)
         return found, None if device is None else found.device(device)
@@ -39,7 +39,7 @@ def dtype_on(dtype: Any, backend: Backend) -> Any:
     native = getattr(backend.xp, found.name, None)
     if native is None:
         raise DtypeError(
-            f"dtype must be one of the array API standard that {backend.name!r} has, got {dtype!r}. Write "
+            f"dtype must be a dtype of the array API standard that {backend.name!r} supports, got {dtype!r}. Write "
             "agrad.float64, for example."
         )
     return native
@@ -67,7 +67,7 @@ def _of_numbers(raw: Any) -> Any:
     """Return an array. Raise ``DtypeError`` for objects, text, dates and records."""
     dtype = raw.dtype
     if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
-        raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
+        raise DtypeError(f"asarray: the array must have a numeric or Boolean dtype, got {dtype}. Convert it first.")
     return raw
 
 
@@ -84,23 +84,23 @@ def asarray(
 ) -> Tensor:
     """Make a Tensor of a number, a nested sequence, an array or a Tensor.
 
-    An array stays on its own backend and device unless others are named. Numbers and sequences go to the selected
-    backend. A sequence with Tensors in it stays differentiable.
+    An array remains on its backend and device unless you pass others. Numbers and sequences go to the selected backend.
+    A sequence that contains Tensors is differentiable.
 
     Parameters
     ----------
     obj : number, nested sequence, array or Tensor
         An array of any known library, or an object with ``__array__`` or a buffer.
     dtype : dtype, optional
-        Of any library; by default that of ``obj``.
+        dtype of any library. By default, the dtype of ``obj``.
     device : device, optional
-        One of another backend names that backend too.
+        A device of another backend also selects that backend.
     copy : bool, optional
-        With True, the memory of an array is not shared.
+        If True, the result does not share memory with an array.
     backend : str, optional
-        Where to move the array; by default it stays.
+        Backend of the result. By default, the array remains where it is.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -109,13 +109,14 @@ def asarray(
     Raises
     ------
     DtypeError
-        For an array of objects, text, dates or records, or ``requires_grad`` and a dtype that is not floating.
+        If the array contains objects, strings, dates or records, or ``requires_grad`` is True and the dtype is not
+        floating.
     OperandError
-        For any other object.
+        If ``obj`` has another type.
     BackendUnavailableError
-        For a backend that cannot be used here.
+        If the backend is not available here.
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------
@@ -168,7 +169,9 @@ def asarray(
         and not hasattr(obj, "__array__")
         and not hasattr(obj, "__buffer__")
     ):
-        raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
+        raise OperandError(
+            f"asarray: obj must be a number, a nested sequence of numbers or an array, got {type(obj).__name__}"
+        )
     out = new("asarray", (obj,), dtype, device, backend, requires_grad)
     _of_numbers(out.raw)
     return out
@@ -177,7 +180,7 @@ def asarray(
 def _first_array(obj: Any) -> Any:
     """Return the first Tensor, or array of a library but NumPy, in a nested sequence.
 
-    None where there is none.
+    None if there is none.
     """
     if isinstance(obj, (list, tuple)):
         return next((found for part in obj if (found := _first_array(part)) is not None), None)
@@ -190,7 +193,7 @@ def _first_array(obj: Any) -> Any:
 def _stacked(obj: Any, known: Any) -> Any:
     """Stack a nested sequence with Tensors into one array.
 
-    ``known``: the array beside which numbers are placed.
+    ``known``: the array whose backend and device numbers get.
     """
     if not isinstance(obj, (list, tuple)):
         return host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
@@ -200,7 +203,7 @@ def _stacked(obj: Any, known: Any) -> Any:
 
 
 def _opened(obj: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the axes that a nested sequence has at every place, and what stands inside of them."""
+    """Return the axes that all entries of a nested sequence share, and the entries."""
     parts = list(obj)
     shape: tuple[int, ...] = (len(obj),)
     while parts and all(isinstance(part, (list, tuple)) and len(part) == len(parts[0]) for part in parts):
@@ -219,10 +222,12 @@ def _same(number: Any) -> Any:
 def _like(number: Any, raw: Any) -> Any:
     """Place a number on an array's backend and device.
 
-    It gets the array's dtype, unless that is of a lesser kind.
+    It gets the dtype of the array if that can hold it.
     """
     if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
-        raise OperandError(f"asarray takes numbers beside Tensors in a sequence, not {type(number).__name__}")
+        raise OperandError(
+            f"asarray: a sequence with Tensors must contain only numbers and Tensors, got {type(number).__name__}"
+        )
     backend = backend_of(raw)
     if isinstance(number, np.generic):
         number = number if backend.name == "numpy" else number.item()
@@ -238,7 +243,7 @@ def _like(number: Any, raw: Any) -> Any:
 def _numpy_dtype(obj: Any) -> Any:
     """Return the dtype that the NumPy arrays in a nested sequence promote to.
 
-    Numbers beside them are weak. None where there are no arrays.
+    Numbers among them are weakly typed. None if there are no arrays.
     """
     dtypes: set[Any] = set()
     weak: dict[type, Any] = {}
@@ -255,9 +260,9 @@ def _numpy_dtype(obj: Any) -> Any:
 
 
 def _plain(obj: Any) -> Any:
-    """Turn NumPy's scalars and arrays in a nested sequence into numbers and lists.
+    """Convert NumPy scalars and arrays in a nested sequence to numbers and lists.
 
-    Every library takes these.
+    Every library accepts these.
     """
     if isinstance(obj, (list, tuple)):
         return [_plain(part) for part in obj]
@@ -272,18 +277,18 @@ def _plain(obj: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
     """Make a Tensor that holds the memory of an array with ``__dlpack__``.
 
-    A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which copies.
+    A Tensor remains differentiable: ``to`` moves and copies a Tensor that requires a gradient.
 
     Parameters
     ----------
     x : array
         An object with ``__dlpack__``, or an array of a known library.
     device : device, optional
-        Where to put it.
+        Device of the result.
     copy : bool, optional
-        True for a copy always, False for an error where one would be needed; by default one is made only there.
+        If True, always copy. If False, raise an error if a copy is needed. By default, copy only if needed.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------
@@ -292,9 +297,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     Raises
     ------
     OperandError
-        For an object without ``__dlpack__``.
+        If the object has no method ``__dlpack__``.
     BufferError
-        For memory that cannot be handed over.
+        If the memory cannot be shared.
 
     Examples
     --------
@@ -305,7 +310,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     Tensor([5.0, 2.0], dtype=float64, backend=numpy, device=cpu)
     """
     if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
-        raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
+        raise OperandError(f"from_dlpack: x must have a method __dlpack__, got {type(x).__name__}. Use agrad.asarray.")
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
     if isinstance(x, Tensor) or backend_of_type(type(x)) is not None:
@@ -316,13 +321,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
                 return asarray(wrap(shared, GLOBAL_TAPE), device=target)
             known, copy = to(known, place.name), None
         if copy is False and target not in (None, place.device_of(known.raw)):
-            raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
+            raise BufferError(f"from_dlpack: device {device} needs a copy of the array, got copy=False")
         return asarray(known, device=target, copy=copy)
     native = getattr(place.xp, "from_dlpack", None)
     if native is not None:
         made = native(x) if copy is None else native(x, copy=copy)
     elif copy is False:
-        raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
+        raise BufferError(f"from_dlpack: backend {place.name!r} always copies, got copy=False")
     else:
         made = place.from_host(np.from_dlpack(x), target)
     return asarray(wrap(made, GLOBAL_TAPE), device=target)
@@ -331,15 +336,15 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
 def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
     """Return the memory of an array as an array of another backend.
 
-    None where that takes a copy; a ``BufferError`` where ``copy`` is False.
+    Return None if that needs a copy, or raise ``BufferError`` if ``copy`` is False.
     """
     native = getattr(place.xp, "from_dlpack", None)
     try:
         if native is None or not hasattr(raw, "__dlpack__"):
-            raise BufferError("one of them has no DLPack")
+            raise BufferError("one of them does not support DLPack")
         return native(raw) if copy is None else native(raw, copy=copy)
     except Exception as error:  # each library has errors of its own for it
         if copy is None:
             return None
         names = f"{backend_of(raw).name!r} as one of {place.name!r}"
-        raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error
+        raise BufferError(f"from_dlpack: an array of {names} needs a copy, got copy=False: {error}") from error

@@ -36,8 +36,8 @@ def convolution(
 ) -> Any:
     """Correlate ``x`` with kernels ``w`` along the axes after the first two.
 
-    The shapes are (n, c, ...) and (o, c // groups, ...), that of the result (n, o, ...).
-    ``x_dilation - 1`` zeros are put between the elements of ``x``, then zeros around it; a negative padding cuts.
+    The shapes are (n, c, ...) and (o, c // groups, ...); the result has shape (n, o, ...). ``x_dilation - 1`` zeros are
+    put between the elements of ``x``, then zeros around it; a negative padding cuts.
     """
     return xp.convolution(
         x, w, strides=strides, padding=padding, x_dilation=x_dilation, w_dilation=w_dilation, groups=groups
@@ -45,7 +45,7 @@ def convolution(
 
 
 def _spaced(xp: Any, x: Any, axis: int, low: int, high: int, step: int) -> Any:
-    """Return ``x`` with ``step - 1`` zeros between its elements along an axis, and padded or cut."""
+    """Return ``x`` with ``step - 1`` zeros between elements, padded or cut."""
     lead = (slice(None),) * axis
     shape = (*x.shape[:axis], max((x.shape[axis] - 1) * step + 1, 0), *x.shape[axis + 1 :])
     x = xp.scatter_add(x, index=(*lead, slice(0, None, step)), shape=shape)
@@ -58,7 +58,7 @@ def _spaced(xp: Any, x: Any, axis: int, low: int, high: int, step: int) -> Any:
 def _by_windows(
     xp: Any, x: Any, w: Any, /, *, strides: Steps, padding: Pads, x_dilation: Steps, w_dilation: Steps, groups: int
 ) -> Any:
-    """Return the sum over the positions in a kernel of products with the elements that are met there."""
+    """Return the sum over kernel positions of products with the elements there."""
     rows, own, *kernel = w.shape
     for axis, ((low, high), step) in enumerate(zip(padding, x_dilation, strict=True), 2):
         x = _spaced(xp, x, axis, low, high, step)

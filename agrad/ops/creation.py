@@ -35,13 +35,13 @@ def zeros(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -76,13 +76,13 @@ def ones(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -114,13 +114,13 @@ def empty(
     ----------
     shape : int or tuple of ints
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -159,13 +159,13 @@ def full(
     fill_value : number or Tensor
         A Tensor has one element, and is differentiated.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
@@ -211,24 +211,24 @@ def arange(
     Parameters
     ----------
     start : number
-        The first number; with one argument the end, from 0.
+        Start. With a single argument, this is the end, and the start is 0.
     stop : number, optional
-        The end, which is not included.
+        End, which is excluded.
     step : number
         The distance between the numbers.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of one axis.
+        Array with one axis.
 
     Raises
     ------
@@ -269,24 +269,24 @@ def linspace(
     Parameters
     ----------
     start, stop : number or Tensor
-        The ends. Tensors have shape (), and are differentiated.
+        Endpoints. Tensors must have shape () and are differentiated.
     num : int
         How many numbers.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     endpoint : bool
-        Include ``stop``.
+        If True, include ``stop``.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of shape (num,).
+        Array of shape (num,).
 
     Raises
     ------
@@ -334,22 +334,22 @@ def eye(
     ----------
     n_rows : int
     n_cols : int, optional
-        By default as many as rows.
+        By default, as many as rows.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
     dtype : dtype, optional
-        Of any library; by default the library's default.
+        dtype of any library. By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection.
+        By default, the selected device.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
     requires_grad : bool
-        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
     Returns
     -------
     Tensor
-        Of shape (n_rows, n_cols).
+        Array of shape (n_rows, n_cols).
 
     Raises
     ------
@@ -405,16 +405,16 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -431,16 +431,16 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -457,16 +457,16 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A constant Tensor for a Tensor, else a raw array.
+        A constant Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Examples
     --------
@@ -483,23 +483,23 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
     dtype : dtype, optional
-        By default that of ``x``.
+        By default, as for ``x``.
     device : device, optional
-        By default that of ``x``.
+        By default, as for ``x``.
 
     Returns
     -------
     array
-        A Tensor for a Tensor, else a raw array.
+        A Tensor if ``x`` is a Tensor, otherwise a plain array.
 
     Raises
     ------
     ShapeError
-        For a ``fill_value`` of another shape.
+        If ``fill_value`` is not a scalar.
 
     Examples
     --------
@@ -509,7 +509,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
         if tuple(fill_value.shape):
-            raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
+            raise ShapeError(f"full_like: fill_value must be a scalar, got an array of shape {tuple(fill_value.shape)}")
         x, fill_value = joined("full_like", (x, fill_value))
         raw = raw_of(x)
         if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
@@ -522,12 +522,12 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 @public
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Return coordinate grids of arrays of one axis.
+    """Return coordinate grids of 1-D arrays.
 
     Parameters
     ----------
     *arrays : arrays
-        Each of one axis.
+        1-D arrays.
     indexing : str
         ``"xy"`` exchanges the first two axes, ``"ij"`` does not.
 
@@ -539,9 +539,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     Raises
     ------
     OperandError
-        For an array that has not one axis.
+        If an array is not 1-D.
     ValueError
-        For another ``indexing``.
+        If ``indexing`` has another value.
 
     Examples
     --------
@@ -551,10 +551,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
            [21., 22., 23.]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     for x in arrays:
         if ndim_of(x, "meshgrid") != 1:
-            raise OperandError(f"meshgrid takes one-dimensional arrays, not one of shape {tuple(x.shape)}")
+            raise OperandError(f"meshgrid: arrays must be 1-D, got shape {tuple(x.shape)}")
     n = len(arrays)
     places = list(range(n))
     if indexing == "xy" and n > 1:

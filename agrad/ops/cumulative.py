@@ -29,23 +29,23 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
-        That of the sums.
+        dtype of the returned array.
     include_initial : bool
-        Put the empty sum, 0, before the first.
+        If True, prepend the empty sum, 0.
 
     Returns
     -------
     array
-        Of the shape of ``x``, or one longer along ``axis``.
+        Array of the shape of ``x``, or one longer along ``axis``.
 
     Raises
     ------
     ShapeError
-        For an axis out of range, or none given for an array of more axes than one.
+        If the axis is out of range, or is None for an array with several axes.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 def _running_axis(axis: int | None, x: Any, name: str) -> int:
     if axis is None:
         if ndim_of(x, name) != 1:
-            raise ShapeError(f"{name} of an array of shape {tuple(x.shape)} needs an axis")
+            raise ShapeError(f"{name}: axis must be an integer for an array of shape {tuple(x.shape)}, got None")
         axis = 0
     return axis_of(axis, x)
 
@@ -123,28 +123,28 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running products along an axis.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
-        That of the products.
+        dtype of the returned array.
     include_initial : bool
-        Put the empty product, 1, before the first.
+        If True, prepend the empty product, 1.
 
     Returns
     -------
     array
-        Of the shape of ``x``, or one longer along ``axis``.
+        Array of the shape of ``x``, or one longer along ``axis``.
 
     Raises
     ------
     ShapeError
-        For an axis out of range, or none given for an array of more axes than one.
+        If the axis is out of range, or is None for an array with several axes.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Decompositions of matrices: singular values, QR and LU.
 
-Singular vectors and the factors of QR are unique up to signs and phases. The derivative is that of least change; it is
-right for functions that do not depend on signs and phases. The vectors of equal values are any basis of one space:
-their derivative is NaN, and only that of the values is right.
+Singular vectors and the factors of QR are unique up to signs and phases. The derivative is the smallest possible
+change. It is correct for functions that do not depend on signs and phases. The vectors of equal values are an arbitrary
+basis of one space. Their derivative is NaN; only the derivative of the values is correct.
 """
 
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
 
 
 def _split(basis: Any, k: int) -> tuple[Any, Any]:
-    """Return the first k columns, and the others, or None where there are no others."""
+    """Return the first k columns, and the other ones, or None if there are none."""
     return (basis[..., :, :k], basis[..., :, k:]) if basis.shape[-1] > k else (basis, None)
 
 
@@ -173,7 +173,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     full_matrices : bool
         Complete the singular vectors to square matrices.
 
@@ -186,7 +186,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -216,13 +216,13 @@ def svdvals_p(xp: Any, x: Any, /) -> Any:
 def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 
-    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
-    that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
+    If they are differentiated, they come from ``svd``, because their derivative needs the vectors. The derivative of
+    one that is exactly 0 is 0. If some are equal, the first derivative is correct, and higher ones are NaN.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def svdvals(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -313,12 +313,12 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return the decomposition ``x = Q @ R``.
 
-    The derivative exists where the first min(m, n) columns of ``x`` are independent.
+    The derivative exists if the first min(m, n) columns of ``x`` are independent.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     mode : str
         ``"reduced"`` or ``"complete"``.
 
@@ -331,9 +331,9 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     Raises
     ------
     OperandError
-        For another mode.
+        If ``mode`` has another value.
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -353,7 +353,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):
-        raise OperandError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
+        raise OperandError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     return QRResult(*qr_p(x, mode=mode))
 
 
@@ -402,13 +402,13 @@ def lu_vjp(xp: Any, g_L: Any, g_U: Any, P: Any, L: Any, U: Any) -> Any:
 def lu(x: Any, /) -> LUResult:
     """Return the decomposition ``x = P @ L @ U`` with partial pivoting.
 
-    The derivative exists where no diagonal element of ``U`` is 0. It is that of ``L`` and ``U`` for the same ``P``,
-    which is a constant.
+    The derivative exists if no diagonal element of ``U`` is 0. The derivatives of ``L`` and ``U`` treat ``P`` as a
+    constant.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
 
     Returns
     -------
@@ -419,9 +419,9 @@ def lu(x: Any, /) -> LUResult:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
     MissingFunctionError
-        Where the array library has no such function.
+        If the array library does not define the function.
 
     Notes
     -----

@@ -28,7 +28,7 @@ class SlogdetResult(NamedTuple):
 def adjugate(xp: Any, x: Any, /) -> Any:
     """Return the transposed matrix of cofactors, det(x) inv(x).
 
-    Of singular matrices too. x: (..., n, n) of a floating dtype.
+    Also correct for singular matrices. x: (..., n, n) of a floating dtype.
     """
     n = x.shape[-1]
     if n < 2:
@@ -74,8 +74,8 @@ def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
 def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     """Return the derivative of ``adjugate`` at ``x`` along ``v``.
 
-    At singular matrices too. x, v: (..., n, n) of a floating dtype. Its own derivative by ``x`` is that of regular
-    matrices.
+    At singular matrices too. x, v: (..., n, n) of a floating dtype. Its derivative with respect to ``x`` holds for
+    regular matrices.
     """
     n = x.shape[-1]
     if n < 2:
@@ -105,7 +105,7 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
 def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
     """Return the derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``.
 
-    Of regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
+    For regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
     """
     y = adjugate(x)
     # the determinant is each diagonal element of the product with the adjugate
@@ -159,23 +159,23 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
-    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant: they
-    are those of regular matrices. ``slogdet`` neither overflows nor underflows.
+    The first and second derivatives are also correct for singular matrices. Higher derivatives divide by the
+    determinant, so they are valid only for regular matrices. ``slogdet`` neither overflows nor underflows.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of shape (...).
+        Array of shape (...).
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -221,13 +221,13 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the size of each determinant.
 
-    The sign of a complex determinant is det / abs(det). The derivative is that of regular matrices, and not finite for
+    The sign of a complex determinant is det / abs(det). The derivative holds for regular matrices and is not finite for
     singular ones.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -260,22 +260,23 @@ def logdet(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of shape (...) and the dtype of ``x``. The logarithm of a real negative determinant is NaN, with the derivative
-        of ``logabsdet`` of ``slogdet``; that of a complex one has an imaginary part from -pi to pi; that of 0 is -inf.
+        Array of shape (...). The logarithm of a negative real determinant is NaN, with the derivative
+        of ``logabsdet`` of ``slogdet``. The logarithm of a complex determinant has an imaginary part from -pi to pi,
+        and the logarithm of 0 is -inf.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Notes
     -----
-    As ``torch.logdet``. It is made of ``slogdet``: nothing overflows, and the gradient is the transposed inverse.
+    As ``torch.logdet``. It calls ``slogdet``, so it does not overflow, and the gradient is the transposed inverse.
 
     Examples
     --------
@@ -322,25 +323,25 @@ def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Return the Moore-Penrose pseudo-inverse.
 
-    The derivative is that along changes that keep the rank.
+    The derivative is along changes that preserve the rank.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the greatest, count as 0. A constant; by default the array library's
-        choice.
+        Singular values below it, relative to the largest one, count as 0. A constant. By default, the array library
+        chooses it.
 
     Returns
     -------
     array
-        Of shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Notes
     -----
@@ -384,10 +385,10 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     rtol : float or array, optional
-        Singular values below it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
-        dtype.
+        Singular values below it, relative to the largest one, count as 0. By default, max(m, n) times the precision of
+        the dtype.
 
     Returns
     -------
@@ -397,7 +398,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------

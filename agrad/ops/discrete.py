@@ -1,6 +1,6 @@
 """Elementwise functions with discrete results, one row each.
 
-They round, compare, or compute with Booleans and bits. They have no derivative, by decision.
+They round, compare, or compute with Booleans and bits, so they have no derivative.
 """
 
 import operator

@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors.
 
-Eigenvectors are unique up to signs and phases. The derivative is that of least change; it is right for functions that
-do not depend on signs and phases. The vectors of equal values are any basis of one space: their derivative is NaN, and
-only that of the values is right.
+Eigenvectors are unique up to signs and phases. The derivative is the smallest possible change. It is correct for
+functions that do not depend on signs and phases. The vectors of equal values are an arbitrary basis of one space. Their
+derivative is NaN; only the derivative of the values is correct.
 """
 
 from typing import Any, NamedTuple
@@ -71,14 +71,14 @@ def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eigh(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues are equal
-    it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through them.
+    The derivative is along Hermitian changes of ``x``, returned as a Hermitian gradient. For equal eigenvalues it is
+    correct for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which depend on them.
 
     Parameters
     ----------
     x : array
-        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
-        library.
+        Hermitian matrices of shape (..., n, n) and a floating dtype. The array library determines which triangle is
+        read.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def eigh(x: Any, /) -> EighResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Notes
     -----
@@ -119,14 +119,14 @@ def eigvalsh_p(xp: Any, x: Any, /) -> Any:
 def eigvalsh(x: Any, /) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
-    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
-    the first derivative is right, and later ones are NaN.
+    If they are differentiated, they come from ``eigh``, because their derivative needs the vectors. If some are equal,
+    the first derivative is correct, and higher ones are NaN.
 
     Parameters
     ----------
     x : array
-        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
-        library.
+        Hermitian matrices of shape (..., n, n) and a floating dtype. The array library determines which triangle is
+        read.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def eigvalsh(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Examples
     --------
@@ -186,12 +186,12 @@ def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eig(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of square matrices.
 
-    Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
+    If eigenvalues are equal, the derivative of the eigenvectors is NaN.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -202,9 +202,9 @@ def eig(x: Any, /) -> EighResult:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
     MissingFunctionError
-        Where the array library has no ``eig``.
+        If the array library does not define ``eig``.
 
     Notes
     -----
@@ -227,12 +227,12 @@ def eig(x: Any, /) -> EighResult:
 def eigvals(x: Any, /) -> Any:
     """Return the eigenvalues of square matrices, in any order.
 
-    Those of a Tensor come from ``eig``, as their derivative needs the vectors.
+    For a Tensor, they come from ``eig``, because their derivative needs the vectors.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
@@ -242,9 +242,9 @@ def eigvals(x: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
     MissingFunctionError
-        Where the array library has neither.
+        If the array library defines neither.
 
     Examples
     --------

@@ -280,7 +280,7 @@ def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
     Returns
     -------
     array
-        Of a complex dtype.
+        Array with a complex dtype.
     """
     return xp.from_parts(x1, x2)
 
@@ -326,7 +326,10 @@ def real_put(xp: Any, x: Any, value: Any) -> Any:
 @imag.write_back
 def imag_put(xp: Any, x: Any, value: Any) -> Any:
     if not is_complex(x.dtype):
-        raise ReadOnlyViewError("a write to the imaginary part of a real number; write to a complex one")
+        raise ReadOnlyViewError(
+            "imag: the imaginary part of a real array is read-only. Cast the array to a complex dtype before you "
+            "assign to it."
+        )
     return xp.from_parts(xp.real(x), value)
 
 
@@ -388,17 +391,17 @@ sign_p = elementwise("sign", None, public=False)
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
 
-    That of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+    The sign of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
 
     Returns
     -------
     array
-        Of the shape and dtype of ``x``.
+        Array of the shape and dtype of ``x``.
 
     Examples
     --------
@@ -622,19 +625,20 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Limit each element to a range.
 
-    The derivative by ``x`` is 1 inside the range and 0 outside, that by a limit the reverse; at a limit they share it.
+    The derivative with respect to ``x`` is 1 inside the range and 0 outside. For a limit it is the reverse, and at a
+    limit both share it.
 
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     min, max : array or number, optional
-        The limits, which broadcast; None for no limit.
+        Limits, which broadcast. None means no limit.
 
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------

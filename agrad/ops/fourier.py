@@ -29,20 +29,20 @@ __all__ = ["fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "
 
 def _norm(norm: Any, name: str) -> str:
     if norm is not None and norm not in INVERSE_NORM:
-        raise OperandError(f"{name}: norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+        raise OperandError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return norm or "backward"
 
 
 def _axis(x: Any, axis: int, name: str) -> int:
     if not ndim_of(x, name):
-        raise ShapeError(f"{name} takes an array of one or more axes")
+        raise ShapeError(f"{name}: x must have at least 1 axis, got a scalar")
     return normalize_axis(axis, len(x.shape))
 
 
 def length_of(n: Any, name: str) -> int:
     n = as_int(n)
     if n < 1:
-        raise ShapeError(f"{name}: a transform has a length of 1 or more, not {n}")
+        raise ShapeError(f"{name}: n must be at least 1, got {n}")
     return n
 
 
@@ -99,10 +99,12 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
     else:
         chosen = tuple(normalize_axis(axis, ndim) for axis in axes)
     if not chosen or min(chosen) < 0 or len(set(chosen)) != len(chosen):
-        raise ShapeError(f"{name}: axes {axes} are no distinct axes of an array of shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: axes must be distinct axes of an array of shape {tuple(x.shape)}, got {axes}")
     given: Sequence[Any] = [None] * len(chosen) if s is None else list(s)
     if len(given) != len(chosen):
-        raise ShapeError(f"{name}: {len(given)} lengths for {len(chosen)} axes")
+        raise ShapeError(
+            f"{name}: s and axes must have the same length, got {len(given)} lengths and {len(chosen)} axes"
+        )
     sizes = []
     for i, (n, axis) in enumerate(zip(given, chosen, strict=True)):
         if n is None or n == -1:
@@ -118,13 +120,13 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -134,9 +136,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -156,13 +158,13 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -172,9 +174,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -194,25 +196,25 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
     array
-        The first n // 2 + 1 values along ``axis``; the others are conjugates of these.
+        The first n // 2 + 1 values along ``axis``; the other ones are their conjugates.
 
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -232,13 +234,13 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Parameters
     ----------
     x : array
-        Of one or more axes, complex.
+        Array with at least one axis, complex.
     n : int, optional
-        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+        Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -248,9 +250,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -269,13 +271,13 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Parameters
     ----------
     x : array
-        Of one or more axes, complex: the first half of the Hermitian array.
+        Array with at least one axis, complex: the first half of the Hermitian array.
     n : int, optional
-        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+        Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -285,9 +287,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -306,13 +308,13 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     n : int, optional
-        The length, to which ``x`` is cropped or padded with zeros.
+        Length to which ``x`` is cropped or padded with zeros.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -322,9 +324,9 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -344,13 +346,13 @@ def fftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -360,9 +362,9 @@ def fftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -386,13 +388,13 @@ def ifftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a floating dtype.
+        Array with at least one axis and a floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -402,9 +404,9 @@ def ifftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -428,13 +430,13 @@ def rfftn(
     Parameters
     ----------
     x : array
-        Of one or more axes and a real floating dtype.
+        Array with at least one axis and a real floating-point dtype.
     s : sequence of ints, optional
-        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -444,9 +446,9 @@ def rfftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------
@@ -470,13 +472,13 @@ def irfftn(
     Parameters
     ----------
     x : array
-        Of one or more axes, complex.
+        Array with at least one axis, complex.
     s : sequence of ints, optional
-        The lengths of the result along ``axes``; that of the last is by default 2 (m - 1) for m values.
+        Lengths of the result along ``axes``. By default, the last one is 2 (m - 1) for m values.
     axes : sequence of ints, optional
-        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+        Axes. By default, the last ones, one for each length in ``s``, or all.
     norm : str
-        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
 
     Returns
     -------
@@ -486,9 +488,9 @@ def irfftn(
     Raises
     ------
     ShapeError
-        For a length below 1 or an axis out of range.
+        If a length is less than 1 or an axis is out of range.
     OperandError
-        For another ``norm``.
+        If ``norm`` has another value.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The Fourier transforms as primitives, with their rules.
 
 The matrix of a discrete Fourier transform is symmetric, and cotangents pair without conjugation: a transform is its own
-transpose. Those between real and Hermitian arrays are each other's, up to the weights of coefficients that stand for
-two.
+transpose. The transforms between real and Hermitian arrays are transposes of each other, up to weights for coefficients
+that represent two.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ INVERSE_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
-    """Multiply by ``factor`` the coefficients that stand for their conjugates too."""
+    """Multiply by ``factor`` the coefficients that also represent their conjugates."""
     count = g.shape[axis]
     place = xp.arange_like(g, count)
     single = place == 0 if n % 2 else (place == 0) | (place == n // 2)

@@ -24,19 +24,19 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axes : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -54,19 +54,19 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axes : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any, backend: str | None) -> Tensor:
-    """Compute on the host: libraries differ in what they take for a dtype and a device here."""
+    """Compute on the host, because libraries accept different dtypes and devices."""
     home, native = place_of(backend, device)
     where = home.default_device() if native is None else native
     values = getattr(np.fft, name)(length_of(n, name), *read((d,)))
@@ -99,13 +99,13 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     n : int
         The length of the transform.
     d : float
-        The distance of the samples.
+        Distance between the samples.
     dtype : dtype, optional
-        By default the library's default.
+        By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection. One of another backend names that backend too.
+        By default, the selected device. A device of another backend also selects that backend.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     Raises
     ------
     ShapeError
-        For a length below 1.
+        If the length is less than 1.
 
     Examples
     --------
@@ -134,13 +134,13 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     n : int
         The length of the transform.
     d : float
-        The distance of the samples.
+        Distance between the samples.
     dtype : dtype, optional
-        By default the library's default.
+        By default, the default dtype of the library.
     device : device, optional
-        By default that of the selection. One of another backend names that backend too.
+        By default, the selected device. A device of another backend also selects that backend.
     backend : str, optional
-        By default the selected one.
+        By default, the selected one.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     Raises
     ------
     ShapeError
-        For a length below 1.
+        If the length is less than 1.
 
     Examples
     --------

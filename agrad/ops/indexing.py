@@ -1,7 +1,7 @@
 """Indexing. Reading at an index and adding at it are each other's transpose.
 
-Index arrays are operands, which transforms see. The rest of an index is a setting, a template in which ``ARRAY`` stands
-for each of them.
+Index arrays are operands of the primitive. The rest of an index is an option, a template in which ``ARRAY`` marks each
+of them.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
 
 @primitive(linear="x", constant="indices", raises=True, moves=True, sparsity="adds")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
-    """Return zeros of ``shape`` with ``x`` added at the index; repeated places add up."""
+    """Return zeros of ``shape`` with ``x`` accumulated at the index."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
 
 
@@ -134,7 +134,7 @@ getitem.primitive.sum_slices = scatter_sum
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """Return ``x`` with ``value`` at the index.
 
-    Where a place is named twice, it has one of the values.
+    If an index selects a position twice, the element gets one of the values.
     """
     return xp.setitem(x, value, *indices, index=index)
 
@@ -184,7 +184,7 @@ def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) ->
 
 
 def _names_twice(indices: Any) -> bool:
-    """Return True if an index may name a place twice, which only integer arrays can."""
+    """Return True if an index may select a position twice: an integer array."""
     return any(as_dtype(i.dtype).kind != "bool" for i in indices)
 
 
@@ -225,16 +225,16 @@ def take_batch(
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Return the elements at indices along an axis.
 
-    Indices that repeat add up their cotangents.
+    The cotangents of repeated indices are added.
 
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     indices : array
-        Integers of one axis.
+        1-D integer array.
     axis : int, optional
-        The axis; it may be left out for an array of one axis.
+        Axis to accumulate along. Optional for a 1-D array.
 
     Returns
     -------
@@ -246,9 +246,9 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     OperandError
         If no axis is given for an array of more axes than one.
     DtypeError
-        For indices of another dtype.
+        If the indices have another dtype.
     MixedBackendsError
-        For indices of another library.
+        If the indices belong to another library.
 
     Examples
     --------
@@ -259,19 +259,19 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
-            raise OperandError(f"take from an array of shape {tuple(x.shape)} needs an axis")
+            raise OperandError(f"take: axis must be an integer for an array of shape {tuple(x.shape)}, got None")
         axis = 0
     return take_p(x, index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
 
 _SEQUENCES = (list, tuple, range)
-"""Python's sequences of numbers, which are arrays in an index, as in NumPy."""
+"""Sequences of numbers, which are arrays in an index, as in NumPy."""
 
 
 def index_array(entry: Any, raw: Any) -> Any:
     """Place an array of an index on the backend and device of the indexed array.
 
-    Tensors stay Tensors.
+    Tensors are not converted.
     """
     backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
     if not on_host and backend_of_type(type(raw_of(entry))) is None and hasattr(entry, "__array__"):
@@ -288,8 +288,8 @@ def index_array(entry: Any, raw: Any) -> Any:
     other = backend_of(raw_of(entry))
     if other is not backend and not moves(entry, raw):
         raise MixedBackendsError(
-            f"an array of {backend.name} cannot be indexed by one of {other.name}; "
-            f'move the index: i.to("{backend.name}")'
+            f"x[i]: an index of an array of {backend.name} must be on the same backend, got one of {other.name}. Move "
+            f'it: i.to("{backend.name}").'
         )
     return entry
 
@@ -310,28 +310,28 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """Return the elements at indices along an axis, row by row.
 
-    Negative indices count from the end. Indices that repeat add up their cotangents.
+    Negative indices count from the end. The cotangents of repeated indices are added.
 
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     indices : array
-        Integers, with as many axes as ``x``; all but ``axis`` broadcast.
+        Integer array with as many axes as ``x``. All axes except ``axis`` broadcast.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
 
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------
     OperandError
-        For indices of another number of axes or dtype.
+        If the indices have another number of axes or another dtype.
     MixedBackendsError
-        For indices of another library.
+        If the indices belong to another library.
 
     Examples
     --------
@@ -349,8 +349,8 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     order = index_array(indices, raw_of(x))
     if len(order.shape) != ndim or as_dtype(order.dtype).kind == "bool":
         raise OperandError(
-            f"take_along_axis takes an array of {ndim} dimensions and integer dtype as indices, "
-            f"not {as_dtype(order.dtype)}{tuple(order.shape)}"
+            f"take_along_axis: indices must be an integer array with {ndim} axes, got {as_dtype(order.dtype)} of "
+            f"shape {tuple(order.shape)}"
         )
     xp = backend_of(raw_of(x)).xp
     return getitem(x, *along_axis(xp, order, tuple(x.shape), axis), index=(ARRAY,) * ndim)
@@ -374,11 +374,11 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
             template.append(entry.__index__())
         else:
             raise OperandError(
-                f"{type(entry).__name__} is no index; an index is made of ints, slices, None, ..., "
-                "integer and boolean arrays"
+                "x[i]: an index must consist of ints, slices, None, ..., integer and Boolean arrays, got "
+                f"{type(entry).__name__}"
             )
     if template.count(Ellipsis) > 1:
-        raise IndexRangeError(f"the index {tuple(template)} has more than one ellipsis")
+        raise IndexRangeError(f"x[i]: the index must contain at most one ellipsis, got {tuple(template)}")
     return tuple(template), arrays
 
 
@@ -439,13 +439,16 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
 
 def _check_kind(x: Any, what: str) -> None:
     if not is_complex(x.dtype):
-        raise DtypeError(f"x[i] = v: v is {what}, x of dtype {as_dtype(x.dtype)}; write its real part: agrad.real(v)")
+        raise DtypeError(
+            f"x[i] = v: v must be real for x of dtype {as_dtype(x.dtype)}, got {what}. Assign its real part: "
+            "agrad.real(v)."
+        )
 
 
 def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
     """Return the number of axes of length one to drop in front of ``value``.
 
-    Raise ``ShapeError``, or the given error, where such axes are not the cause of it.
+    Raise ``ShapeError``, or the given error if such axes do not cause it.
     """
     # a wrong index raises its own error here
     picked = tuple(getitem(x, *arrays, index=template).shape)
@@ -453,7 +456,8 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
     lead = max(len(shape) - len(picked), 0)
     if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
         raise ShapeError(
-            f"x[i] = v: v of shape {shape} does not fit x[i] of shape {picked}, where x has shape {tuple(x.shape)}"
+            f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape}, where x has shape "
+            f"{tuple(x.shape)}"
         ) from error
     if not lead:
         raise error
@@ -463,7 +467,7 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
 def add_at(x: Any, value: Any, index: Any, /) -> Any:
     """Return ``x`` with ``value`` added at an index.
 
-    At a place that is named twice, both values are added.
+    If an index selects a position twice, both values are added.
     """
     template, arrays = split_index(index, x)
     return add(x, scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))

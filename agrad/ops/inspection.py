@@ -19,7 +19,7 @@ class NamespaceInfo:
         return self._backend.xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the capabilities by name, and the greatest number of axes."""
+        """Return the capabilities by name, and the maximum number of axes."""
         # agrad's own indexing takes masks on every backend
         return {**self._info().capabilities(), "boolean indexing": True}
 
@@ -32,7 +32,7 @@ class NamespaceInfo:
         return tuple(self._backend.devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """Return the default dtypes on ``device`` (None: that of new arrays), by kind."""
+        """Return the default dtypes on ``device`` by kind."""
         native = self._info().default_dtypes(device=self._on(device))
         return {kind: as_dtype(dtype) for kind, dtype in native.items()}
 
@@ -50,8 +50,8 @@ class NamespaceInfo:
 
 @public
 def __array_namespace_info__(*, backend: str | None = None) -> NamespaceInfo:
-    """Return capabilities, devices and dtypes of a backend, by default of the selected one.
+    """Return capabilities, devices and dtypes of a backend.
 
-    The array API standard asks this of a namespace.
+    The array API standard requires this function.
     """
     return NamespaceInfo(backend)

@@ -14,7 +14,7 @@ from agrad.registry import CALLS
 
 
 def _safe(xp: Any, y: Any) -> tuple[Any, Any]:
-    """Return the places where ``y`` is 0, and ``y`` with ones there."""
+    """Return the mask of zeros of ``y``, and ``y`` with ones there."""
     zero = y == 0
     return zero, xp.where(zero, xp.ones_like(y), y)
 
@@ -25,7 +25,7 @@ def _nan_where(xp: Any, zero: Any, value: Any) -> Any:
 
 @primitive(batch="leading")
 def inverse_length(xp: Any, x: Any, /) -> Any:
-    """Return 1 / x, and 0 where ``x`` is 0, for the slope of a norm ``x``.
+    """Return 1 / x, and 0 where ``x`` is 0, for the derivative of a norm ``x``.
 
     Its derivative at 0 is NaN.
     """
@@ -84,9 +84,9 @@ size_power = elementwise(
 def leg_share(xp: Any, x1: Any, x2: Any, length: Any, /) -> Any:
     """Return the derivative of hypot(x1, x2) = ``length`` by ``x1``.
 
-    It is x1 / length, and 0 at the origin. ``length`` is a constant to the rules, which have its derivative with those
-    of the legs. An infinite leg has the share 1 beside a finite one; two share evenly. At the origin the derivative is
-    NaN.
+    It is x1 / length, and 0 at the origin. The rules treat ``length`` as a constant, because the derivatives of the
+    legs include it. An infinite leg gets the share 1 if the other one is finite; two infinite legs share evenly. At the
+    origin the derivative is NaN.
     """
     zero, safe = _safe(xp, length)
     plain = xp.where(zero, xp.zeros_like(safe), x1 / xp.where(xp.isinf(safe), xp.ones_like(safe), safe))

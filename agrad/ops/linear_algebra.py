@@ -43,19 +43,19 @@ def outer(x1: Any, x2: Any, /) -> Any:
     Parameters
     ----------
     x1 : array
-        Of shape (m,) and a numeric dtype.
+        Array of shape (m,) with a numeric dtype.
     x2 : array
-        Of shape (n,).
+        Array of shape (n,).
 
     Returns
     -------
     array
-        Of shape (m, n).
+        Array of shape (m, n).
 
     Raises
     ------
     ShapeError
-        For arrays that have not one axis.
+        If an array is not 1-D.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
-            raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
+            raise ShapeError(f"outer: arguments must be 1-D, got shape {tuple(x.shape)}")
     return outer_p(x1, x2)
 
 
@@ -109,7 +109,7 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
 
 
 def _is_constant(x: Any) -> bool:
-    """Return True for a raw array, and for a Tensor of one that nothing has recorded."""
+    """Return True for a plain array, and for an unrecorded Tensor of one."""
     return not isinstance(x, Tensor) or (type(x) is Tensor and x.node is None and not isinstance(x.data, Tensor))
 
 
@@ -118,26 +118,26 @@ def _is_constant(x: Any) -> bool:
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product.
 
-    An argument of one axis is a row before, or a column behind, and its axis is not in the result.
+    A 1-D argument is a row on the left or a column on the right, and the result omits its axis.
 
     Parameters
     ----------
     x1 : array
-        Of shape (..., m, k) or (k,) and a numeric dtype.
+        Array of shape (..., m, k) or (k,) with a numeric dtype.
     x2 : array
-        Of shape (..., k, n) or (k,); the axes before broadcast.
+        Array of shape (..., k, n) or (k,); the leading axes broadcast.
 
     Returns
     -------
     array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
 
     Raises
     ------
     ShapeError
-        For lengths that do not match, and arrays of no axes.
+        If lengths do not match, or an array is a scalar.
     OperandError
-        For a number.
+        If an argument is a number.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         # on OperandError an operator asks the other operand; between arrays the error is final
         arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
         kind = ShapeError if arrays else OperandError
-        raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
+        raise kind("matmul: arguments must have at least 1 axis, got a scalar. Use * to multiply by a number.")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     if not (OBSERVED or CAPTURED) and _is_constant(x1) and _is_constant(x2):
@@ -176,14 +176,14 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -212,14 +212,14 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     k : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -249,19 +249,19 @@ def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
 
-    For rules, which raise nothing where the function itself has a value.
+    For rules, which must not raise if the function itself returns a value.
 
     Parameters
     ----------
     x1 : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, k).
+        Array of shape (..., n, k).
 
     Returns
     -------
     array
-        Of the shape of ``x2``, with the batch axes of both.
+        Array of the shape of ``x2``, with the batch axes of both.
     """
     return xp.linalg.solve_or_nan(x1, x2)
 
@@ -287,19 +287,19 @@ def solve(x1: Any, x2: Any, /) -> Any:
     Parameters
     ----------
     x1 : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
 
     Returns
     -------
     array
-        Of the shape of ``x2``, with the batch axes of both.
+        Array of the shape of ``x2``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        If the shapes do not fit. For a singular matrix, the array library raises its own error.
 
     Notes
     -----
@@ -318,13 +318,13 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
-    """Return ``solver(b)``, where a ``b`` of one axis is one column.
+    """Return ``solver(b)``, where a 1-D ``b`` is one column.
 
-    Raise ``ShapeError`` for a ``b`` that has not n rows.
+    Raise ``ShapeError`` if ``b`` does not have n rows.
     """
     ndim = ndim_of(b, name)
     if ndim == 0 or b.shape[-2 if ndim > 1 else 0] != n:
-        raise ShapeError(f"{name}: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+        raise ShapeError(f"{name}: b must have {n} rows, as the matrices do, got shape {tuple(b.shape)}")
     if ndim > 1:
         return solver(b)
     return reshape(y := solver(expand_dims(b, -1)), tuple(y.shape)[:-1])
@@ -339,18 +339,18 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = 
     Parameters
     ----------
     x1 : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     x2 : array
-        Of shape (..., n, n).
+        Array of shape (..., n, n).
     upper : bool
-        The upper triangle of ``x2`` is not 0, else the lower one.
+        If True, ``x2`` is upper triangular; otherwise lower triangular.
     checked : bool
         A 0 on the diagonal is the error of an array library that has one. By default the solution is not finite.
 
     Returns
     -------
     array
-        Of shape (..., m, n).
+        Array of shape (..., m, n).
     """
     solve = xp.linalg.solve if checked else xp.linalg.solve_or_nan
     return xp.matrix_transpose(solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
@@ -379,17 +379,17 @@ def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool, checked: bool = Fa
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
-    A singular matrix is the array library's own error.
+    For a singular matrix, the array library raises its own error.
 
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
@@ -435,21 +435,21 @@ def _half_lower(xp: Any, x: Any) -> Any:
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     """Return the triangular factor of each positive-definite matrix.
 
-    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is that along Hermitian
-    changes of ``x``, given as a Hermitian gradient. A matrix that is not positive definite is the array library's own
-    error.
+    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is along Hermitian changes of
+    ``x``, returned as a Hermitian gradient. For a matrix that is not positive definite, the array library raises its
+    own error.
 
     Parameters
     ----------
     x : array
         Hermitian matrices of shape (..., n, n) and a floating dtype.
     upper : bool
-        Return the upper factor.
+        If True, return the upper factor.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------

@@ -60,21 +60,21 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shape : int or tuple of ints
-        One length may be -1.
+        One length may be -1, which is inferred.
     copy : bool, optional
-        With True the result is no view.
+        If True, the result is never a view.
 
     Returns
     -------
     array
-        A view where the library gives one.
+        A view if the library returns one.
 
     Raises
     ------
     ShapeError
-        For a shape of another size.
+        If the size of the shape differs.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axes : tuple of ints
         A permutation of the axes.
 
@@ -126,7 +126,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are no permutation.
+        If the axes are not a permutation.
 
     Examples
     --------
@@ -145,17 +145,17 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and any dtype.
+        Array of shape (..., m, n) and any dtype.
 
     Returns
     -------
     array
-        Of shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -174,14 +174,14 @@ def matrix_transpose_put(xp: Any, value: Any) -> Any:
 
 @public_of_array
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Move axes to other places; the others keep their order.
+    """Move axes to other positions; the other axes keep their order.
 
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     source, destination : int or tuple of ints
-        As many of one as of the other.
+        As many sources as destinations.
 
     Returns
     -------
@@ -190,9 +190,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are not distinct, or more sources than destinations.
+        If axes are not distinct, or the numbers of sources and destinations differ.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -205,7 +205,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
         normalize_axis(a, ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))
     ]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
-        raise ShapeError(f"moveaxis takes as many distinct sources as destinations, not {source} and {destination}")
+        raise ShapeError(
+            f"moveaxis: source and destination must contain equally many distinct axes, got {source} and {destination}"
+        )
     order = [i for i in range(ndim) if i not in sources]
     for target, src in sorted(zip(targets, sources, strict=True)):
         order.insert(target, src)
@@ -231,8 +233,8 @@ def broadcast_to_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
 def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
     if size(value.shape) != size(x.shape):
         raise ReadOnlyViewError(
-            f"a write to an array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)}, in which elements share "
-            "a place; write to a copy: agrad.asarray(x, copy=True)"
+            f"An array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)} is read-only, because its elements "
+            "share memory. Assign to a copy: agrad.asarray(x, copy=True)."
         )
     return xp.reshape(value, tuple(x.shape))
 
@@ -244,7 +246,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     shape : int or tuple of ints
 
     Returns
@@ -268,7 +270,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     ndim_of(x, "broadcast_to")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if not broadcasts_to(tuple(x.shape), shape):
-        raise ShapeError(f"broadcast_to: an array of shape {tuple(x.shape)} does not broadcast to {shape}")
+        raise ShapeError(f"broadcast_to: shape must be one that x of shape {tuple(x.shape)} broadcasts to, got {shape}")
     return broadcast_to_p(x, shape=shape)
 
 
@@ -279,12 +281,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     *arrays : arrays
-        Of shapes that broadcast.
+        Array of shapes that broadcast.
 
     Returns
     -------
     tuple of arrays
-        Of one shape.
+        Arrays of the same shape.
 
     Raises
     ------
@@ -312,9 +314,9 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints
-        Their places in the result.
+        Their positions in the result.
 
     Returns
     -------
@@ -323,7 +325,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -349,9 +351,9 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints
-        The axes to remove.
+        Axes to remove.
 
     Returns
     -------
@@ -360,9 +362,9 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     Raises
     ------
     ShapeError
-        For an axis of another length.
+        If an axis has another length.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -372,17 +374,17 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     axes = normalize_axes(axis, ndim_of(x, "squeeze"))
     wrong = [a for a in axes if x.shape[a] != 1]
     if wrong:
-        raise ShapeError(f"squeeze: axis {wrong[0]} of shape {tuple(x.shape)} has length {x.shape[wrong[0]]}, not 1")
+        raise ShapeError(f"squeeze: axis {wrong[0]} must have length 1, got {x.shape[wrong[0]]}")
     return reshape_p(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
 def _arrays_of(arrays: Any, name: str) -> tuple[list[Any], list[tuple[int, ...]]]:
     """Return the arrays in a list, and their shapes."""
     if hasattr(arrays, "shape") and not isinstance(arrays, (tuple, list)):
-        raise OperandError(f"{name} takes a list or tuple of arrays, not one array")
+        raise OperandError(f"{name}: arrays must be a list or tuple of arrays, got one array")
     found = list(arrays)
     if not found:
-        raise ShapeError(f"{name} takes at least one array")
+        raise ShapeError(f"{name}: arrays must contain at least one array")
     return found, [shape_of(x, name) for x in found]
 
 
@@ -408,9 +410,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     Parameters
     ----------
     arrays : sequence of arrays
-        Of one shape but along ``axis``.
+        Arrays of the same shape except along ``axis``.
     axis : int, optional
-        None for the flattened arrays.
+        None flattens the arrays.
 
     Returns
     -------
@@ -419,9 +421,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     Raises
     ------
     ShapeError
-        Where other lengths differ, or for no arrays.
+        If other lengths differ, or there are no arrays.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -438,7 +440,10 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     axis = normalize_axis(axis, len(first))
     for shape in shapes:
         if shape != first and (shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]):
-            raise ShapeError(f"concat: shapes {' and '.join(map(str, shapes))} differ outside of axis {axis}")
+            raise ShapeError(
+                f"concat: arrays must have the same shape except along axis {axis}, got "
+                f"{' and '.join(map(str, shapes))}"
+            )
     return concat_p(*found, axis=axis)
 
 
@@ -459,9 +464,9 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     Parameters
     ----------
     arrays : sequence of arrays
-        Of one shape.
+        Arrays of the same shape.
     axis : int
-        The place of the new axis.
+        Position of the new axis.
 
     Returns
     -------
@@ -470,9 +475,9 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     Raises
     ------
     ShapeError
-        For arrays of different shapes, or no arrays.
+        If the shapes differ, or there are no arrays.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -484,7 +489,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """
     found, shapes = _arrays_of(arrays, "stack")
     if shapes.count(shapes[0]) != len(shapes):
-        raise ShapeError(f"stack: the arrays must have one shape, not {' and '.join(map(str, shapes))}")
+        raise ShapeError(f"stack: arrays must have the same shape, got {' and '.join(map(str, shapes))}")
     return stack_p(*found, axis=normalize_axis(axis, len(shapes[0]) + 1))
 
 
@@ -509,19 +514,19 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Random draws under ``vmap``: the keys of the members.
+"""Random draws under ``vmap``: the keys of the batch elements.
 
-Only keys that come from a state are concerned, of a ``Generator`` or of a module such as ``Dropout``. A key that the
-user passes is an array like any other.
+This concerns only keys from a state, of a ``Generator`` or of a module such as ``Dropout``. A key that the user passes
+is an ordinary array.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ RANDOMNESS = ("error", "different", "same")
 
 
 class Map:
-    """One call of a function under ``vmap``, and how members draw in it.
+    """One call of a function under ``vmap``, and how its batch elements draw.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Map:
     randomness : str
         One of ``RANDOMNESS``.
     members : slice or int
-        Those of the level, or a single one, among all of the map.
+        The batch elements of the nesting level, or a single one, among the whole batch.
     size : int
-        The number of all members of the map.
+        Number of batch elements.
     keys : list
         The keys drawn so far, the same list for all chunks of a map: each chunk draws with the same ones.
     """
@@ -39,7 +39,7 @@ class Map:
         self.place = 0
 
     def member(self, number: int) -> "Map":
-        """Return the map for a call with one member of the level, at the present place."""
+        """Return the map for a call with one batch element, at the current position."""
         found = Map(self.level, self.randomness, self.members.start + number, self.size, self.keys)
         found.place = self.place
         return found
@@ -53,7 +53,7 @@ class Map:
         return self.keys[self.place - 1]
 
     def own(self, key: Any) -> Any:
-        """Return the keys of the members, mapped by the level, or that of the one member."""
+        """Return the keys of the batch elements, mapped, or the key of a single one."""
         keys = sampling.keys(key, count=self.size, domain=sampling.SPLIT, data=0)[self.members, :]
         return self.level.wrap(strip_constant_levels(keys)) if isinstance(self.members, slice) else keys
 
@@ -61,15 +61,15 @@ class Map:
 def key_under_maps(what: str, make: Callable[[], Tensor]) -> Tensor:
     """Return a key that ``make`` draws from a state.
 
-    Under ``vmap`` it is one for each member, if they draw differently. ``what`` draws, for the error.
+    Under ``vmap`` there is one for each batch element if they draw differently. ``what`` draws, for the error.
     """
     maps = mode().maps
     if not maps:
         return make()
     if any(each.randomness == "error" for each in maps):
         raise ConfigurationError(
-            f'{what}: vmap must be told how its members draw random numbers, got randomness="error". Call '
-            'agrad.vmap(f, randomness="different") if each is to have its own, or "same" for one draw for all.'
+            f'{what}: vmap must know how batch elements draw random numbers, got randomness="error". Call '
+            'agrad.vmap(f, randomness="different") for separate draws, or "same" for one draw that all of them share.'
         )
     for each in maps:
         make = _next(each, make)
@@ -85,9 +85,9 @@ def _next(each: Map, make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def each_member(level: Batch, call: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Call a function for each member of a level, with the row of its arguments.
+    """Call a function for each batch element, with its row of the arguments.
 
-    Inside, random draws are those of that member.
+    Inside, random draws belong to that batch element.
     """
     maps = last = mode().maps
     found = []

@@ -1,8 +1,8 @@
 """Helpers of rules over matrices.
 
 Matrices are the last two axes; all axes before them are a batch. Derivatives of decompositions are derived for the
-inner product Re(tr(A.H @ B)). agrad pairs cotangents without conjugation, so such a rule takes the conjugate of its
-cotangents and gives the conjugate of its result.
+inner product Re(tr(A.H @ B)). agrad pairs cotangents without conjugation, so such a rule conjugates its cotangents and
+its result.
 """
 
 import math
@@ -43,9 +43,9 @@ def imaginary_diagonal(xp: Any, x: Any) -> Any:
 
 
 def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
-    """Return matrices that are zero but for ``d`` on the diagonal ``offset``.
+    """Return matrices that are zero except for ``d`` on the diagonal ``offset``.
 
-    d: (..., k); gives (..., m, n).
+    d: (..., k); returns (..., m, n).
     """
     batch = tuple(d.shape)[:-1]
     flat = xp.scatter_add(d, index=diagonal_index(d.shape[-1], m, n, offset), shape=(*batch, m * n))
@@ -69,7 +69,7 @@ def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
 
 
 def added(total: Any, part: Any) -> Any:
-    """Return the sum, or ``part`` where there is no ``total`` yet."""
+    """Return the sum, or ``part`` if ``total`` is None."""
     return part if total is None else total + part
 
 
@@ -123,11 +123,11 @@ def check_matrices(x: Any, name: str, argument: str = "x", *, square: bool = Fal
     if ndim_of(x, name) < 2:
         raise too_few_axes(name, argument, x.shape, 2)
     if square and x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(x.shape)}")
+        raise ShapeError(f"{name}: matrices must be square, got shape {tuple(x.shape)}")
 
 
 def differentiated(x: Any) -> bool:
-    """Return True if some level records operations on ``x``."""
+    """Return True if a transform records operations on ``x``."""
     while isinstance(x, Tensor):
         if x.node is not None and x.level.derivative:
             return True

@@ -25,8 +25,8 @@ def by_blocks(operation: PrimitiveFunction, **settings: Any) -> PrimitiveFunctio
     """File the derivative rules of an analytic function f of each matrix.
 
     f([[x, t], [0, x]]) = [[f(x), L], [0, f(x)]], where L is the derivative along t; its transpose is the derivative at
-    the transposed matrix. R. Mathias, "A chain rule for matrix functions and applications" (1996).
-    ``settings`` are those of the operation on block matrices.
+    the transposed matrix. R. Mathias, "A chain rule for matrix functions and applications" (1996). ``settings`` are the
+    options of the operation on block matrices.
     """
 
     def change(xp: Any, x: Any, t: Any) -> Any:
@@ -104,17 +104,17 @@ def matrix_exp(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., n, n) and a floating dtype.
+        Array of shape (..., n, n) with a floating-point dtype.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square.
+        If the matrices are not square.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def matrix_exp(x: Any, /) -> Any:
 # ------------------------------------------------------------------ roots and logarithms
 
 _STEPS = 25
-"""Steps of Newton's method for square roots. It takes fewer unless an eigenvalue is very close to the cut."""
+"""Steps of Newton's method for square roots. It needs fewer unless an eigenvalue is very close to the branch cut."""
 
 
 def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
@@ -177,7 +177,7 @@ def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
 
 @primitive(name="linalg.sqrtm", batch="leading", core_axes=2)
 def sqrtm(xp: Any, x: Any, /, *, checked: bool) -> Any:
-    """Return the principal square root of each matrix, by SciPy's name."""
+    """Return the principal square root of each matrix, as in SciPy."""
     return _principal_root(xp, x, checked) if math.prod(x.shape) else xp.zeros_like(x)
 
 
@@ -189,12 +189,12 @@ _NEAR = 0.34
 table 11.1)."""
 
 _ROOTS = 60
-"""Square roots that are taken at most: more than any number needs."""
+"""Maximum number of square roots: more than any number needs."""
 
 
 @primitive(name="linalg.logm", batch="leading", core_axes=2)
 def logm(xp: Any, x: Any, /, *, checked: bool) -> Any:
-    """Return the principal logarithm of each matrix, by SciPy's name.
+    """Return the principal logarithm of each matrix, as in SciPy.
 
     By inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5. With nodes p and
     weights w of a Gauss-Legendre quadrature, the logarithm of 1 + d is the sum of ``w * inv(1 + p * d) @ d``.

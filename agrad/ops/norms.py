@@ -1,7 +1,8 @@
 """Norms of vectors and matrices.
 
-At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second one is NaN there, but for norms that
-are sums or extremes of sizes: a rule does not know if the norm is squared later. ``sum(x * x)`` has all derivatives.
+At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second derivative is NaN there, except for
+norms that are sums or extremes of absolute values: a rule does not know if the norm is squared later. ``sum(x * x)`` is
+differentiable to all orders.
 """
 
 import math
@@ -83,17 +84,17 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """Return the norm of vectors over axes.
 
     An element that is 0 gets the derivative 0 whatever the order; between the orders 1 and 2 its second derivative is
-    infinite, NaN if it is complex. At the zero vector second derivatives are NaN, also
-    those of the squared norm: write ``sum(x * x)``.
+    infinite, NaN if it is complex. At the zero vector second derivatives are NaN, also for the squared norm. Use
+    ``sum(x * x)`` instead.
 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default.
+        Axes. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
     ord : float
         The order, a number or plus or minus infinity, for which elements that tie share the derivative evenly. The
         order 0, the number of elements that are not 0, is constant.
@@ -101,14 +102,14 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Returns
     -------
     array
-        Real, without the reduced axes, or with them as axes of length one.
+        Real array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     OperandError
-        For an order that is not a number.
+        If the order is not a number.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:
-        raise OperandError(f"vector_norm: ord is a number, inf or -inf, not {ord!r}")
+        raise OperandError(f"vector_norm: ord must be a number, inf or -inf, got {ord!r}")
     axes = axes_of(axis, x)
     if ord == 0:
         kind = (real(x[..., 0:0]) if x.shape else real(x)).dtype if is_complex(x.dtype) else x.dtype
@@ -132,17 +133,18 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of each matrix.
 
-    Where several sums or singular values tie, they share the derivative evenly.
+    If several sums or singular values tie, they share the derivative evenly.
 
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a floating dtype.
+        Array of shape (..., m, n) with a floating-point dtype.
     keepdims : bool
-        Keep the last two axes with length one.
+        If True, keep the last two axes with length one.
     ord : str or float
-        ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the greatest or least sum of a
-        column's sizes), inf or -inf (of a row's), 2 or -2 (the greatest or least singular value).
+        ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the maximum or minimum sum of
+        absolute values over columns), inf or -inf (the same over rows), 2 or -2 (the largest or smallest singular
+        value).
 
     Returns
     -------
@@ -152,9 +154,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     Raises
     ------
     OperandError
-        For another order.
+        If the order has another value.
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         extreme = {1: max_, 2: max_, math.inf: max_, -1: min_, -2: min_, -math.inf: min_}.get(ord)
         along = {1: -2, math.inf: -1}.get(abs(ord)) if extreme else None
     if extreme is None:
-        raise OperandError(f"matrix_norm: ord is 'fro', 'nuc', 1, 2, inf, -1, -2 or -inf, not {ord!r}")
+        raise OperandError(f"matrix_norm: ord must be 'fro', 'nuc', 1, 2, inf, -1, -2 or -inf, got {ord!r}")
     values = svdvals(x) if along is None else sum_(abs_(x), axis=along)
     y = extreme(values, axis=-1)
     return expand_dims(y, (-2, -1)) if keepdims else y

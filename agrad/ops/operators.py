@@ -1,4 +1,4 @@
-"""The operators of a Tensor, and those of its methods that are operations."""
+"""The operators of a Tensor, and its methods that are operations."""
 
 import sys
 from collections.abc import Callable
@@ -38,7 +38,7 @@ ARITHMETIC: dict[str, Method] = {
     "lshift": discrete.bitwise_left_shift,
     "rshift": discrete.bitwise_right_shift,
 }
-"""Operators that have a reflected form and one in place."""
+"""Operators with a reflected and an in-place form."""
 
 COMPARISONS: dict[str, Method] = {
     "lt": discrete.less,

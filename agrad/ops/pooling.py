@@ -14,7 +14,7 @@ Steps = tuple[int, ...]
 
 
 def _axes(ndim: int, *settings: Steps) -> list[tuple[int, ...]]:
-    """Return each pooled axis with its settings, the last axis first."""
+    """Return each pooled axis with its options, the last axis first."""
     return [(ndim - i, *values) for i, values in enumerate(reversed(list(zip(*settings, strict=True))), 1)]
 
 

@@ -44,19 +44,19 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and any dtype.
+        Array of shape (..., m, n) and any dtype.
     offset : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
 
     Returns
     -------
     array
-        Of shape (..., k); k is 0 beyond the corners. A view where the library gives one.
+        Array of shape (..., k); k is 0 beyond the corners. A view if the library returns one.
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -78,21 +78,21 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., m, n) and a numeric dtype.
+        Array of shape (..., m, n) with a numeric dtype.
     offset : int
-        The diagonal, counted to the right of the main one.
+        Offset of the diagonal to the right of the main one.
     dtype : dtype, optional
-        That of the sum.
+        dtype of the returned array.
 
     Returns
     -------
     array
-        Of shape (...).
+        Array of shape (...).
 
     Raises
     ------
     ShapeError
-        For an array of fewer than two axes.
+        If the array has fewer than two axes.
 
     Examples
     --------
@@ -139,19 +139,19 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Numeric; the axes but ``axis`` broadcast.
+        Numeric arrays. All axes except ``axis`` broadcast.
     axis : int
-        The axis of the vectors. A negative one counts from the last of each.
+        Axis of the vectors. A negative axis counts from the last axis of each array.
 
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------
     ShapeError
-        For vectors of another length.
+        If the vectors have another length.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(
-            f"cross takes vectors of length 3 along axis {axis}, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
+            f"cross: vectors must have length 3 along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     return cross_p(x1, x2, axis=axis)
 
@@ -194,19 +194,19 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Numeric; the axes but ``axis`` broadcast.
+        Numeric arrays. All axes except ``axis`` broadcast.
     axis : int
-        The axis of the sum. A negative one counts from the last of each.
+        Axis of the sum. A negative axis counts from the last axis of each array.
 
     Returns
     -------
     array
-        Of the broadcast shape without ``axis``.
+        Array of the broadcast shape without ``axis``.
 
     Raises
     ------
     ShapeError
-        For lengths along ``axis`` that differ, or shapes that do not broadcast.
+        If lengths along ``axis`` differ, or shapes do not broadcast.
 
     Examples
     --------
@@ -219,7 +219,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axis {axis}")
+        raise ShapeError(
+            f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible: they differ along axis {axis}"
+        )
     return vecdot_p(x1, x2, axis=axis)
 
 
@@ -228,7 +230,7 @@ def _free(ndim: int, axes: Axes) -> Axes:
 
 
 def _in_place_of(xp: Any, value: Any, order: Axes) -> Any:
-    """Move axis i of ``value`` to the place ``order[i]``."""
+    """Move axis i of ``value`` to the position ``order[i]``."""
     back = inverse_permutation(order)
     return value if back == tuple(range(len(order))) else xp.permute_dims(value, back)
 
@@ -292,21 +294,21 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     Parameters
     ----------
     x1, x2 : array
-        Of any shapes and a numeric dtype.
+        Arrays of any shapes with a numeric dtype.
     axes : int or pair of sequences of ints
         How many last axes of ``x1`` and first ones of ``x2`` to sum over, or the axes of each.
 
     Returns
     -------
     array
-        With the other axes of ``x1``, then those of ``x2``.
+        Array with the other axes of ``x1`` followed by the other axes of ``x2``.
 
     Raises
     ------
     ShapeError
-        For axes that are not pairs, or whose lengths differ.
+        If the axes are not pairs, or their lengths differ.
     OperandError
-        For ``axes`` that are neither a number nor a pair.
+        If ``axes`` is neither a number nor a pair.
 
     Examples
     --------
@@ -321,19 +323,24 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     if hasattr(axes, "__index__"):
         count = as_int(axes)
         if not 0 <= count <= min(n1, n2):
-            raise ShapeError(f"tensordot: no {count} axes in shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+            raise ShapeError(
+                f"tensordot: axes must be at most the number of axes of both arrays, got {count} for shapes "
+                f"{tuple(x1.shape)} and {tuple(x2.shape)}"
+            )
         pair: tuple[Axes, Axes] = (tuple(range(n1 - count, n1)), tuple(range(count)))
     else:
         try:
             left, right = axes
         except (TypeError, ValueError):
-            raise OperandError(f"tensordot: axes is an int or a pair of sequences, not {axes!r}") from None
+            raise OperandError(f"tensordot: axes must be an int or a pair of sequences, got {axes!r}") from None
         left, right = (a if isinstance(a, (tuple, list)) else (a,) for a in (left, right))
         pair = tuple(normalize_axis(a, n1) for a in left), tuple(normalize_axis(a, n2) for a in right)
     if len(pair[0]) != len(pair[1]) or any(len(set(p)) != len(p) for p in pair):
-        raise ShapeError(f"tensordot: axes {axes!r} are no pairs of distinct axes")
+        raise ShapeError(f"tensordot: axes must be pairs of distinct axes, got {axes!r}")
     if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
-        raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
+        raise ShapeError(
+            f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible along axes {axes!r}"
+        )
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
         out._link = None  # an array of no axes, not a scalar: it has views
@@ -353,19 +360,20 @@ def matrix_power(x: Any, n: int, /) -> Any:
     Parameters
     ----------
     x : array
-        Of shape (..., k, k) and a floating dtype.
+        Array of shape (..., k, k) with a floating-point dtype.
     n : int
-        The power; 0 gives identity matrices, which are constant.
+        The power. 0 returns identity matrices, which are constant.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     ShapeError
-        For matrices that are not square. A singular one in a negative power is the array library's own error.
+        If the matrices are not square. For a singular matrix and a negative power, the array library raises its own
+        error.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Random numbers as operations, functions of a key.
 
-Derivatives flow through their other parameters. ``agrad.random`` is their public face. The words of the generator are
-in ``agrad.philox``; a backend may file a kernel that has the same bits faster. Settings are in one form here: a shape
+Derivatives flow through their other parameters. ``agrad.random`` is their public face. ``agrad.philox`` defines the
+random bits; a backend may register a kernel that computes the same bits faster. Settings are in one form here: a shape
 is a tuple, a dtype its name.
 """
 
@@ -23,7 +23,7 @@ SPLIT, FOLD, PAIR = philox.SPLIT, philox.FOLD, philox.PAIR
 def keys(xp: Any, key: Any, /, *, count: int, domain: int, data: int) -> Any:
     """Return ``count`` new keys, uint32 of shape (count, 4).
 
-    They are a function of the key, a domain of words and an integer.
+    They are a function of the key, a domain and an integer.
     """
     return philox.keys(xp, philox.generic(xp, key), count, domain, data)
 
@@ -115,7 +115,7 @@ def _attempt_keys(key: Any, attempt: int) -> Any:
 def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str, refused: Any = None) -> tuple[Any, Any]:
     """Return proposals of log(x / d), and booleans: true where one is accepted.
 
-    ``refused``: booleans of a trace; a number is drawn where it would be for the elements at which they are true alone.
+    ``refused``: Booleans of a trace; a number is drawn only for the elements at which they are true.
     """
     pair, (n,) = _attempt_keys(key, attempt), d.shape
     u = uniform(pair[1, :], shape=(n,), dtype=dtype, interior=True)
@@ -148,7 +148,7 @@ _NODES = [
     for start, end, count in ((0, 8, 32), (8, 24, 16), (24, 72, 12))
     for node, weight in legendre_nodes(count)
 ]
-"""Nodes and weights for integrands that fall at least as fast as exp(-s / 2), at most as a normal density."""
+"""Nodes and weights for integrands that fall between exp(-s / 2) and a normal density."""
 
 
 def _slope(xp: Any, a: Any, y: Any) -> Any:
@@ -165,8 +165,8 @@ def _slope(xp: Any, a: Any, y: Any) -> Any:
 
         a dy/da = psi(a + 1) - y + x integral over v > 0 of (psi(a + 1) - y + v) exp(x (1 - exp(-v)) - (a + 1) v).
 
-    Both integrands fall from the start, at a rate by which v is scaled. All are array operations, which give the
-    derivatives of higher order.
+    Both integrands fall from the start, at a rate by which v is scaled. All are array operations, so higher derivatives
+    follow from them.
     """
     check_digits("the derivative of random.gamma", a)
     x = xp.exp(y)
@@ -189,7 +189,7 @@ def _digamma_gap(xp: Any, a: Any, y: Any, x: Any) -> Any:
     """Return the digamma function of a + 1, for a >= 0, less y = log(x).
 
     By eight steps of its recurrence, then its series. NIST Digital Library of Mathematical Functions, 5.5.2 and 5.11.2.
-    The logarithms are taken together where that is possible, as their difference is small beside them where a is large.
+    The logarithms are combined if possible, because their difference is small relative to them for large a.
     """
     t = a + 9
     inverse = 1 / (t * t)

@@ -19,23 +19,23 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "nonzero", "search
 @public
 @primitive(constant="x")
 def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the greatest element along an axis.
+    """Return the index of the maximum along an axis.
 
     The first one of several.
 
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Examples
     --------
@@ -48,23 +48,23 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 @public
 @primitive(constant="x")
 def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the least element along an axis.
+    """Return the index of the minimum along an axis.
 
     The first one of several.
 
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int, optional
-        The axis; by default the array is flattened.
+        Axis. By default, the array is flattened.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Examples
     --------
@@ -101,21 +101,21 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Booleans, a constant.
+        Boolean array, which is constant.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -137,21 +137,21 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Booleans, a constant.
+        Boolean array, which is constant.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -173,21 +173,21 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Integers, a constant.
+        Integer array, which is constant.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     Parameters
     ----------
     x : array
-        Of one or more axes.
+        Array with at least one axis.
 
     Returns
     -------
@@ -216,9 +216,9 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     Raises
     ------
     ShapeError
-        For an array of no axes.
+        If the array is a scalar.
     TracedValueError
-        In a traced function or under ``vmap``, as values decide the result's shape.
+        In a traced function or under ``vmap``, because the shape of the result depends on the values.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     (array([1, 3]),)
     """
     if not ndim_of(x, "nonzero"):
-        raise ShapeError("nonzero takes an array of one dimension or more; reshape it to (1,) first")
+        raise ShapeError("nonzero: x must have at least 1 axis, got a scalar. Reshape it to (1,) first.")
     if not isinstance(x, Tensor):
         return tuple(backend_of(x).xp.nonzero(x))
     x._check_concrete("nonzero, whose result's shape depends on values,")
@@ -251,32 +251,32 @@ def searchsorted_batch(
 
 @public_of_arrays
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Return the places that keep a sorted array sorted.
+    """Return the insertion indices that keep a sorted array sorted.
 
-    Before each place, the element of ``x2`` can be put into ``x1``.
+    Inserting each element of ``x2`` into ``x1`` before its index keeps ``x1`` sorted.
 
     Parameters
     ----------
     x1 : array
-        Of one axis and a real dtype, sorted.
+        Array with one axis and a real dtype, sorted.
     x2 : array or number
-        Of any shape.
+        Array of any shape.
     side : str
-        ``"left"`` for the first such place, ``"right"`` for the last.
+        ``"left"`` for the first such index, ``"right"`` for the last.
     sorter : array, optional
-        The indices that sort ``x1``, if it is not sorted itself.
+        Indices that sort ``x1``, if it is not sorted.
 
     Returns
     -------
     array
-        Of the shape of ``x2``: integers, a constant.
+        Array of the shape of ``x2``: integers, a constant.
 
     Raises
     ------
     ShapeError
-        For an ``x1`` that has not one axis.
+        If ``x1`` is not 1-D.
     OperandError
-        For another ``side``.
+        If ``side`` has another value.
 
     Examples
     --------
@@ -286,9 +286,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     array([2])
     """
     if side not in ("left", "right"):
-        raise OperandError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+        raise OperandError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     if ndim_of(x1, "searchsorted") != 1:
-        raise ShapeError(f"searchsorted looks in an array of one dimension, not one of shape {tuple(x1.shape)}")
+        raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {tuple(x1.shape)}")
     if sorter is not None:
         x1 = take(x1, sorter)
     return searchsorted_p(*array_arguments("searchsorted", x1, x2), side=side)

@@ -25,20 +25,20 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
-    """Return the values, the ids, those outside of the segments as ``num_segments``, and that as a number."""
+    """Return values, ids (``num_segments`` if outside), and ``num_segments``."""
     values, ids = joined(name, (values, ids)) if moves(values, ids) else (values, ids)
     ndim, count = ndim_of(values, name), as_int(num_segments)
     if count < 0:
-        raise OperandError(f"{name} takes a number of segments that is not negative, not {count}")
+        raise OperandError(f"{name}: num_segments must not be negative, got {count}")
     if as_dtype(values.dtype).kind == "bool":
-        raise DtypeError(f"{name} takes numbers, not truth values; cast them: agrad.astype(values, agrad.int64)")
+        raise DtypeError(f"{name}: values must be numeric, got bool. Cast them: agrad.astype(values, agrad.int64).")
     ids = index_array(ids, raw_of(values))
     if as_dtype(ids.dtype).kind == "bool":
-        raise DtypeError(f"{name} takes integers as ids, not truth values")
+        raise DtypeError(f"{name}: ids must be integers, got bool")
     if ndim == 0 or tuple(ids.shape) != tuple(values.shape)[:1]:
         raise ShapeError(
-            f"{name} takes an id for each element of the first axis: ids of shape {tuple(ids.shape)} do not fit values "
-            f"of shape {tuple(values.shape)}"
+            f"{name}: ids must contain one id for each element of the first axis of values of shape "
+            f"{tuple(values.shape)}, got shape {tuple(ids.shape)}"
         )
     ids = astype(ids, backend_of(raw_of(values)).xp.int64)
     return values, where((ids >= 0) & (ids < count), ids, count), count
@@ -49,7 +49,7 @@ def _summed(values: Any, ids: Any, count: int) -> Any:
 
 
 def _sizes(ids: Any, count: int, ndim: int) -> tuple[Any, Any]:
-    """Return the lengths of the segments, broadcasting to an array of the segments, and their ends when sorted."""
+    """Return the broadcastable lengths of the segments, and their sorted ends."""
     sizes = _summed(ones_like(ids), ids, count)
     ends = maximum(cumulative_sum(sizes) - 1, zeros_like(sizes))
     return reshape(sizes, (count, *(1,) * (ndim - 1))), ends
@@ -62,28 +62,28 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     Parameters
     ----------
     values : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 0.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 0.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
-        For truth values, or ids that are no integers.
+        If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -101,33 +101,33 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
 def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     """Return the products of the elements that have the same id.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
     values : array
-        Of one or more axes and a numeric dtype.
+        Array with at least one axis and a numeric dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 1.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 1.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
-        For truth values, or ids that are no integers.
+        If ``values`` are Boolean, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Notes
     -----
@@ -160,36 +160,36 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 @public_of_arrays
 def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
-    """Return the greatest of the elements that have the same id.
+    """Return the maximum of the elements that have the same id.
 
     Elements that tie share the derivative evenly.
 
     Parameters
     ----------
     values : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has minus
-        infinity, or the least integer.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has minus infinity,
+        or the smallest integer.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
-        For truth values, complex numbers, or ids that are no integers.
+        If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -204,36 +204,36 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 @public_of_arrays
 def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
-    """Return the least of the elements that have the same id.
+    """Return the minimum of the elements that have the same id.
 
     Elements that tie share the derivative evenly.
 
     Parameters
     ----------
     values : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     ids : array
-        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
-        0, ..., ``num_segments - 1`` is left out.
+        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
+        ``num_segments - 1`` is ignored.
     num_segments : int
-        The number of segments.
+        Number of segments.
 
     Returns
     -------
     array
-        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has
-        infinity, or the greatest integer.
+        Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has infinity, or
+        the largest integer.
 
     Raises
     ------
     ShapeError
-        For ids that do not fit the first axis.
+        If the ids do not fit the first axis.
     DtypeError
-        For truth values, complex numbers, or ids that are no integers.
+        If ``values`` are Boolean or complex, or ``ids`` are not integers.
     OperandError
-        For a negative number of segments.
+        If the number of segments is negative.
     MixedBackendsError
-        For ids of another library.
+        If the ids belong to another library.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
 
 def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool) -> Any:
     if is_complex(values.dtype):
-        raise DtypeError(f"{name} takes real numbers, not {as_dtype(values.dtype)}")
+        raise DtypeError(f"{name}: values must be real, got {as_dtype(values.dtype)}")
     values, ids, count = _arguments(name, values, ids, num_segments)
     shape, ndim = tuple(values.shape), len(values.shape)
     floating = is_floating(values.dtype)
@@ -267,7 +267,7 @@ def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool
 
 
 def _shared(values: Any, out: Any, ids: Any, summed: Callable[[Any], Any]) -> Any:
-    """Return ``out``, one extreme element of each segment, with its derivative shared by all that tie.
+    """Return ``out``, the extreme of each segment; ties share its derivative.
 
     The differences added are 0, or NaN where a segment has one.
     """

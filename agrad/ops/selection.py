@@ -58,7 +58,7 @@ CALLS["zero_masked"] = _zero_masked
 
 @public_of_arrays
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the elements of one array where a condition holds, else of another.
+    """Select elements of one of two arrays by a condition.
 
     A NaN or an infinity in a branch that is not chosen does not reach the gradient: it gets the cotangent 0, whatever
     its values are.
@@ -73,7 +73,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape.
+        Array of the broadcast shape.
 
     Raises
     ------

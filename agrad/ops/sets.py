@@ -1,7 +1,7 @@
-"""Sets: the distinct elements of an array, their places and their counts.
+"""Sets: the distinct elements of an array, their indices and their counts.
 
-Places and counts have no derivative. The values are elements of the array: those of a recorded Tensor are taken from it
-at their first place, and the first of equal elements gets the cotangent.
+Indices and counts have no derivative. The values are elements of the array at their first index, and the first of equal
+elements gets the cotangent.
 """
 
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def unique_values_p(xp: Any, x: Any, /) -> Any:
 def _taken(x: Any) -> UniqueAll | None:
     """Return the distinct elements, with the values taken from ``x``.
 
-    None where nothing is recorded of ``x``.
+    None if ``x`` is not recorded.
     """
     if not isinstance(strip_constant_levels(x), Tensor):
         return None
@@ -72,20 +72,20 @@ def _taken(x: Any) -> UniqueAll | None:
 
 @public
 def unique_all(x: Any, /) -> UniqueAll:
-    """Return the distinct elements, their places and their counts.
+    """Return the distinct elements, their indices and their counts.
 
     Differentiable in the values.
 
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
     UniqueAll
-        Named tuple: the distinct elements (``values``), the first place of each in the flattened ``x`` (``indices``),
-        the place in ``values`` of each element of ``x`` (``inverse_indices``), and the number of times that each occurs
+        Named tuple: the distinct elements (``values``), the first index of each in the flattened ``x`` (``indices``),
+        the index in ``values`` of each element of ``x`` (``inverse_indices``), and the number of times that each occurs
         (``counts``).
 
     Examples
@@ -108,12 +108,12 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
     UniqueCounts
-        Named tuple: ``values`` and ``counts``, of one axis.
+        Named tuple: ``values`` and ``counts``, both 1-D.
 
     Examples
     --------
@@ -126,19 +126,19 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 @public
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """Return the distinct elements and the place in them of each element.
+    """Return the distinct elements and the index of each element in them.
 
     Differentiable in the values.
 
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
     UniqueInverse
-        Named tuple: ``values``, of one axis, and ``inverse_indices``, of the shape of ``x``.
+        Named tuple: 1-D ``values``, and ``inverse_indices`` of the shape of ``x``.
 
     Examples
     --------
@@ -156,12 +156,12 @@ def unique_values(x: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
 
     Returns
     -------
     array
-        Of one axis. The first of equal elements gets the cotangent.
+        Array with one axis. The first of equal elements gets the cotangent.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     Parameters
     ----------
     x1, x2 : array or number
-        Of any shapes; at least one is an array.
+        Arrays of any shapes, or numbers. At least one must be an array.
     invert : bool
-        Return True where an element is equal to none instead.
+        If True, invert the result.
 
     Returns
     -------
     array
-        Of the shape of ``x1``: booleans, a constant.
+        Array of the shape of ``x1``: booleans, a constant.
 
     Examples
     --------

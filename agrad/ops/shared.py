@@ -27,7 +27,7 @@ def shape_of(x: Any, name: str = "") -> tuple[int, ...]:
         name = name or (frame.f_code.co_name if frame else "")  # the public function, from which helpers were called
         kind = type(x.value if isinstance(x, TracedNumber) else x)
         raise OperandError(
-            f"{name} takes a Tensor or an array, not {kind.__name__}; make one with agrad.asarray"
+            f"{name}: arguments must be Tensors or arrays, got {kind.__name__}. Convert it with agrad.asarray."
         ) from None
 
 
@@ -40,7 +40,7 @@ def ndim_of(x: Any, name: str = "") -> int:
 
 
 def raw_of(x: Any) -> Any:
-    """Return the raw array under all levels of a Tensor; other objects as they are."""
+    """Return the plain array under all transforms; other objects unchanged."""
     return x.raw if isinstance(x, Tensor) else x
 
 
@@ -73,19 +73,19 @@ def floated(xp: Any, x: Any) -> Any:
 
 
 _RANKS = {bool: 0, int: 1, float: 2, complex: 3}
-"""The order of Python's numbers: an array that can hold one can hold those before it."""
+"""The order of Python number types: an array that can hold one can also hold the previous ones."""
 _KIND_RANKS = {"bool": 0, "signed integer": 1, "unsigned integer": 1, "real floating": 2, "complex floating": 3}
 
 
 def array_arguments(name: str, *values: Any) -> list[Any]:
     """Make arrays of the numbers among the arguments, on the first array's backend.
 
-    Numbers are weak: they take the arrays' dtype, if it can hold them; booleans beside others count for nothing. Raise
-    ``OperandError`` for other objects, and for no array.
+    Numbers are weakly typed: they get the dtype of the arrays if it can hold them. Booleans do not count among others.
+    Raise ``OperandError`` for other objects, or if there is no array.
     """
     shaped = [v for v in values if hasattr(v, "shape")]
     if not shaped:
-        raise OperandError(f"{name} takes at least one array; make one with agrad.asarray")
+        raise OperandError(f"{name}: at least one argument must be an array. Create one with agrad.asarray.")
     if len(shaped) == len(values):
         return shaped
     arrays = [raw_of(v) for v in shaped]
@@ -106,7 +106,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
         if not hasattr(value, "shape"):
             number = value.value if isinstance(value, TracedNumber) else value
             if type(number) not in NUMBERS:
-                raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
+                raise OperandError(f"{name}: arguments must be arrays or numbers, got {type(number).__name__}")
             place = partial(xp.asarray, dtype=dtype, device=device)
             value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)
         out.append(value)
@@ -130,12 +130,12 @@ def holds_tensor(value: Any) -> bool:
 
 
 def no_view(value: Any) -> Any:
-    """Return a result as an array of its own: writes to it reach no other array."""
+    """Return a result as a separate array: writes to it change no other array."""
     if isinstance(value, Tensor):
         value._link = None
     return value
 
 
 def is_array(value: Any) -> bool:
-    """Return True if ``value`` is a Tensor or a raw array of an available backend."""
+    """Return True if ``value`` is a Tensor or a plain array of an available backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None

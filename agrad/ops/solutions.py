@@ -1,4 +1,4 @@
-"""Solutions of systems: by triangles, by Cholesky factors, of least squares."""
+"""Solve linear systems: triangular, from Cholesky factors, and by least squares."""
 
 from typing import Any, NamedTuple
 
@@ -38,32 +38,32 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     Parameters
     ----------
     a : array
-        Of shape (..., n, n) and a floating dtype. The other triangle is not read.
+        Array of shape (..., n, n) with a floating-point dtype. The other triangle is not read.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     lower : bool
-        Read the lower triangle, else the upper one.
+        If True, use the lower triangle; otherwise the upper one.
     trans : {0, 1, 2, "N", "T", "C"}
         0 or "N": solve ``a @ x = b``; 1 or "T": with the transpose of ``a``; 2 or "C": with its conjugate transpose.
     unit_diagonal : bool
-        Take ones for the diagonal, which is not read.
+        If True, the diagonal is assumed to be ones and is not read.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array of the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     OperandError
-        For another ``trans``.
+        If ``trans`` has another value.
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----
-    The names are those of ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an
-    error, or a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
+    The names follow ``jax.scipy.linalg.solve_triangular``. For a 0 on the diagonal, the array library raises an error
+    or returns a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
     results" (2008), section 2.3.1.
 
     Examples
@@ -78,7 +78,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     """
     check_matrices(a, "solve_triangular", "a", square=True)
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+        raise OperandError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
     t = (tril if lower else triu)(a, k=0 if not unit_diagonal else -1 if lower else 1)
     if unit_diagonal:
         t = t + identity(namespace, t)
@@ -103,23 +103,23 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     c : array
         The result of ``cholesky``, of shape (..., n, n). The other triangle is not read.
     b : array
-        Of shape (..., n, k) or (n,).
+        Array of shape (..., n, k) or (n,).
     upper : bool
-        The factor is the upper one, with ``c.H @ c = a``, else the lower one, with ``c @ c.H = a``.
+        If True, the factor is upper triangular, with ``c.H @ c = a``; otherwise lower triangular, with ``c @ c.H = a``.
 
     Returns
     -------
     array
-        Of the shape of ``b``, with the batch axes of both.
+        Array of the shape of ``b``, with the batch axes of both.
 
     Raises
     ------
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----
-    ``upper`` is that of ``cholesky`` and of ``torch.cholesky_solve``, which takes ``b`` first.
+    ``upper`` is as in ``cholesky`` and ``torch.cholesky_solve``, which accepts ``b`` first.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
 
 @primitive(name="linalg.least_squares", linear="b", constant="p", broadcasts=True, batch="leading", core_axes=2)
 def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
-    """Return the least-squares solution of least norm by the pseudo-inverse p of a.
+    """Return the minimum-norm least-squares solution from the pseudo-inverse p of a.
 
-    The rules of ``a`` contain the change of ``p``, which is handed over because it is expensive.
+    The rules of ``a`` contain the change of ``p``, which is an argument because it is expensive.
     """
     x = xp.matmul(p, b)
     # one step of refinement: the residual of an ill-conditioned system would be that of the product alone
@@ -153,7 +153,7 @@ def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
 
 
 def _with_change(a: Any, p: Any, rtol: float) -> Any:
-    """Return the pseudo-inverse, with its own derivative where rules are differentiated."""
+    """Return the pseudo-inverse, with its derivative if rules are differentiated."""
     return pinv(a, rtol=rtol) if differentiated(a) else p
 
 
@@ -179,17 +179,18 @@ def least_squares_jvp(xp: Any, t: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: 
 
 @public("linalg")
 def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult:
-    """Return the least-squares solution x of ``a @ x = b`` of least norm.
+    """Return the minimum-norm least-squares solution of ``a @ x = b``.
 
     Parameters
     ----------
     a : array
-        Of shape (..., m, n) and a floating dtype, of any rank.
+        Array of shape (..., m, n) with a floating-point dtype, of any rank.
     b : array
-        Of shape (..., m, k) or (m,).
+        Array of shape (..., m, k) or (m,).
     rcond, rtol : float, optional
-        Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
-        dtype. ``rcond`` is the libraries' name of it, ``rtol`` the standard's in ``pinv``; one of them may be given.
+        Singular values up to it, relative to the largest one, count as 0. By default, max(m, n) times the precision of
+        the dtype. ``rcond`` is the name in array libraries, ``rtol`` the name of the standard in ``pinv``. Pass at most
+        one of them.
 
     Returns
     -------
@@ -201,13 +202,13 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     Raises
     ------
     ConfigurationError
-        For both ``rcond`` and ``rtol``.
+        If both ``rcond`` and ``rtol`` are passed.
     ShapeError
-        For shapes that do not fit.
+        If the shapes do not fit.
 
     Notes
     -----
-    The results are those of ``numpy.linalg.lstsq``, by the names of ``torch.linalg.lstsq``. The solution is the
+    The results are as in ``numpy.linalg.lstsq``, with the names of ``torch.linalg.lstsq``. The solution is the
     pseudo-inverse times ``b``, refined by one step. Its derivative is that along changes of ``a`` that keep the rank;
     where ``a`` has not full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra,
     "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973),
@@ -224,7 +225,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     check_matrices(a, "lstsq", "a")
     a, b = joined("lstsq", (a, b))
     if rcond is not None and rtol is not None:
-        raise ConfigurationError(f"lstsq: rcond={rcond!r} and rtol={rtol!r} are one setting; give one of them")
+        raise ConfigurationError(
+            f"lstsq: rcond and rtol are the same option, got rcond={rcond!r} and rtol={rtol!r}. Pass only one of them."
+        )
     rtol = rcond if rtol is None else rtol
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol

@@ -25,23 +25,23 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     descending : bool
-        Start with the greatest.
+        If True, start with the largest element.
     stable : bool
-        Let equal elements keep their order.
+        If True, equal elements keep their order.
 
     Returns
     -------
     array
-        Of the shape of ``x``: integers, a constant.
+        Array of the shape of ``x``: integers, a constant.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -76,28 +76,28 @@ def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the elements in order along an axis.
 
-    Of equal elements each keeps its own cotangent, in the order they stand in.
+    Each of several equal elements gets its own cotangent, in their order.
 
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     descending : bool
-        Start with the greatest.
+        If True, start with the largest element.
     stable : bool
-        Let equal elements keep their order.
+        If True, equal elements keep their order.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -111,34 +111,34 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 @public
 def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
-    """Return the greatest elements along an axis in order, and their indices.
+    """Return the k largest elements along an axis in order, and their indices.
 
-    Of equal elements the first are picked, and each keeps its own cotangent.
+    The first of equal elements are selected, and each gets its own cotangent.
 
     Parameters
     ----------
     x : array
-        Of one or more axes and a real dtype.
+        Array with at least one axis and a real dtype.
     k : int
         How many elements to pick.
     axis : int
-        The axis, by default the last.
+        Axis. By default, the last.
     largest : bool
-        With False, pick the least elements, the least one first.
+        If False, select the smallest elements, the smallest one first.
 
     Returns
     -------
     values : array
-        The elements, ``k`` along ``axis``.
+        The ``k`` elements along ``axis``.
     indices : array
-        Where they stand along ``axis``: integers, a constant.
+        Their integer indices along ``axis``, which are constant.
 
     Raises
     ------
     OperandError
-        For a negative ``k``, or one that exceeds the length of the axis.
+        If ``k`` is negative or exceeds the length of the axis.
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -150,6 +150,6 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
     """
     axis, k = axis_of(axis, x), as_int(k)
     if not 0 <= k <= x.shape[axis]:
-        raise OperandError(f"topk takes a k from 0 to {x.shape[axis]}, the length of axis {axis}, not {k}")
+        raise OperandError(f"topk: k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
     indices = argsort(x, axis=axis, descending=largest)[(slice(None),) * axis + (slice(k), ...)]
     return take_along_axis(x, indices, axis=axis), indices

@@ -50,28 +50,28 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over axes.
 
-    Integers are widened as the standard says.
+    Integers are widened as the standard requires.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     dtype : dtype, optional
-        That of the sum.
+        dtype of the returned array.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -102,21 +102,21 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -177,28 +177,28 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product over axes.
 
-    The derivative is right at zeros too, in every order.
+    Derivatives of every order are also correct at zeros.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Array of any shape with a numeric dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     dtype : dtype, optional
-        That of the product.
+        dtype of the returned array.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
     """Return each extreme element's share of the derivative.
 
-    Ties share it evenly, and a NaN takes it.
+    Ties share it evenly, and a NaN gets all of it.
     """
     hit = xp.astype((x == keep(xp, y, tuple(x.shape), axis)) | (x != x), x.dtype)
     return hit / xp.sum(hit, axis=axis, keepdims=True)
@@ -243,28 +243,28 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 @public_of_array
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the greatest element over axes.
+    """Return the maximum over axes.
 
     Elements that tie share the derivative evenly.
 
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -278,28 +278,28 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @public_of_array
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the least element over axes.
+    """Return the minimum over axes.
 
     Elements that tie share the derivative evenly.
 
     Parameters
     ----------
     x : array
-        Of any shape and a real dtype.
+        Array of any shape with a real dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Without the reduced axes, or with them as axes of length one.
+        Array without the reduced axes, or with them as axes of length one.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> Any:
     """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
-    Infinite where ``correction`` leaves no degree of freedom: the derivative is infinite or NaN, as the variance is.
+    If ``correction`` leaves no degree of freedom, the derivative is infinite or NaN, like the variance.
     """
     freedom = _count(tuple(x.shape), axis) - correction
     return in_digits_of(x, 2 / freedom, lambda xp, one: 2 * one / freedom) if freedom > 0 else float("inf")
@@ -366,23 +366,23 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     correction : float
-        The number taken from the count of elements before the division by it.
+        Number to subtract from the element count in the divisor.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Of a real dtype.
+        Array with a real dtype.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -398,28 +398,28 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation over axes, the square root of ``var``.
 
-    Where all elements are equal the derivative is 0, as that of a norm at the zero vector.
+    If all elements are equal, the derivative is 0, as for a norm at the zero vector.
 
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     correction : float
-        The number taken from the count of elements before the division by it.
+        Number to subtract from the element count in the divisor.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
 
     Returns
     -------
     array
-        Of a real dtype.
+        Array with a real dtype.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------

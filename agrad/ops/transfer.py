@@ -40,21 +40,21 @@ def to(x: Any, where: Any, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     where : str or device
-        The name of a backend, such as ``"cupy"``, or a device of the array's own backend.
+        Name of a backend, such as ``"cupy"``, or a device of the backend of the array.
 
     Returns
     -------
     array
-        ``x`` itself where it is there already.
+        ``x`` itself if it is already there.
 
     Raises
     ------
     BackendUnavailableError
-        For a backend that is not installed.
+        If the backend is not installed.
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------
@@ -98,21 +98,21 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and dtype.
+        Array of any shape and dtype.
     device : device
-        One of the backend's, or its name.
+        Device of the backend, or its name.
     stream : object, optional
         Not used.
 
     Returns
     -------
     array
-        ``x`` itself where it is there already.
+        ``x`` itself if it is already there.
 
     Raises
     ------
     DeviceUnavailableError
-        For a device that is not there.
+        If the device does not exist.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _move_beside(x: Any, like: Any) -> Any:
 
 
 def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
-    """Make a Tensor of a raw array; pickles and copies call it too."""
+    """Create a Tensor from a plain array; pickles and copies also call it."""
     tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True

@@ -1,4 +1,4 @@
-"""Optimizer steps as operations, by PyTorch's formulas.
+"""Optimizer steps as operations, with the formulas of PyTorch.
 
 They are pure functions on every backend, and not public. With ``donate`` no other object can see the arrays, and a
 backend's kernel may write the results into them; the generic bodies ignore it. On Tensors the operations of the body
@@ -35,8 +35,8 @@ _BACKENDS = _Backends()
 def donatable(tensor: Tensor) -> Any:
     """Return True if a Tensor's array may be overwritten.
 
-    No recorded operation, view or variable can see such an array. For an array that is traced it is a traced number:
-    each call of the program decides.
+    No recorded operation, view or variable can see such an array. For a traced array it is a traced number: each call
+    of the compiled function decides.
     """
     backend = _BACKENDS[type(tensor.data)]
     if backend is None:
@@ -78,7 +78,7 @@ def jointly(update: Any, tensor: Tensor) -> AbstractContextManager[None]:
     kind="elementwise",
 )
 def renew_p(xp: Any, where: Any, x: Any, new: Any, /, *, donate: bool) -> Any:
-    """Return ``new`` where a condition holds, else ``x``, into which it may write."""
+    """Return ``new`` if a condition holds, otherwise ``x``, which it may overwrite."""
     return xp.where(where, new, x)
 
 
@@ -225,7 +225,8 @@ def sgd_update(p: Any, g: Any, v: Any, /, **settings: Any) -> Any:
 def together(*values: Any) -> tuple[Any, ...]:
     """Return the namespace for values, and the values.
 
-    With a Tensor among them raw arrays become Tensors: the operators of some libraries refuse Tensors on their right.
+    If one is a Tensor, plain arrays become Tensors, because the operators of some libraries do not accept Tensors on
+    their right.
     """
     xp = namespace_of(values)
     if xp is namespace:
@@ -238,7 +239,7 @@ def by_parts(formula: Any, p: Any, g: Any, arrays: Any, count: Any, options: dic
     """Compute the update of an optimizer by a formula of real arrays.
 
     ``formula(xp, p, g, arrays, count, **options)`` returns the new parameter and state. Real and imaginary parts of
-    complex arrays are updated each by itself. The count is a number, or an array of shape () of the parameter's dtype.
+    complex arrays are updated independently. The count is a number, or an array of shape () of the parameter's dtype.
     """
     xp, p, g, count, lr, *arrays = together(p, g, count, options["lr"], *arrays)
     options = {**options, "lr": lr}
@@ -267,7 +268,7 @@ def _of_parts(formula: Any, xp: Any, p: Any, g: Any, arrays: Any, count: Any, op
 
 
 def descent(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
-    """Return the gradient of what is made smaller, with weight decay."""
+    """Return the gradient of the minimized function, with weight decay."""
     if maximize:
         g = -g
     return g + p * weight_decay if weight_decay != 0 else g

@@ -1,4 +1,4 @@
-"""Places of arrays: where estimators compute, and of which library results are."""
+"""Places of arrays: backend and device of the computation and of the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     device: Any
 
     def put(self, array: Any) -> Any:
-        """Return a raw array here."""
+        """Return a plain array here."""
         if self.backend == "numpy" and type(array) is np.ndarray:
             return array
         return agrad.asarray(array, backend=self.backend, device=self.device).raw
@@ -35,13 +35,13 @@ def dispatched(array: Any) -> bool:
 
 
 def place_of(array: Any) -> Place:
-    """Return the place of an array."""
+    """Return the backend and device of an array."""
     tensor = agrad.asarray(array)
     return Place(tensor.backend, tensor.device)
 
 
 def place_for(array: Any, backend: str | None, device: Any) -> Place:
-    """Return the place that is named, else that of the input, else the selected one."""
+    """Return the named place, or the place of the input, or the selected one."""
     if backend is None and device is None and dispatched(array):
         return place_of(array)
     if backend is None:
@@ -51,10 +51,12 @@ def place_for(array: Any, backend: str | None, device: Any) -> Place:
 
 
 def dtypes_for(array: Any, dtype: Any) -> list[Any]:
-    """Return the dtypes that an estimator takes, as the input's library has them."""
+    """Return the dtypes that an estimator accepts, in the library of the input."""
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
     if name is not None and name not in DTYPES:
-        raise ConfigurationError(f"dtype is 'float32', 'float64' or None for that of the data, not {dtype!r}")
+        raise ConfigurationError(
+            f"dtype must be 'float32', 'float64', or None for the dtype of the data, got {dtype!r}"
+        )
     xp = array_namespace(array) if dispatched(array) else np
     return [getattr(xp, found) for found in (DTYPES if name is None else (name,))]
 
@@ -70,7 +72,7 @@ def host(array: Any) -> np.ndarray:
 
 
 def rows(array: Any, where: slice | np.ndarray) -> Any:
-    """Return rows, by a slice or by integers, on the host or beside the array."""
+    """Return rows, by a slice or by integers, on the host or with the array."""
     if issparse(array) or (isinstance(where, slice) and isinstance(array, np.ndarray)):
         return array[where]
     if isinstance(where, slice):
@@ -81,7 +83,7 @@ def rows(array: Any, where: slice | np.ndarray) -> Any:
 
 
 class Result(NamedTuple):
-    """The library and device of results, those of the input."""
+    """Library and device of results, as of the input."""
 
     place: Place | None
 
@@ -91,7 +93,7 @@ class Result(NamedTuple):
         return cls(place_of(array) if dispatched(array) else None)
 
     def give(self, value: Any) -> Any:
-        """Return an array of any library as one of the input's."""
+        """Return an array of any library in the library of the input."""
         if self.place is not None:
             return self.place.put(value)
         return np.asarray(agrad.asarray(value).numpy())

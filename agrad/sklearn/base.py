@@ -1,4 +1,4 @@
-"""The base of all estimators: checks of data, the course of a fit, its records."""
+"""The base of all estimators: data checks, the loop of a fit, its records."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ ROWS = 4096
 def check_number(
     name: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False, above: bool = False
 ) -> None:
-    """Raise ``ConfigurationError`` unless a value is a number of a range.
+    """Raise ``ConfigurationError`` unless a value is a number in a range.
 
-    low, high: The range. whole: True for integers. above: True if ``low`` is not in the range.
+    low, high: The range. whole: True for integers. above: True if ``low`` is excluded.
     """
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     good = isinstance(value, kinds) and not isinstance(value, bool)
     if not good or not low <= value <= high or (above and value == low):
         kind = "an integer" if whole else "a number"
-        limit = f"above {low}" if above else f"of {low} or more"
+        limit = f"above {low}" if above else f"of at least {low}"
         limit += "" if high == math.inf else f" and at most {high}"
-        raise ConfigurationError(f"{name} is {kind} {limit}, not {value!r}")
+        raise ConfigurationError(f"{name} must be {kind} {limit}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ``ConfigurationError`` unless a value is one of some words."""
+    """Raise ``ConfigurationError`` unless a value is one of some strings."""
     if not isinstance(value, str) or value not in choices:
-        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 class Estimator(BaseEstimator):
     """Base class of the estimators.
 
-    A subclass has ``_network``, ``_optimizer`` and ``_objective``, and the half that knows the kind of targets:
-    ``Classifier`` or ``Regressor``.
+    A subclass defines ``_network``, ``_optimizer`` and ``_objective``, and inherits from ``Classifier`` or
+    ``Regressor``, depending on the targets.
     """
 
     module_: Module
@@ -137,11 +137,11 @@ class Estimator(BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix
-            Inputs of shape (n, features), or of more axes for a module that takes them.
+            Inputs of shape (n, features), or with more axes if the module accepts them.
         y : array
-            Classes of shape (n,), or 0 and 1 of shape (n, labels); of a regressor targets (n,) or (n, outputs).
+            Classes of shape (n,), or 0 and 1 of shape (n, labels). For a regressor, targets (n,) or (n, outputs).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more. A custom loss must take ``reduction="none"``.
+            Nonnegative weights of the examples, of shape (n,). A custom loss must accept ``reduction="none"``.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Estimator(BaseEstimator):
         ConfigurationError
             If a parameter is out of range.
         DataError, ShapeError
-            If the data or the network's outputs do not fit, or the fit diverges.
+            If the data or the outputs of the network do not fit, or the fit diverges.
         """
         return self._fit(X, y, sample_weight)
 
@@ -249,7 +249,8 @@ class Estimator(BaseEstimator):
         )
         if len(test) < 2:
             raise DataError(
-                f"the validation set has {len(test)} examples; raise validation_fraction ({self.validation_fraction})"
+                f"the validation set has {len(test)} examples. Increase validation_fraction "
+                f"({self.validation_fraction})."
             )
 
         def part(indices: np.ndarray) -> tuple[Any, Any, Any]:
@@ -308,12 +309,12 @@ class Estimator(BaseEstimator):
         return predicted(self.module_, X, self._place, ROWS)
 
     def _given(self, X: Any, method: str) -> agrad.Tensor:
-        """Return the outputs of the network of inputs that a user gives to a method."""
+        """Return the network outputs for the inputs of a method."""
         check_is_fitted(self, "module_")
         if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
             raise DataError(
-                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
-                "those passed to fit(): move them there, or fit again"
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device "
+                "as those passed to fit(). Move them to that device, or fit again."
             )
         dtype = next((p.dtype.name for p in self.module_.parameters()), "float64")
         X = validate_data(
@@ -337,7 +338,7 @@ class Estimator(BaseEstimator):
 
 
 class _Course(Callback):
-    """Tells an estimator of each epoch, and ends the fit when it says so."""
+    """Reports each epoch to an estimator, and stops the fit if it returns True."""
 
     def __init__(self, estimator: Estimator, count: Any, held: tuple[Any, ...] | None, incremental: bool) -> None:
         self._estimator, self._count, self._held, self._incremental = estimator, count, held, incremental

@@ -1,4 +1,4 @@
-"""The halves of estimators that know the kind of targets: classes, or numbers."""
+"""Base classes of estimators for classes and for numeric targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agrad.sklearn.arrays import Result
 
 
 class Classifier(ClassifierMixin):
-    """Classes of any sortable kind, or several labels of each example."""
+    """Estimator of classes of any sortable type, or of several labels per example."""
 
     _single_logit = True
     """True if two classes have one output, the logit of the second."""
@@ -32,13 +32,16 @@ class Classifier(ClassifierMixin):
             y = column_or_1d(y, warn=True)
         kind = type_of_target(y, input_name="y")
         if kind == "multiclass-multioutput":
-            raise DataError("Multioutput target data is not supported: y is one label each, or truth values of several")
+            raise DataError(
+                "Multioutput target data is not supported: y must contain one label per example, or Booleans for "
+                "several labels"
+            )
         multilabel = kind == "multilabel-indicator"
         if not hasattr(self, "classes_") or (fresh and not incremental):
             self._multilabel = multilabel
             self.classes_ = np.arange(y.shape[1]) if multilabel else np.unique(y)
         elif multilabel != self._multilabel or (multilabel and y.shape[1] != len(self.classes_)):
-            raise DataError(f"y has other labels than in the fit before, which had {len(self.classes_)}")
+            raise DataError(f"y must have the same labels as in the previous fit, which had {len(self.classes_)}")
         elif not multilabel:
             found = unique_labels(y)
             strange = np.setdiff1d(found, self.classes_)
@@ -46,8 +49,8 @@ class Classifier(ClassifierMixin):
                 raise DataError(f"`y` has classes not in `self.classes_`: {strange} are not among {self.classes_}")
             if not incremental and len(found) < len(self.classes_):
                 raise DataError(
-                    "warm_start can only be used where `y` has the same classes as in the previous call to fit: "
-                    f"{self.classes_}, not {found}"
+                    "warm_start can only be used if `y` has the same classes as in the previous call to fit: "
+                    f"{self.classes_}, got {found}"
                 )
         if multilabel:
             return y.astype(dtype)
@@ -105,7 +108,7 @@ class Classifier(ClassifierMixin):
         return agrad.argmax(logits, axis=-1)
 
     def predict(self, X: Any) -> Any:
-        """Return the most probable class of each row, or truth values of labels.
+        """Return the most probable class of each row, or Booleans for labels.
 
         Parameters
         ----------
@@ -137,7 +140,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of shape (n, classes), or (n,) for two classes: positive for the second.
+            Array of shape (n, classes), or (n,) for two classes: positive for the second.
         """
         return Result.like(X).give(self._logits(self._given(X, "decision_function")))
 
@@ -152,7 +155,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of shape (n, classes). Of several labels each has a probability of its own.
+            Array of shape (n, classes). Each of several labels has a separate probability.
         """
         return Result.like(X).give(self._probabilities(self._given(X, "predict_proba")))
 
@@ -167,7 +170,7 @@ class Classifier(ClassifierMixin):
         Returns
         -------
         array
-            Of the shape that ``predict_proba`` returns.
+            Array of the shape that ``predict_proba`` returns.
         """
         found = self._probabilities(self._given(X, "predict_log_proba"))
         with np.errstate(divide="ignore"):
@@ -188,7 +191,7 @@ class Classifier(ClassifierMixin):
 
 
 class Regressor(RegressorMixin):
-    """Numbers, one or several of each example."""
+    """Estimator of one or several numbers per example."""
 
     n_outputs_: int
 
@@ -198,12 +201,12 @@ class Regressor(RegressorMixin):
             y = column_or_1d(y, warn=True)
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if not fresh and outputs != self.n_outputs_:
-            raise DataError(f"y has {outputs} outputs, and had {self.n_outputs_} in the fit before")
+            raise DataError(f"y must have {self.n_outputs_} outputs as in the previous fit, got {outputs}")
         self.n_outputs_ = outputs
         with np.errstate(over="ignore"):
             found = y.astype(dtype).reshape(len(y), outputs)
         if not np.isfinite(found).all():
-            raise DataError(f"y has values too large for {dtype}")
+            raise DataError(f"y contains values too large for {dtype}")
         return found
 
     def _outputs_wanted(self) -> int:
@@ -228,7 +231,7 @@ class Regressor(RegressorMixin):
         Returns
         -------
         array
-            Of shape (n,), or (n, outputs).
+            Array of shape (n,), or (n, outputs).
         """
         found = self._numbers(self._given(X, "predict"))
         return Result.like(X).give(agrad.reshape(found, (-1,)) if self.n_outputs_ == 1 else found)

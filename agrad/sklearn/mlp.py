@@ -1,4 +1,4 @@
-"""Multilayer perceptrons with the parameters of scikit-learn's."""
+"""Multilayer perceptrons with the scikit-learn parameters."""
 
 from __future__ import annotations
 
@@ -16,65 +16,66 @@ from agrad.sklearn.perceptron import Perceptron, has_epochs
 
 
 class MLPClassifier(Classifier, Perceptron):
-    """Classify by a multilayer perceptron, with scikit-learn's parameters.
+    """Multilayer perceptron classifier with the scikit-learn parameters.
 
     The loss is the cross entropy of the softmax, or of the logistic function for two classes and for several labels.
 
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int
-        The width of each hidden layer.
+        Width of each hidden layer.
     activation : {"identity", "logistic", "tanh", "relu"}
         The function after each hidden layer.
     solver : {"adam", "sgd", "lbfgs"}
-        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+        The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
     alpha : float
-        The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
+        L2 regularization: factor of half the sum of squared weights, added to the sum of the losses of a batch.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
         The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
-        by 5 when the fit improves no more.
+        by 5 when the fit stops improving.
     learning_rate_init : float
         The learning rate at the start.
     power_t : float
         The exponent of ``"invscaling"``.
     max_iter : int
-        The largest number of epochs, or of iterations of ``"lbfgs"``.
+        Maximum number of epochs, or of iterations of ``"lbfgs"``.
     shuffle : bool
-        True to take the examples in a new order in each epoch.
+        If True, shuffle the examples in each epoch.
     random_state : int, numpy.random.RandomState or None
-        The source of initial weights, orders and dropout.
+        Random source of initial weights, orders and dropout.
     tol : float
-        The least improvement that counts.
+        Smallest improvement that counts.
     verbose : bool
-        True to print the loss of each epoch.
+        If True, print the loss of each epoch.
     warm_start : bool
-        True to go on from the last fit.
+        If True, continue from the last fit.
     momentum : float
         The momentum of ``"sgd"``.
     nesterovs_momentum : bool
-        True for Nesterov's momentum.
+        If True, use Nesterov momentum.
     early_stopping : bool
-        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
     validation_fraction : float
-        The part of the examples that is held out.
+        Fraction of the examples to hold out.
     beta_1, beta_2 : float
-        The shares of the moments that a step of ``"adam"`` keeps.
+        Decay rates of the moments of ``"adam"``.
     epsilon : float
-        The term of ``"adam"`` that prevents a division by a small denominator.
+        Term of ``"adam"`` that prevents division by a small denominator.
     n_iter_no_change : int or inf
-        The number of epochs without an improvement after which a fit ends.
+        Number of epochs without improvement after which a fit stops.
     max_fun : int
-        The largest number of evaluations of ``"lbfgs"``.
+        Maximum number of function evaluations of ``"lbfgs"``.
     dropout : float
-        The probability to zero an element after each hidden layer in training.
+        Dropout probability after each hidden layer.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -93,13 +94,13 @@ class MLPClassifier(Classifier, Perceptron):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
-        As of scikit-learn's estimator.
+        As in the scikit-learn estimator.
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
-    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
-    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as in scikit-learn, and fits in float64 agree except for rounding
+    and two differences: ``epsilon`` is not scaled by the bias correction of Adam (Kingma and Ba 2015), and a changed
+    learning rate of ``"sgd"`` also scales the velocity, as in PyTorch.
 
     Examples
     --------
@@ -146,7 +147,7 @@ class MLPClassifier(Classifier, Perceptron):
 
     @available_if(has_epochs)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Take the steps of one epoch, from where the last call ended.
+        """Train for one epoch, starting where the last call ended.
 
         Parameters
         ----------
@@ -155,9 +156,9 @@ class MLPClassifier(Classifier, Perceptron):
         y : array
             Classes of shape (n,), or 0 and 1 of shape (n, labels).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more.
+            Nonnegative weights of the examples, of shape (n,).
         classes : array or None
-            All classes, needed at the first call.
+            All classes. Required in the first call.
 
         Returns
         -------
@@ -183,67 +184,68 @@ class MLPClassifier(Classifier, Perceptron):
 
 
 class MLPRegressor(Regressor, Perceptron):
-    """Predict numbers by a multilayer perceptron, with scikit-learn's parameters.
+    """Multilayer perceptron regressor with the scikit-learn parameters.
 
-    The loss is half the squared error, or half the deviance of Poisson's distribution, summed over the outputs.
+    The loss is half the squared error, or half the Poisson deviance, summed over the outputs.
 
     Parameters
     ----------
     loss : {"squared_error", "poisson"}
-        The loss. With ``"poisson"`` predictions are exponentials of the network's outputs.
+        The loss. With ``"poisson"``, predictions are exponentials of the network outputs.
     hidden_layer_sizes : int or sequence of int
-        The width of each hidden layer.
+        Width of each hidden layer.
     activation : {"identity", "logistic", "tanh", "relu"}
         The function after each hidden layer.
     solver : {"adam", "sgd", "lbfgs"}
-        The optimizer. ``"lbfgs"`` is SciPy's, on all examples at once.
+        The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
     alpha : float
-        The factor of half the sum of the squared weights, which is added to the sum of the losses of a batch.
+        L2 regularization: factor of half the sum of squared weights, added to the sum of the losses of a batch.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
         The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
-        by 5 when the fit improves no more.
+        by 5 when the fit stops improving.
     learning_rate_init : float
         The learning rate at the start.
     power_t : float
         The exponent of ``"invscaling"``.
     max_iter : int
-        The largest number of epochs, or of iterations of ``"lbfgs"``.
+        Maximum number of epochs, or of iterations of ``"lbfgs"``.
     shuffle : bool
-        True to take the examples in a new order in each epoch.
+        If True, shuffle the examples in each epoch.
     random_state : int, numpy.random.RandomState or None
-        The source of initial weights, orders and dropout.
+        Random source of initial weights, orders and dropout.
     tol : float
-        The least improvement that counts.
+        Smallest improvement that counts.
     verbose : bool
-        True to print the loss of each epoch.
+        If True, print the loss of each epoch.
     warm_start : bool
-        True to go on from the last fit.
+        If True, continue from the last fit.
     momentum : float
         The momentum of ``"sgd"``.
     nesterovs_momentum : bool
-        True for Nesterov's momentum.
+        If True, use Nesterov momentum.
     early_stopping : bool
-        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
     validation_fraction : float
-        The part of the examples that is held out.
+        Fraction of the examples to hold out.
     beta_1, beta_2 : float
-        The shares of the moments that a step of ``"adam"`` keeps.
+        Decay rates of the moments of ``"adam"``.
     epsilon : float
-        The term of ``"adam"`` that prevents a division by a small denominator.
+        Term of ``"adam"`` that prevents division by a small denominator.
     n_iter_no_change : int or inf
-        The number of epochs without an improvement after which a fit ends.
+        Number of epochs without improvement after which a fit stops.
     max_fun : int
-        The largest number of evaluations of ``"lbfgs"``.
+        Maximum number of function evaluations of ``"lbfgs"``.
     dropout : float
-        The probability to zero an element after each hidden layer in training.
+        Dropout probability after each hidden layer.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -260,13 +262,13 @@ class MLPRegressor(Regressor, Perceptron):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, n_layers_, n_outputs_, out_activation_, feature_names_in_
-        As of scikit-learn's estimator.
+        As in the scikit-learn estimator.
 
     Notes
     -----
-    Initial weights and orders of examples are drawn as scikit-learn draws them, and fits in float64 agree but for
-    rounding and two differences: ``epsilon`` is not scaled by Adam's correction of the bias (Kingma and Ba 2015), and a
-    changed learning rate of ``"sgd"`` scales the velocity too, as in PyTorch.
+    Initial weights and orders of examples are drawn as in scikit-learn, and fits in float64 agree except for rounding
+    and two differences: ``epsilon`` is not scaled by the bias correction of Adam (Kingma and Ba 2015), and a changed
+    learning rate of ``"sgd"`` also scales the velocity, as in PyTorch.
 
     Examples
     --------
@@ -314,7 +316,7 @@ class MLPRegressor(Regressor, Perceptron):
 
     @available_if(has_epochs)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take the steps of one epoch, from where the last call ended.
+        """Train for one epoch, starting where the last call ended.
 
         Parameters
         ----------
@@ -323,7 +325,7 @@ class MLPRegressor(Regressor, Perceptron):
         y : array
             Numbers of shape (n,), or (n, outputs).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more.
+            Nonnegative weights of the examples, of shape (n,).
 
         Returns
         -------
@@ -346,7 +348,7 @@ class MLPRegressor(Regressor, Perceptron):
     def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
         found = super()._targets(y, fresh, incremental, dtype)
         if self.loss == "poisson" and (found < 0).any():
-            raise DataError("loss='poisson' takes targets of 0 or more")
+            raise DataError("loss='poisson' requires nonnegative targets")
         return found
 
     def _out_activation(self, outputs: int) -> str:

@@ -10,55 +10,56 @@ from agrad.sklearn.wrapping import Network
 
 
 class NetworkClassifier(Classifier, Network):
-    """Classify by a network.
+    """Classifier around any network.
 
     The network returns a logit for each class.
 
     Parameters
     ----------
     module : Module, or function of (n_features, n_outputs)
-        The network. A Module is copied and trained on from its values. A function or class is called at each fit, with
+        The network. A Module is copied and trained on from its values. A function or class is called at each fit with
         the number of columns of X (a tuple for more axes) and the number of classes or labels.
     loss : Module, function or None
-        A function of (output, target) that returns the mean loss of a batch. Targets are
-        integers of shape (n,), or 0.0 and 1.0 of shape (n, labels) for several labels. The default is the cross
-        entropy, or the binary one of several labels.
+        A function of (output, target) that returns the mean loss of a batch. Targets are integers of shape (n,), or 0.0
+        and 1.0 of shape (n, labels) for several labels. By default, the cross entropy, or the binary cross entropy for
+        several labels.
     optimizer : str, class or function
-        ``"adam"``, ``"adamw"``, ``"sgd"`` or another name of a class of ``agrad.optim`` in any case, such a class, or a
+        ``"adam"``, ``"adamw"``, ``"sgd"`` or another class name of ``agrad.optim`` in any case, such a class, or a
         function of (parameters, lr=...).
     optimizer_params : dict or None
-        More arguments of the optimizer.
+        Additional arguments of the optimizer.
     lr : float or function
-        The learning rate, or a schedule: a function of the number of steps taken.
+        Learning rate, or a schedule: a function of the number of steps.
     epochs : int
         The number of epochs.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
     shuffle : bool
-        True to take the examples in a new order in each epoch.
+        If True, shuffle the examples in each epoch.
     callbacks : sequence of functions
         Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
-        ``score``. One that returns True ends the fit.
+        ``score``. If one returns True, the fit stops.
     random_state : int, numpy.random.RandomState or None
-        The source of initial values, orders and dropout.
+        Random source of initial values, orders and dropout.
     early_stopping : bool
-        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
     validation_fraction : float
-        The part of the examples that is held out.
+        Fraction of the examples to hold out.
     n_iter_no_change : int or inf
-        The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
+        Number of epochs without improvement after which a fit with ``early_stopping`` stops.
     tol : float
-        The least improvement of the score that counts.
+        Smallest improvement of the score that counts.
     warm_start : bool
-        True to go on from the last fit.
+        If True, continue from the last fit.
     verbose : bool
-        True to print the loss of each epoch.
+        If True, print the loss of each epoch.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class NetworkClassifier(Classifier, Network):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, feature_names_in_
-        As of scikit-learn's estimators.
+        As in scikit-learn estimators.
 
     Examples
     --------
@@ -91,18 +92,18 @@ class NetworkClassifier(Classifier, Network):
     """
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Take the steps of one epoch, from where the last call ended.
+        """Train for one epoch, starting where the last call ended.
 
         Parameters
         ----------
         X : array or sparse matrix
-            Inputs of shape (n, features), or of more axes.
+            Inputs of shape (n, features), or with more axes.
         y : array
             Classes of shape (n,), or 0 and 1 of shape (n, labels).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+            Nonnegative weights of the examples, of shape (n,). The loss must accept ``reduction="none"``.
         classes : array or None
-            All classes, needed at the first call.
+            All classes. Required in the first call.
 
         Returns
         -------
@@ -128,7 +129,7 @@ class NetworkClassifier(Classifier, Network):
 
 
 class NetworkRegressor(Regressor, Network):
-    """Predict numbers by a network.
+    """Regressor around any network.
 
     The network returns the predictions, of shape (n, outputs).
 
@@ -138,44 +139,45 @@ class NetworkRegressor(Regressor, Network):
         The network. A Module is copied and trained on from its values. A function or class is called at each fit, with
         the number of columns of X (a tuple for more axes) and the number of outputs.
     loss : Module, function or None
-        A function of (output, target) that returns the mean loss of a batch. Both have
-        the shape (n, outputs). The default is the mean squared error.
+        A function of (output, target) that returns the mean loss of a batch. Both have the shape (n, outputs). By
+        default, the mean squared error.
     optimizer : str, class or function
-        ``"adam"``, ``"adamw"``, ``"sgd"`` or another name of a class of ``agrad.optim`` in any case, such a class, or a
+        ``"adam"``, ``"adamw"``, ``"sgd"`` or another class name of ``agrad.optim`` in any case, such a class, or a
         function of (parameters, lr=...).
     optimizer_params : dict or None
-        More arguments of the optimizer.
+        Additional arguments of the optimizer.
     lr : float or function
-        The learning rate, or a schedule: a function of the number of steps taken.
+        Learning rate, or a schedule: a function of the number of steps.
     epochs : int
         The number of epochs.
     batch_size : int or "auto"
-        The size of a batch, ``"auto"`` for 200; all examples if there are fewer.
+        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
     shuffle : bool
-        True to take the examples in a new order in each epoch.
+        If True, shuffle the examples in each epoch.
     callbacks : sequence of functions
         Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
-        ``score``. One that returns True ends the fit.
+        ``score``. If one returns True, the fit stops.
     random_state : int, numpy.random.RandomState or None
-        The source of initial values, orders and dropout.
+        Random source of initial values, orders and dropout.
     early_stopping : bool
-        True to hold examples out, to end when the score on them improves no more, and to take the best network.
+        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
     validation_fraction : float
-        The part of the examples that is held out.
+        Fraction of the examples to hold out.
     n_iter_no_change : int or inf
-        The number of epochs without an improvement after which a fit with ``early_stopping`` ends.
+        Number of epochs without improvement after which a fit with ``early_stopping`` stops.
     tol : float
-        The least improvement of the score that counts.
+        Smallest improvement of the score that counts.
     warm_start : bool
-        True to go on from the last fit.
+        If True, continue from the last fit.
     verbose : bool
-        True to print the loss of each epoch.
+        If True, print the loss of each epoch.
     backend : str or None
-        The backend to compute on. The default is that of the input with ``array_api_dispatch``, else the selected one.
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
     device : device or None
         Its device.
     dtype : {"float32", "float64"} or None
-        The dtype to compute in. The default is that of the input, and float64 for integers.
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -192,7 +194,7 @@ class NetworkRegressor(Regressor, Network):
     n_iter_, t_ : int
         The epochs of the last call, and the examples seen by the steps.
     n_features_in_, feature_names_in_
-        As of scikit-learn's estimators.
+        As in scikit-learn estimators.
 
     Examples
     --------
@@ -206,16 +208,16 @@ class NetworkRegressor(Regressor, Network):
     """
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take the steps of one epoch, from where the last call ended.
+        """Train for one epoch, starting where the last call ended.
 
         Parameters
         ----------
         X : array or sparse matrix
-            Inputs of shape (n, features), or of more axes.
+            Inputs of shape (n, features), or with more axes.
         y : array
             Numbers of shape (n,), or (n, outputs).
         sample_weight : array, number or None
-            Weights of the examples, of shape (n,), 0 or more. The loss must take ``reduction="none"``.
+            Nonnegative weights of the examples, of shape (n,). The loss must accept ``reduction="none"``.
 
         Returns
         -------

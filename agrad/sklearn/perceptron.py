@@ -133,7 +133,7 @@ class Perceptron(Estimator):
         examples = Examples(X, targets, weights, self._training, X.shape[0])
         self.n_iter_, self.loss_ = self._training.lbfgs(examples, self.max_iter, self.max_fun, self.tol)
         if not all(np.isfinite(p.detach().numpy()).all() for p in self.module_.parameters()):
-            raise DataError("lbfgs has made parameters that are not finite: scale the data (StandardScaler)")
+            raise DataError("lbfgs produced parameters that are not finite. Scale the data (StandardScaler).")
         return None
 
     def _epoch_ends(self) -> bool:

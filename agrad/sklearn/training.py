@@ -25,24 +25,24 @@ Objective = Callable[[Any, Any], agrad.Tensor]
 
 
 class Examples(Arrays):
-    """Examples in orders that are drawn as scikit-learn draws them.
+    """Examples in random orders as in scikit-learn.
 
-    Batches are x, (y, weights) and the length. Sparse inputs stay on the host.
+    Batches are x, (y, weights) and the length. Sparse inputs remain on the host.
 
     Parameters
     ----------
     x : array or sparse matrix
-        Raw inputs of shape (n, ...).
+        Inputs of shape (n, ...).
     y : numpy.ndarray
         Targets of shape (n, ...).
     weights : numpy.ndarray or None
         Weights of shape (n,).
     training : Training
-        What they are for: its network says where batches are needed.
+        Training that uses them; its network determines where batches are needed.
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None
-        The source of the orders, None for that of the data.
+        The source of the orders, or None for the order of the data.
     """
 
     def __init__(self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None) -> None:
@@ -63,14 +63,14 @@ class Examples(Arrays):
 
 
 def dense(x: Any, place: Place) -> Any:
-    """Return rows as an array at a place."""
+    """Return rows as an array on a backend and device."""
     return place.put(x.toarray() if issparse(x) else x)
 
 
 class Training:
-    """A network in training: its trainer, or L-BFGS on all examples.
+    """A network in training, with a trainer or L-BFGS on all examples.
 
-    Copies and pickles of it trace the step anew.
+    Copies and pickles of it retrace the step.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ class Training:
     objective : Objective
         The loss.
     optimizer : Optimizer or None
-        The optimizer, None for L-BFGS.
+        Optimizer. None means L-BFGS.
     place : Place
-        Where the network is.
+        Backend and device of the network.
     """
 
     def __init__(self, module: Module, objective: Objective, optimizer: Any, place: Place) -> None:

@@ -50,17 +50,17 @@ class Network(Estimator):
         super()._check_settings()
         if self.module is None:
             raise ConfigurationError(
-                f"{type(self).__name__} needs module=: a Module, or a function of (n_features, n_outputs)"
+                f"{type(self).__name__}: module must be a Module, or a function of (n_features, n_outputs), got None"
             )
         if not isinstance(self.module, Module) and not callable(self.module):
             raise OperandError(
-                f"module is a Module or a function of (n_features, n_outputs), not a {type(self.module).__name__}"
+                f"module must be a Module or a function of (n_features, n_outputs), got {type(self.module).__name__}"
             )
         if self.loss is not None and not callable(self.loss):
-            raise OperandError(f"loss is a Module or a function of (output, target), not {self.loss!r}")
+            raise OperandError(f"loss must be a Module or a function of (output, target), got {self.loss!r}")
         for callback in self.callbacks or ():
             if not callable(callback):
-                raise OperandError(f"callbacks are functions of (estimator, record), not a {type(callback).__name__}")
+                raise OperandError(f"callbacks must be functions of (estimator, record), got {type(callback).__name__}")
 
     def _epochs(self) -> int:
         check_number("epochs", self.epochs, 1, whole=True)
@@ -75,7 +75,7 @@ class Network(Estimator):
             with self._drawing(), agrad.use_backend(place.backend, place.device):
                 module = self.module(features[0] if len(features) == 1 else features, outputs)
             if not isinstance(module, Module):
-                raise OperandError(f"module= returned a {type(module).__name__}, not a Module")
+                raise OperandError(f"module must return a Module, got {type(module).__name__}")
         return module.to(place.backend).to(place.device).to(dtype=dtype)
 
     @contextmanager
@@ -100,7 +100,7 @@ class Network(Estimator):
             known = {name: kind for name, kind in known.items() if isinstance(kind, type)}
             known = {name: kind for name, kind in known.items() if issubclass(kind, optim.Optimizer)}
             if chosen.lower() not in known:
-                raise ConfigurationError(f"optimizer is one of {', '.join(sorted(known))}, not {chosen!r}")
+                raise ConfigurationError(f"optimizer must be one of {', '.join(sorted(known))}, got {chosen!r}")
             chosen = known[chosen.lower()]
         return chosen(module.parameters(), lr=self.lr, **(self.optimizer_params or {}))
 
@@ -121,12 +121,12 @@ class Network(Estimator):
         return agrad.sum(losses * weights) / agrad.sum(weights)
 
     def _shaped(self, output: Any) -> Any:
-        """Return outputs of the network, checked to be as many as are needed."""
+        """Return outputs of the network, checked for their number."""
         wanted = self._outputs_wanted()
         shape = tuple(getattr(output, "shape", ()))
         logit = self.loss is not None and not self._single_logit and wanted == 2 and shape[1:] == (1,)
         if len(shape) != 2 or (shape[1] != wanted and not logit):
-            raise ShapeError(f"the network returns an array of shape {shape}; it takes (n, {wanted}), from n_outputs")
+            raise ShapeError(f"the network must return an array of shape (n, {wanted}), as n_outputs says, got {shape}")
         return output
 
     _single_logit = True
@@ -152,4 +152,4 @@ def _unreduced(loss: Any) -> Callable[..., Any]:
         return loss
     if "reduction" in inspect.signature(loss).parameters:
         return lambda output, target: loss(output, target, reduction="none")
-    raise ConfigurationError("sample_weight needs a loss that takes reduction='none', to weigh the examples")
+    raise ConfigurationError("sample_weight requires a loss that supports reduction='none', to weight the examples")

@@ -1,9 +1,9 @@
-"""Checks of derivatives, a base of tests for primitives, comparison of backends.
+"""Check derivatives, test primitives, and compare backends.
 
-- ``check_grads(f, args)``: a function's derivatives, in every mode and order, against finite differences.
-- ``PrimitiveTest`` and ``Sample``: all tests of a user's primitive, from one list of samples.
-- ``compare_backends``: the first operation that differs between array libraries.
-- ``checks`` and ``numerics``: the parts of these, which agrad's own tests use as well.
+- ``check_grads(f, args)``: compares the derivatives of a function, in every mode and order, with finite differences.
+- ``PrimitiveTest`` and ``Sample``: all tests of a custom primitive, from one list of samples.
+- ``compare_backends``: finds the first operation that differs between array libraries.
+- ``checks`` and ``numerics``: their parts, which the tests of agrad also use.
 """
 
 from agrad import compare_backends as compare_backends

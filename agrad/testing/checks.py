@@ -1,7 +1,7 @@
 """Checks of derivatives, which raise ``AssertionError`` for a wrong rule.
 
-They take a problem (see ``numerics``), with NumPy arrays or those of any backend as their docstrings say, and a
-generator of random numbers.
+They accept a problem (see ``numerics``), with NumPy arrays or arrays of any backend as their docstrings say, and a
+random generator.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
-    """Check second derivatives on any backend to be NumPy's, with dtype and device."""
+    """Check second derivatives on a backend against NumPy, with dtype and device."""
 
     def found(g: Function, at: Arrays) -> dict[str, list[Any]]:
         rng = seed()
@@ -56,7 +56,7 @@ def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: 
 
 
 def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check that rules give the same numbers on raw arrays and on Tensors."""
+    """Check that rules return the same numbers for plain arrays and Tensors."""
     weights = random_like(outputs(f(*xs)), rng)
     plain = gradients(f, xs, weights)
     recorded = gradients(f, xs, weights, create_graph=True)
@@ -65,7 +65,7 @@ def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
-    """Check that all ways to a gradient agree on any backend; return the gradients."""
+    """Check that all ways to compute a gradient agree; return the gradients."""
     weights = random_like(outputs(f(*xs)), rng)
     by_backward = gradients(f, xs, weights)
     by_grad = agrad.grad(lambda *at: weighted(f(*at), weights), argnums=tuple(range(len(xs))))(*xs)
@@ -76,7 +76,7 @@ def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
         check_like(by_grad[i], x, f"grad of argument {i}")
         check_like(by_vjp[i], x, f"vjp of argument {i}")
         if isinstance(by_grad[i], agrad.Tensor):
-            raise AssertionError("grad of a raw array is a Tensor")
+            raise AssertionError("grad of a plain array returns a Tensor")
         assert_close(by_backward[i], by_vjp[i], f"backward and vjp, argument {i}", rounding(xs))
         assert_close(by_grad[i], by_vjp[i], f"grad and vjp, argument {i}", rounding(xs))
     for value, expected in zip(outputs(y), outputs(f(*xs)), strict=True):
@@ -113,12 +113,12 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
         for part in recorded:
             part.backward(agrad.ones_like(part), retain_graph=True)
     except (ValueError, RuntimeError) as error:
-        raise AssertionError(f"a rule writes where it may only read: {error}") from error
+        raise AssertionError(f"a rule writes to a read-only array: {error}") from error
     for a, b in zip(first, again, strict=True):
         assert_close(a, b, "the same pullback called twice", 0.0)
     for now, before in zip((*inputs, *gs, *vs), kept, strict=True):
         if not np.array_equal(now, before):
-            raise AssertionError("a rule changed what it was handed")
+            raise AssertionError("a rule changed its arguments")
     for now, before in zip(recorded, results, strict=True):
         if not np.array_equal(host(now), before):
             raise AssertionError("a rule changed the result")

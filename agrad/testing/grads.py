@@ -56,46 +56,48 @@ def check_grads(
     directions: int = 2,
     seed: int = 0,
 ) -> None:
-    """Check the derivatives of a function at a point by finite differences.
+    """Check the derivatives of a function against finite differences.
 
-    Each leaf is tried in random directions, all outputs with random weights. The differences are central, at two steps
-    and extrapolated. Both agree if they differ by at most ``atol + rtol * size``, where size is that of the derivative
-    in all directions. Complex leaves are perturbed in their real and imaginary parts.
+    The derivatives are taken at one point, along random directions of each leaf, with random weights of all outputs.
+    The differences are central, at two steps, and extrapolated. Both agree if they differ by at most ``atol + rtol *
+    size``, where size is the size of the derivative in all directions. Complex leaves are perturbed in their real and
+    imaginary parts.
 
     Parameters
     ----------
     f : function
-        A function of nested containers of floating arrays that returns such. It is called with Tensors.
+        Function of pytrees of floating-point arrays that returns pytrees of arrays. It is called with Tensors.
     args : tuple
         Its arguments. All leaves are differentiated (Python floats and complex numbers count as arrays of the selected
-        backend). Bind other arguments before: ``lambda x: f(x, 3)``.
+        backend). Bind other arguments first: ``lambda x: f(x, 3)``.
     order : int
-        2 to check also the derivatives of the derivatives, in every order of ``modes``, and so on.
+        Maximum order of derivatives. With 2, also check the derivatives of the derivatives, in every order of
+        ``modes``.
     modes : sequence of {"fwd", "rev"}
         ``"fwd"`` for ``jvp``, ``"rev"`` for ``vjp``.
     rtol, atol : float or None
-        The tolerances, by default 1e-6 and 1e-8 in double precision, 1e-2 and 1e-3 in single.
+        Tolerances. By default, 1e-6 and 1e-8 in double precision, 1e-2 and 1e-3 in single precision.
     eps : float or None
-        The step, not changed then. The default is 1e-4 in double precision and 1e-2 in single, changed until the
-        differences settle.
+        Fixed step. By default, the step starts at 1e-4 in double precision and 1e-2 in single precision and changes
+        until the differences settle.
     directions : int
-        The number of random directions.
+        Number of random directions.
     seed : int
-        The seed of directions and weights.
+        Seed of directions and weights.
 
     Raises
     ------
     DerivativeError
-        If a derivative is wrong. The message has the argument and the most wrong element, with both numbers, or the
-        output whose value changes when it is differentiated. It is an ``AssertionError``.
+        If a derivative is wrong. The message includes the argument and the element with the largest error, with both
+        numbers, or the output whose value changes when it is differentiated. It is an ``AssertionError``.
     KinkError
-        If ``f`` has no derivative there, as one-sided differences at two steps show.
+        If ``f`` has no derivative at the point, as one-sided differences at two steps show.
     DtypeError
         If an argument or an output has an integer dtype.
     OperandError
         If ``args`` is not a tuple, or a leaf is not an array.
     ConfigurationError
-        If a mode is unknown, or the order below 1.
+        If a mode is unknown, or the order is less than 1.
 
     Examples
     --------
@@ -108,10 +110,13 @@ def check_grads(
     """
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ConfigurationError(
-            f"check_grads: order is 1 or more and modes are among 'fwd' and 'rev', not order={order}, modes={modes!r}"
+            f"check_grads: order must be at least 1 and modes must be among 'fwd' and 'rev', got order={order}, "
+            f"modes={modes!r}"
         )
     if not isinstance(args, (tuple, list)):
-        raise OperandError(f"check_grads: args is a tuple with an entry an argument of f, not a {type(args).__name__}")
+        raise OperandError(
+            f"check_grads: args must be a tuple with one entry for each argument of f, got {type(args).__name__}"
+        )
     problem = _Problem(f, tuple(args), seed, directions, eps, rtol, atol)
     with np.errstate(all="ignore"):  # values that are not finite are reported
         _run(problem, order, tuple(dict.fromkeys(modes)))
@@ -153,17 +158,17 @@ def _differentiable(leaf: Any, place: str) -> Any:
     raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
     if isinstance(raw, (bool, int)):
         raise DtypeError(
-            f"check_grads: {place} is the {type(raw).__name__} {raw}, which has no derivative; write {float(raw)}, or "
-            "bind it before: lambda x: f(x, n)"
+            f"check_grads: {place} must have a derivative, got the {type(raw).__name__} {raw}. Write {float(raw)}, or "
+            "bind it first: lambda x: f(x, n)."
         )
     if backend_of_type(type(raw)) is None:
         raise OperandError(
-            f"check_grads: {place} is a {type(raw).__name__}, not an array; bind it before: lambda x: f(x, option)"
+            f"check_grads: {place} must be an array, got {type(raw).__name__}. Bind it first: lambda x: f(x, option)."
         )
     if not is_floating(raw.dtype):
         raise DtypeError(
-            f"check_grads: {place} has dtype {dtype_name(raw.dtype)}, which has no derivative; cast it, "
-            "agrad.astype(x, agrad.float64), or bind it before: lambda x: f(x, indices)"
+            f"check_grads: {place} must have a floating-point dtype, got {dtype_name(raw.dtype)}. Cast it, "
+            "agrad.astype(x, agrad.float64), or bind it first: lambda x: f(x, indices)."
         )
     return raw
 
@@ -185,7 +190,7 @@ class _Problem:
         self.title = f"check_grads of {getattr(f, '__name__', 'a function')}"
         leaves, self.spec = flatten(args)
         if not leaves:
-            raise OperandError("check_grads: there is no argument to differentiate by")
+            raise OperandError("check_grads: args must contain an argument to differentiate with respect to")
         self.places = _names(f, args)
         self.raws = [_differentiable(leaf, place) for leaf, place in zip(leaves, self.places, strict=True)]
         self.backends = [backend_of_type(type(raw)) for raw in self.raws]
@@ -207,22 +212,22 @@ class _Problem:
                 raise DerivativeError(f"{self.title}: output {i} is not finite at this point")
             if not np.array_equal(a, b):
                 raise DerivativeError(
-                    f"{self.title}: output {i} has other values when it is computed again; fix the function's random "
-                    "key or seed"
+                    f"{self.title}: output {i} has different values when it is computed again. Fix the random key or "
+                    "seed of the function."
                 )
 
     def call(self, *leaves: Any) -> tuple[Any, ...]:
-        """Return the floating arrays that ``f`` gives."""
+        """Return the floating-point arrays that ``f`` returns."""
         found, _ = flatten(self.f(*unflatten(self.spec, leaves)))
         for i, leaf in enumerate(found):
             if hasattr(leaf, "dtype") and not is_floating(leaf.dtype):
                 raise DtypeError(
-                    f"{self.title}: output {i} has dtype {dtype_name(leaf.dtype)}, which has no derivative; leave it "
-                    "out: lambda x: f(x)[0]"
+                    f"{self.title}: output {i} has dtype {dtype_name(leaf.dtype)}, which has no derivative. Omit it: "
+                    "lambda x: f(x)[0]."
                 )
         kept = tuple([leaf for leaf in found if hasattr(leaf, "dtype")])
         if not kept:
-            raise OperandError(f"{self.title}: it gives no array whose derivative could be checked")
+            raise OperandError(f"{self.title}: f must return an array with a derivative to check")
         return kept
 
     def values(self, function: Function, point: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -288,7 +293,7 @@ class _Problem:
             kinds = [f"{dtype_name(array.dtype)}{tuple(array.shape)}" for array in (y, expected)]
             if kinds[0] != kinds[1]:
                 raise DerivativeError(
-                    f"{self.title}: output {i} of the {label} pass is {kinds[0]}, and {kinds[1]} without it"
+                    f"{self.title}: output {i} is {kinds[0]} in the {label} pass, but {kinds[1]} without it"
                 )
             found, wanted = np.asarray(host(y)), np.asarray(host(expected))
             off = ~np.isclose(found, wanted, self.rtol, self.atol, equal_nan=True)
@@ -296,8 +301,8 @@ class _Problem:
                 at = tuple(int(k) for k in np.argwhere(off)[0])
                 raise DerivativeError(
                     f"{self.title}: the value of output {i}{f', element {list(at)},' if at else ''} is "
-                    f"{found[at]:.10g} in the {label} pass, and {wanted[at]:.10g} without it: a rule computes it "
-                    "differently than the function"
+                    f"{found[at]:.10g} in the {label} pass, but {wanted[at]:.10g} without it. A rule does not compute "
+                    "the same values as the function."
                 )
 
     def _analytic(self, function: Function, mode: str, weights: list[Any]) -> Callable[[int, Any], tuple[float, float]]:
@@ -363,7 +368,7 @@ class _Problem:
     # ---------------------------------------------------------------- the wrong element
 
     def _elements(self, i: int, off: Callable[[Any], float]) -> Iterator[tuple[tuple[int, ...], Any]]:
-        """Return unit directions of a leaf: all, or those of the half that differs."""
+        """Return unit directions of a leaf: all, or those in the half that differs."""
         x = self.point[i]
         chosen = np.arange(x.size)
         while chosen.size > _ELEMENTS:
@@ -409,9 +414,8 @@ class _Problem:
         if kink is not None:
             element, v, got, sides = kink
             raise KinkError(
-                f"{self.title}: there is a kink at {self._where(i, element, v)}, so there is no {label} derivative to "
-                f"check: {sides}, agrad gives {got:.6g}. Check at another point; what agrad gives at kinks is a "
-                "convention"
+                f"{self.title}: there is a kink at {self._where(i, element, v)}, so the {label} derivative does not "
+                f"exist: {sides}, agrad returns {got:.6g}. Check at another point."
             )
         if wrong:
             self._report(label, i, *wrong[0][1:], len(wrong), seen)
@@ -429,8 +433,8 @@ class _Problem:
     def _sides(self, function: Function, weights: list[Any], i: int, v: Any, got: float, slope: _Slope) -> str | None:
         """Return a text about a kink or a jump by one-sided differences, or None.
 
-        Where there is a derivative, their gap shrinks with the step; at a kink it stays, and explains the error; at a
-        jump the slope itself grows as the inverse of the step.
+        If the derivative exists, their gap shrinks with the step. At a kink it remains and explains the error. At a
+        jump the difference quotient grows as the inverse of the step.
         """
         with agrad.no_grad():
             found = []

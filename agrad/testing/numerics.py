@@ -1,6 +1,6 @@
 """Numerics of checks: random directions, second derivatives, comparisons.
 
-A problem is a function of differentiable arrays alone, which returns an array or a tuple of arrays, and the arrays.
+A problem is a function of only differentiable arrays, which returns an array or a tuple of arrays, and the arrays.
 Arrays pair as Re(sum(a * b)): the convention under which the gradient of abs(z)**2 is 2 conj(z).
 """
 
@@ -27,14 +27,14 @@ def outputs(value: Any) -> tuple[Any, ...]:
 
 
 def host(value: Any) -> np.ndarray:
-    """Return the values of a Tensor, a raw array, a number or a nested list in NumPy."""
+    """Return the values of a Tensor, an array, a number or a nested list in NumPy."""
     if isinstance(value, (int, float, complex, list)):
         return np.asarray(value)
     return np.asarray(to_host(value.raw if isinstance(value, agrad.Tensor) else value))
 
 
 def raw(value: Any) -> Any:
-    """Return the raw array of a Tensor; any other value as it is."""
+    """Return the plain array of a Tensor; any other value unchanged."""
     return value.raw if isinstance(value, agrad.Tensor) else value
 
 
@@ -101,7 +101,7 @@ def weighted(y: Any, weights: Arrays, *, square: bool = False) -> Any:
 
 
 def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
-    """Return the gradient of the weighted squares of the outputs, by every argument."""
+    """Return the gradients of the weighted squares of the outputs."""
     return agrad.grad(lambda *at: weighted(f(*at), weights, square=True), argnums=tuple(range(len(xs))))
 
 
@@ -139,7 +139,7 @@ def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
 
 
 def _filled(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the gradients of leaves, zeros for an argument that the output does not depend on."""
+    """Return the gradients of leaves, zeros if the output does not depend on one."""
     return tuple([agrad.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves])
 
 

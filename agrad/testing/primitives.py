@@ -1,4 +1,4 @@
-"""A base of tests for user-defined primitives and kernels, from a list of samples."""
+"""A base of tests for custom primitives and kernels, from a list of samples."""
 
 import importlib.util
 import inspect
@@ -44,15 +44,15 @@ class Sample:
     Parameters
     ----------
     args : tuple
-        The arguments, arrays in double precision and numbers.
+        Arguments: arrays in double precision and numbers.
     settings : dict
-        The settings by name.
+        Keyword arguments by name.
     constant : tuple of int
-        The positions of floating arrays by which it is not differentiated.
+        Positions of floating-point arrays that are not differentiated.
     kink : bool
-        True if it has no derivative here. Finite differences are then left out, and only the other checks run.
+        True if the primitive has no derivative here. Only the checks without finite differences run then.
     label : str
-        The name of its tests; by default its number.
+        Name of its tests. By default, its index.
 
     Examples
     --------
@@ -73,16 +73,16 @@ class PrimitiveTest:
 
     Each sample has one method for each check, such as ``test_vjp_0``:
 
-    - ``forward``: the reference's values, on raw arrays, on Tensors and on recorded Tensors alike;
+    - ``forward``: the values of the reference, for plain arrays, Tensors and recorded Tensors;
     - ``vjp``, ``jvp``, ``second_order``: against finite differences, as ``check_grads`` (not at kinks);
-    - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules on raw arrays and on Tensors agree;
-    - ``batching``: ``vmap``, alone and with ``vjp`` inside and outside, gives the results of a loop;
-    - ``dtypes``: single precision stays single, and agrees with double; gradients have their arguments' dtypes;
+    - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules for plain arrays and Tensors agree;
+    - ``batching``: ``vmap``, by itself and with ``vjp`` inside and outside, returns the results of a loop;
+    - ``dtypes``: single precision is preserved and agrees with double; gradients have their arguments' dtypes;
     - ``layouts``: arrays that are not contiguous give the same results, and read-only arrays are not written into;
-    - ``on_<backend>``: NumPy's values, gradients and second order, with dtype and device kept.
+    - ``on_<backend>``: values, gradients and second order as on NumPy, with dtype and device kept.
 
-    Each backend has a ``kernels_<backend>``: each kernel filed for the primitive agrees with the generic code, and at
-    least one sample reaches it.
+    Each backend has a ``kernels_<backend>``: each kernel registered for the primitive agrees with the generic code, and
+    at least one sample reaches it.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class PrimitiveTest:
     samples : sequence
         ``Sample`` objects, or tuples of arguments.
     reference : function or None
-        A function of NumPy arrays and the settings that gives the expected result; None for no comparison.
+        Function of NumPy arrays and keyword arguments that returns the expected result; None means no comparison.
     backends : sequence of str
-        The backends to run on, by default NumPy, and array-api-strict if it is installed.
+        Backends to run on. By default, NumPy, and array-api-strict if it is installed.
     without : sequence of str
         The names of checks to leave out; add a comment with the reason.
     rtol : float
@@ -130,12 +130,12 @@ class PrimitiveTest:
             return
         if not hasattr(cls, "function"):
             raise ConfigurationError(
-                f"{cls.__name__}: function is missing; write function = staticmethod(my_primitive)"
+                f"{cls.__name__}: function is missing. Write function = staticmethod(my_primitive)."
             )
         names = [*_CHECKS, *(f"on_{name}" for name in cls.backends), *(f"kernels_{name}" for name in cls.backends)]
         for name in cls.without:
             if name not in names:
-                raise ConfigurationError(f"{cls.__name__}: without names {name!r}; it may name {', '.join(names)}")
+                raise ConfigurationError(f"{cls.__name__}: without must contain only {', '.join(names)}, got {name!r}")
         given = [sample if isinstance(sample, Sample) else Sample(tuple(sample)) for sample in cls.samples]
         for i, sample in enumerate(given):
             label = sample.label.replace(" ", "_") or str(i)
@@ -155,13 +155,13 @@ def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., 
         return
     full = f"test_{name}_{label}" if label else f"test_{name}"
     if full in vars(cls):
-        raise ConfigurationError(f"{cls.__name__}: two samples are labelled {label!r}")
+        raise ConfigurationError(f"{cls.__name__}: labels of samples must be different, got {label!r} twice")
     method.__name__, method.__qualname__ = full, f"{cls.__qualname__}.{full}"
     setattr(cls, full, method)
 
 
 class _Problem:
-    """A sample as a function of its differentiated arguments alone."""
+    """A sample as a function of only its differentiated arguments."""
 
     def __init__(self, cls: type[PrimitiveTest], sample: Sample) -> None:
         self.function, self.reference, self.rtol = cls.function, cls.reference, cls.rtol
@@ -170,8 +170,8 @@ class _Problem:
         for i, arg in enumerate(self.args):
             if not isinstance(arg, (np.ndarray, bool, int, float, complex)):
                 raise ConfigurationError(
-                    f"{cls.__name__}: argument {i} of a sample is a {type(arg).__name__}; samples hold NumPy arrays "
-                    "and numbers, which the tests put on each backend; options go to settings"
+                    f"{cls.__name__}: argument {i} of a sample must be a NumPy array or a number, which the tests "
+                    f"move to each backend, got {type(arg).__name__}. Pass options as settings."
                 )
         self.primitive = _primitive_of(self.function)
         self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]
@@ -209,7 +209,7 @@ class _Problem:
 
 
 def _primitive_of(function: Any) -> Any:
-    """Return the primitive of an operation or of a function of agrad, else None."""
+    """Return the primitive of an operation or of an agrad function, or None."""
     if hasattr(function, "primitive"):
         return function.primitive
     name = getattr(function, "__name__", "")
@@ -230,7 +230,7 @@ def _sign(f: Any, names: list[str]) -> None:
 
 
 def _forward(problem: _Problem) -> None:
-    """Check values on raw arrays, on Tensors and against the reference."""
+    """Check values for plain arrays and Tensors against the reference."""
     args = problem.args
     raw = outputs(problem.call(*args))
     wrapped = outputs(problem.call(*[agrad.asarray(a) if isinstance(a, np.ndarray) else a for a in args]))
@@ -239,14 +239,16 @@ def _forward(problem: _Problem) -> None:
     for i, (a, b, c) in enumerate(zip(raw, wrapped, recorded, strict=True)):
         what = f"output {i} of {problem.label}"
         if isinstance(a, agrad.Tensor) or not isinstance(b, agrad.Tensor):
-            raise AssertionError(f"{what}: raw arrays are to give raw arrays, and Tensors to give Tensors")
+            raise AssertionError(f"{what}: plain arrays must return plain arrays, and Tensors must return Tensors")
         check_like(b, a, f"{what} on Tensors")
         assert_close(b, a, f"{what} on Tensors", 0.0)
         assert_close(c, a, f"{what} on recorded Tensors", problem.rtol)
     if problem.reference is not None:
         expected = outputs(problem.reference(*args, **problem.sample.settings))
         if len(expected) != len(raw):
-            raise AssertionError(f"{problem.label} gives {len(raw)} arrays, and its reference {len(expected)}")
+            raise AssertionError(
+                f"{problem.label} returns {len(raw)} arrays, but its reference returns {len(expected)}"
+            )
         for i, (a, wanted) in enumerate(zip(raw, expected, strict=True)):
             assert_close(a, wanted, f"output {i} of {problem.label} and of its reference", problem.rtol)
             check_like(a, np.asarray(wanted), f"output {i} of {problem.label} and of its reference")
@@ -292,7 +294,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def _dtypes(problem: _Problem) -> None:
-    """Check that single precision stays single, and agrees with double."""
+    """Check that single precision is preserved and agrees with double."""
     narrow, xs = problem.of(_single)
     wide, wide_xs = problem.of()
     tolerance = max(problem.rtol, 2e-4)
@@ -301,8 +303,8 @@ def _dtypes(problem: _Problem) -> None:
         expected = _NARROW.get(dtype_name(b.dtype), dtype_name(b.dtype))
         if dtype_name(a.dtype) != expected:
             raise AssertionError(
-                f"output {i} of {problem.label} has dtype {dtype_name(a.dtype)} for arguments of single precision, "
-                f"not {expected}"
+                f"output {i} of {problem.label} must have dtype {expected} for arguments of single precision, got "
+                f"{dtype_name(a.dtype)}"
             )
         assert_close(a, b, f"output {i} of {problem.label} in single precision", tolerance)
     if xs:
@@ -313,7 +315,7 @@ def _dtypes(problem: _Problem) -> None:
 
 
 def _batching(problem: _Problem) -> None:
-    """Check ``vmap`` over members: the sample's values, each scaled slightly."""
+    """Check ``vmap`` over a batch: the values of the sample, each scaled slightly."""
     args, call = problem.args, problem.call
     arrays = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
     floating = [i for i in arrays if is_floating(args[i].dtype)]
@@ -369,7 +371,7 @@ def _place(name: str) -> Callable[[np.ndarray], Any]:
 
 
 def _on_backend(problem: _Problem, name: str) -> None:
-    """Check values, gradients and second order on a backend against NumPy's."""
+    """Check values, gradients and second order on a backend against NumPy."""
     with agrad.use_backend(name):
         place = _place(name)
         args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
@@ -428,12 +430,12 @@ def _kernels(problems: list[_Problem], name: str) -> None:
                 assert_close(a, b, what, problem.rtol)
         if not reached:
             raise AssertionError(
-                f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
+                f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard rejects all of them"
             )
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments and settings in the form that rules see."""
+    """Return the arguments and options in the form that rules receive."""
     leaves = [agrad.asarray(a, requires_grad=True) if i in problem.places else a for i, a in enumerate(args)]
     for y in outputs(problem.call(*leaves)):
         if isinstance(y, agrad.Tensor) and y.op is not None and y.op.name == primitive.name:

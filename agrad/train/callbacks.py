@@ -1,4 +1,4 @@
-"""Callbacks of a `Trainer`, which see the records of a run."""
+"""Callbacks of a `Trainer`, which receive the records of a run."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class Monitored(Callback):
     Parameters
     ----------
     monitor : str or None
-        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
     min_delta : float
-        The least change that counts as better.
+        Smallest change that counts as an improvement.
 
     Raises
     ------
     ConfigurationError
-        If `mode` is another one, or `min_delta` is below 0.
+        If `mode` has another value, or `min_delta` is negative.
     """
 
     def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
         what = type(self).__name__
         if mode not in ("auto", "min", "max"):
-            raise ConfigurationError(f"{what}: mode is auto, min or max, not {mode!r}")
+            raise ConfigurationError(f"{what}: mode must be auto, min or max, got {mode!r}")
         if not min_delta >= 0:
-            raise ConfigurationError(f"{what}: min_delta is a number of 0 or more, not {min_delta!r}")
+            raise ConfigurationError(f"{what}: min_delta must be at least 0, got {min_delta!r}")
         self.monitor, self.mode, self.min_delta = monitor, mode, float(min_delta)
         self.best: float | None = None
 
@@ -64,7 +64,10 @@ class Monitored(Callback):
         value = record.get(entry(name))
         if value is None:
             have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
-            raise ConfigurationError(f"{type(self).__name__}: no record of {name!r} to monitor; an epoch has {have}")
+            raise ConfigurationError(
+                f"{type(self).__name__}: monitor must be in the record of an epoch, got {name!r}; the record contains "
+                f"{have}"
+            )
         more = self.mode == "max" or (self.mode == "auto" and any(part in name for part in HIGHER))
         sign = -1.0 if more else 1.0
         if math.isnan(value) or (self.best is not None and sign * (self.best - value) <= self.min_delta):
@@ -82,25 +85,25 @@ class Monitored(Callback):
 
 
 class EarlyStopping(Monitored):
-    """Ends the training when an entry of the records gets no better.
+    """Stops training when an entry of the records stops improving.
 
     Parameters
     ----------
     monitor : str or None
-        The entry; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     patience : int
-        The number of epochs without a better value after which the training ends.
+        Number of epochs without improvement after which training stops.
     min_delta : float
-        The least change that counts as better.
+        Smallest change that counts as an improvement.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
     restore_best : bool
-        True to give the model the values of the best epoch when the training has ended.
+        If True, restore the parameters of the best epoch when training ends.
 
     Raises
     ------
     ConfigurationError
-        If an option is out of range; in training if there is no such entry.
+        If an option is out of range, or during training if the record lacks the entry.
 
     Examples
     --------
@@ -123,7 +126,7 @@ class EarlyStopping(Monitored):
     ) -> None:
         super().__init__(monitor, mode, min_delta)
         if type(patience) is not int or patience < 1:
-            raise ConfigurationError(f"EarlyStopping: patience is an integer of 1 or more, not {patience!r}")
+            raise ConfigurationError(f"EarlyStopping: patience must be an integer of at least 1, got {patience!r}")
         self.patience, self.restore_best = patience, restore_best
         self.waited = self.best_epoch = 0
         self._values: dict[str, np.ndarray] = {}
@@ -163,28 +166,28 @@ class EarlyStopping(Monitored):
 
 
 class Checkpoint(Monitored):
-    """Saves the run after each epoch, or after each that is the best so far.
+    """Saves the run after each epoch, or after each best epoch so far.
 
-    The file is one of `Trainer.save`, to resume from. When Ctrl-C ends the training it is written too, unless it holds
-    the best epoch.
+    The file has the format of `Trainer.save`, so a run can resume from it. It is also written when Ctrl-C stops
+    training, unless it contains the best epoch.
 
     Parameters
     ----------
     path : str or path
-        The file. `{epoch}` in it is replaced by the number of the epoch.
+        The file. `{epoch}` in it is replaced by the epoch index.
     monitor : str or None
-        The entry of the records to look at; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to monitor. By default, `validation_loss`, or `loss` without validation.
     save_best_only : bool
-        True to write after the best epochs only.
+        If True, write only after the best epochs.
     mode : {"auto", "min", "max"}
-        The better direction; "auto" decides by the name.
+        Direction of improvement. "auto" infers it from the name.
 
     Raises
     ------
     ConfigurationError
-        If `mode` is another one; in training if there is no such entry.
+        If `mode` has another value, or during training if the record lacks the entry.
     SaveError
-        In training, if the file cannot be written.
+        If the file cannot be written during training.
 
     Examples
     --------
@@ -226,9 +229,9 @@ class Checkpoint(Monitored):
 
 
 class JSONLogger(Callback):
-    """Writes a file with one JSON object a line: the start, each epoch, and the end.
+    """Writes a file with one JSON object per line: start, each epoch, and end.
 
-    A resumed run adds its lines; a new one overwrites the file.
+    A resumed run appends its lines; a new run overwrites the file.
 
     Parameters
     ----------
@@ -238,7 +241,7 @@ class JSONLogger(Callback):
     Raises
     ------
     SaveError
-        In training, if the file cannot be written.
+        If the file cannot be written during training.
 
     Examples
     --------
@@ -294,12 +297,12 @@ class JSONLogger(Callback):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no NaN; most readers refuse Python's."""
+    """Return a value for JSON, which does not define NaN."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class LearningCurves(Callback):
-    """Draws the curves of loss and metrics when the training has ended.
+    """Draws the curves of loss and metrics when training ends.
 
     Parameters
     ----------
@@ -311,11 +314,11 @@ class LearningCurves(Callback):
     Raises
     ------
     ConfigurationError
-        If the name of the picture is another one.
+        If the file name has another extension.
     MissingExtraError
         If Matplotlib is not installed.
     SaveError
-        In training, if the picture cannot be written.
+        If the picture cannot be written during training.
 
     Examples
     --------
@@ -354,7 +357,7 @@ class LearningCurves(Callback):
 
 
 def _epochs_of(record: Record) -> float:
-    """Return the place of a run in epochs, the unfinished one in part."""
+    """Return the position of a run in epochs, as a fraction."""
     return record["epoch"] + (record["batch"] / record["batches"] if record["batches"] else 0.0)
 
 
@@ -364,18 +367,18 @@ class Scheduler(Callback):
     Parameters
     ----------
     scheduler : LRScheduler
-        The scheduler of the trainer's optimizer. One whose `step` takes metrics is given `monitor`.
+        The scheduler of the trainer's optimizer. If its `step` accepts metrics, it receives `monitor`.
     every : {"epoch", "step"}
         When to step it: after each epoch, or after each training step.
     monitor : str or None
-        The entry of the records to give; None for `validation_loss`, or `loss` without validation.
+        Entry of the records to pass. By default, `validation_loss`, or `loss` without validation.
 
     Raises
     ------
     OperandError
         If `scheduler` has no method `step`.
     ConfigurationError
-        If `every` is another one.
+        If `every` has another value.
 
     Examples
     --------
@@ -390,10 +393,14 @@ class Scheduler(Callback):
 
     def __init__(self, scheduler: Any, every: str = "epoch", monitor: str | None = None) -> None:
         if not callable(getattr(scheduler, "step", None)) or not hasattr(scheduler, "state_dict"):
-            raise OperandError(f"Scheduler takes one of agrad.optim.lr_scheduler, not a {type(scheduler).__name__}")
+            raise OperandError(
+                f"Scheduler: scheduler must be one of agrad.optim.lr_scheduler, got {type(scheduler).__name__}"
+            )
         self._metrics = bool(inspect.signature(scheduler.step).parameters)
         if every not in ("epoch", "step") or (every == "step" and self._metrics):
-            raise ConfigurationError(f"Scheduler: every is epoch, or step for one without metrics, not {every!r}")
+            raise ConfigurationError(
+                f"Scheduler: every must be 'epoch', or 'step' for a scheduler without metrics, got {every!r}"
+            )
         self.scheduler, self.every, self.monitor = scheduler, every, monitor
         if every == "step":
             self.on_step_end = lambda trainer: scheduler.step()  # type: ignore[method-assign]
@@ -402,7 +409,10 @@ class Scheduler(Callback):
         if self._metrics:
             name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
             if entry(name) not in record:
-                raise ConfigurationError(f"Scheduler: an epoch has no {name!r}; it has {', '.join(record)}")
+                raise ConfigurationError(
+                    f"Scheduler: metric must be in the record of an epoch, got {name!r}; the record contains "
+                    f"{', '.join(record)}"
+                )
             self.scheduler.step(record[entry(name)])
         elif self.every == "epoch":
             self.scheduler.step()
@@ -415,17 +425,17 @@ class Scheduler(Callback):
 
 
 class LambdaCallback(Callback):
-    """Calls functions of one's own.
+    """Calls custom functions.
 
     Parameters
     ----------
     **hooks : function
-        Functions by the names of the methods of `Callback`, such as ``on_epoch_end=lambda trainer, record: ...``.
+        Functions, named like the methods of `Callback`, such as ``on_epoch_end=lambda trainer, record: ...``.
 
     Raises
     ------
     ConfigurationError
-        If there is no such method.
+        If a name is not a method of `Callback`.
 
     Examples
     --------
@@ -442,5 +452,7 @@ class LambdaCallback(Callback):
         known = [name for name in vars(Callback) if name.startswith("on_")]
         for name, hook in hooks.items():
             if name not in known or not callable(hook):
-                raise ConfigurationError(f"LambdaCallback takes functions {', '.join(known)}; found {name}={hook!r}")
+                raise ConfigurationError(
+                    f"LambdaCallback: arguments must be functions named {', '.join(known)}, got {name}={hook!r}"
+                )
             setattr(self, name, hook)

@@ -1,4 +1,4 @@
-"""The output of a run: a progress bar on a terminal, else a line for each epoch."""
+"""The output of a run: a progress bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Lines(Callback):
 class Bar(Callback):
     """A progress bar below the lines of the finished epochs.
 
-    Raises ``ImportError`` where rich is not installed.
+    Raises ``ImportError`` if rich is not installed.
     """
 
     first_rank_only = True
@@ -128,7 +128,7 @@ class Bar(Callback):
 
 
 def display(heading: Heading | None = None) -> Callback:
-    """Return a bar on a terminal if rich is installed, else lines."""
+    """Return a bar on a terminal if rich is installed, otherwise lines."""
     if sys.stdout.isatty():
         with contextlib.suppress(ImportError):
             return Bar(heading)
@@ -138,7 +138,7 @@ def display(heading: Heading | None = None) -> Callback:
 class ProgressBar(Callback):
     """Shows loss and metrics on the standard output; `fit` adds one by default.
 
-    On a terminal it is a bar, if rich is installed; elsewhere a line for each epoch.
+    On a terminal it is a bar if rich is installed; otherwise it prints a line for each epoch.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 
 
 def describe_end(record: Record) -> str:
-    """Return a line about a run that ended before its last epoch, else ""."""
+    """Return a line about a run that ended before its last epoch, or ""."""
     event, epoch = record["event"], record["epoch"]
     line = ""
     if event == "interrupted":

@@ -1,4 +1,4 @@
-"""Data that a user gives: checked containers of arrays, their parts, and batches."""
+"""User data: checked pytrees of arrays, their parts, and batches."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ALONE = World()
 
 
 def is_examples(value: Any) -> bool:
-    """Return True for an array or a container of arrays, False for batches."""
+    """Return True for an array or a pytree of arrays, False for batches."""
     if isinstance(value, dict) or hasattr(value, "shape") or hasattr(value, "__array__"):
         return True
     return isinstance(value, list | tuple) and bool(value) and not any(isinstance(entry, tuple) for entry in value)
 
 
 def checked(value: Any, name: str, dtype: Any) -> Any:
-    """Return examples as raw arrays (n, ...), the floating ones in a dtype.
+    """Return examples as plain arrays (n, ...), the floating-point ones in a dtype.
 
     Raises an error that names the argument.
     """
@@ -39,7 +39,7 @@ def checked(value: Any, name: str, dtype: Any) -> Any:
             return tree.map(lambda leaf: _array(leaf, name, dtype), value)
         return _array(np.asarray(value), name, dtype)
     if not leaves:
-        raise DataError(f"{name}: expected an array of examples, found none")
+        raise DataError(f"{name} must contain an array of examples, got none")
     return tree.map(lambda leaf: _array(leaf, name, dtype), value)
 
 
@@ -49,13 +49,13 @@ def _array(leaf: Any, name: str, dtype: Any) -> Any:
         leaf = leaf.detach().raw
     if backend_of_type(type(leaf)) is None:
         if not hasattr(leaf, "__array__"):
-            raise OperandError(f"{name}: expected an array, found a {type(leaf).__name__}; numpy.asarray makes one")
+            raise OperandError(f"{name} must be an array, got {type(leaf).__name__}. Convert it with numpy.asarray.")
         leaf = np.asarray(leaf)
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biufc":
-        remedy = "encode classes as integers, such as by numpy.unique(y, return_inverse=True)[1]"
-        raise DtypeError(f"{name} has dtype {leaf.dtype}: expected numbers; {remedy}")
+        remedy = "Encode classes as integers, for example with numpy.unique(y, return_inverse=True)[1]."
+        raise DtypeError(f"{name} must be numeric, got dtype {leaf.dtype}. {remedy}")
     if not leaf.shape:
-        raise ShapeError(f"{name}: expected an array with the examples along its first axis, found shape ()")
+        raise ShapeError(f"{name} must have the examples along its first axis, got shape ()")
     if isinstance(leaf, np.ndarray):
         wanted = np.dtype(dtype) if leaf.dtype.kind == "f" else leaf.dtype.newbyteorder("=")
         return leaf.astype(wanted, copy=False)
@@ -63,7 +63,7 @@ def _array(leaf: Any, name: str, dtype: Any) -> Any:
 
 
 def cast(leaf: Any, dtype: Any) -> Any:
-    """Return a raw array, in a dtype if it is a floating one."""
+    """Return a plain array, in a dtype if it is a floating-point one."""
     like = agrad.asarray(leaf)
     if not agrad.isdtype(like.dtype, FLOATING) or like.dtype.name == dtype:
         return leaf
@@ -74,41 +74,45 @@ def length(value: Any, name: str) -> int:
     """Return the number of examples. Raises an error for none, or unequal lengths."""
     counts = [int(leaf.shape[0]) for leaf in tree.leaves(value)]
     if len(set(counts)) > 1:
-        raise ShapeError(f"{name}: expected arrays of one length, found {', '.join(map(str, counts))} examples")
+        raise ShapeError(
+            f"{name} must consist of arrays of the same length, got {', '.join(map(str, counts))} examples"
+        )
     if not counts[0]:
-        raise DataError(f"{name}: expected one example or more, found an array of length 0")
+        raise DataError(f"{name} must contain at least one example, got an array of length 0")
     return counts[0]
 
 
 def pair(X: Any, y: Any, dtype: Any, names: tuple[str, str] = ("X", "y")) -> tuple[Any, Any]:
     """Return examples and targets, checked: equal lengths, no NaN among the targets."""
     if y is None:
-        raise OperandError(f"{names[1]}: expected the targets of {names[0]}, found None; give both, or batches (x, y)")
+        raise OperandError(f"{names[1]} must be the targets of {names[0]}, got None. Pass both, or batches (x, y).")
     X, y = checked(X, names[0], dtype), checked(y, names[1], dtype)
     n, m = length(X, names[0]), length(y, names[1])
     if n != m:
-        raise ShapeError(f"{names[0]} has {n} examples, {names[1]} has {m}; give one target for each example")
+        raise ShapeError(
+            f"{names[1]} must contain one target for each example, got {m} for the {n} examples of {names[0]}"
+        )
     for leaf in tree.leaves(y):
         array = agrad.asarray(leaf)
         if agrad.isdtype(array.dtype, FLOATING):
             bad = agrad.isnan(array).numpy().reshape(n, -1).any(axis=1)
             if bad.any():
                 raise DataError(
-                    f"{names[1]} is NaN in {int(bad.sum())} of {n} examples, first in example {int(np.argmax(bad))}; "
-                    "leave them out"
+                    f"{names[1]} is NaN in {int(bad.sum())} of {n} examples, first in example {int(np.argmax(bad))}. "
+                    "Remove these examples."
                 )
     return X, y
 
 
 def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the examples to train on, and of those held out.
+    """Return the indices of the examples to train on and of the held-out ones.
 
-    Class numbers of one axis are split by class. Raises ``ConfigurationError`` for a fraction out of range.
+    1-D class labels are split by class. Raises ``ConfigurationError`` for a fraction out of range.
     """
     number = isinstance(fraction, int | float | np.floating | np.integer) and not isinstance(fraction, bool)
     if not number or not math.isfinite(fraction) or not 0 <= fraction < 1:
         raise ConfigurationError(
-            f"validation: expected a fraction from 0 to below 1, a pair (X, y) or a loader, found {fraction!r}"
+            f"validation must be a fraction of at least 0 and less than 1, a pair (X, y) or a loader, got {fraction!r}"
         )
     if not fraction:
         return np.arange(n), np.arange(0)
@@ -118,7 +122,10 @@ def split(y: Any, fraction: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndar
         return data.stratified_split(labels, float(fraction), seed)
     held = min(max(int(n * fraction + 0.5), 1), n - 1)
     if not held:
-        raise DataError(f"validation: {n} example is too few to hold one out; give more, or leave validation out")
+        raise DataError(
+            f"validation: a data set of {n} example is too small to hold one out. Pass more examples, or omit "
+            "validation."
+        )
     order = permutation(n, seed, SPLITS)
     return np.sort(order[held:]), np.sort(order[:held])
 
@@ -140,7 +147,7 @@ class Arrays:
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:
         """Return an iterator over x, y and size of the batches of an epoch, from one on.
 
-        On several ranks x and y are those of this rank, or of rank 0 if this one has none.
+        On several ranks, x and y belong to this rank, or to rank 0 if this one has none.
         """
         n, size, world = self.rows.shape[0], self.batch_size, self.world
         rows = self.rows[data.epoch_order(self.seed, epoch, n)] if self.shuffle else self.rows
@@ -153,15 +160,15 @@ class Arrays:
 
 
 class Batches:
-    """The batches (x, y) of a `DataLoader`, or of what can be iterated over anew."""
+    """The batches (x, y) of a `DataLoader` or another reusable iterable."""
 
     def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X", world: World = ALONE) -> None:
         if not hasattr(loader, "__iter__"):
-            raise OperandError(f"{name}: expected arrays or batches, found a {type(loader).__name__}")
+            raise OperandError(f"{name} must be arrays or batches, got {type(loader).__name__}")
         if hasattr(loader, "__next__"):
             raise OperandError(
-                f"{name}: a {type(loader).__name__} is used up after one epoch; give a list of batches, or an object "
-                "whose __iter__ starts anew"
+                f"{name}: a {type(loader).__name__} is exhausted after one epoch. Pass a list of batches, or an "
+                "object whose __iter__ starts again."
             )
         self.loader, self.place, self.dtype, self.name, self.world = loader, place, dtype, name, world
         self.examples: int | None = None
@@ -179,7 +186,7 @@ class Batches:
             start = 0
         for batch in islice(loader, start, None):
             if not isinstance(batch, tuple | list) or len(batch) != 2:
-                raise OperandError(f"{self.name}: expected batches (x, y), found a {type(batch).__name__}")
+                raise OperandError(f"{self.name} must contain batches (x, y), got {type(batch).__name__}")
             x, y = self.moved(batch[0]), self.moved(batch[1])
             size = length((x, y), f"a batch of {self.name}")
             if world.size > 1:

@@ -1,4 +1,4 @@
-"""Examples on the device: all at once if they fit, else batch by batch."""
+"""Examples on the device: all at once if they fit, otherwise in batches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Place:
 
     @property
     def device_name(self) -> str:
-        """The device as ``--device`` takes it."""
+        """The device in the form of ``--device``."""
         return device_name(self.backend.device(self.device))
 
 
 def device_name(device: Any) -> str:
-    """Return a device as ``--device`` takes it, such as ``cuda:0``."""
+    """Return a device in the form of ``--device``, such as ``cuda:0``."""
     text = str(device)
     found = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if found:
@@ -43,7 +43,7 @@ def device_name(device: Any) -> str:
 
 
 def place_of(tensor: agrad.Tensor) -> Place:
-    """Return the place of a Tensor."""
+    """Return the backend and device of a Tensor."""
     return Place(load(tensor.backend), tensor.device)
 
 
@@ -63,7 +63,7 @@ def free_bytes(backend: Backend, device: Any) -> int | None:
 
 
 class Feed:
-    """Examples, a container of arrays (n, ...), in batches of a backend's arrays.
+    """Examples, a pytree of arrays (n, ...), in batches of backend arrays.
 
     If `resident`, all of them are on the device from the start, and a batch is gathered there.
     """
@@ -86,7 +86,7 @@ class Feed:
         self._moves = backend.name != "numpy" and any(self._host)
 
     def order(self, rows: np.ndarray) -> Any:
-        """Return the order of an epoch, int64 (k,), as `batch` takes it.
+        """Return the order of an epoch for `batch`, int64 (k,).
 
         It is moved once, and not at every step.
         """

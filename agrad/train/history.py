@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 PICTURES = (".png", ".svg", ".pdf")
 OTHER = ("event", "epoch", "step", "loss", "lr", "seconds", "samples_per_second")
-"""The entries of a record that are no metrics."""
+"""The entries of a record that are not metrics."""
 VALIDATION = "validation_"
 
 
@@ -28,8 +28,8 @@ def entry(name: str) -> str:
 class History(list[Record]):
     """The records of the finished epochs, a list of dictionaries.
 
-    A record has `epoch` from 1, `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and
-    `validation_loss` and the like where there are validation examples.
+    A record contains `epoch` (from 1), `step`, `loss`, the metrics, `lr`, `seconds`, `samples_per_second`, and, with
+    validation examples, `validation_loss` and so on.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class History(list[Record]):
     Attributes
     ----------
     interrupted : bool
-        True if Ctrl-C ended the run.
+        True if Ctrl-C stopped the run.
     stopped : bool
-        True if a callback ended the run early.
+        True if a callback stopped the run early.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class History(list[Record]):
         Raises
         ------
         ConfigurationError
-            If the records have no such entry.
+            If the records do not contain the entry.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class History(list[Record]):
         known = [record.get(entry(name)) for record in self]
         if None in known:
             have = ", ".join(key for key in self[0] if key != "event")
-            raise ConfigurationError(f"history has no {name!r} in every epoch; it has {have}")
+            raise ConfigurationError(f"history does not contain {name!r} for every epoch; it contains {have}")
         return [float(value) for value in known]  # type: ignore[arg-type]
 
     def plot(self, path: StrPath, title: str = "") -> None:
@@ -98,7 +98,7 @@ class History(list[Record]):
         Raises
         ------
         ConfigurationError
-            If the name of the picture is another one.
+            If the file name has another extension.
         MissingExtraError
             If Matplotlib is not installed.
         SaveError
@@ -123,12 +123,12 @@ def metrics_of(record: Record) -> list[str]:
 def figure_class(path: StrPath, what: str = "the plot") -> Any:
     """Return Matplotlib's class of figures. Raises if it cannot draw such a file."""
     if os.path.splitext(path)[1].lower() not in PICTURES:
-        raise ConfigurationError(f"{what}: expected a file named {', '.join(PICTURES)}, found {os.fspath(path)!r}")
+        raise ConfigurationError(f"{what}: the file name must end in {', '.join(PICTURES)}, got {os.fspath(path)!r}")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} needs the package matplotlib, which is not installed; install it with: pip install 'agrad[plot]'"
+            f"{what} needs the package matplotlib, which is not installed. Install it with: pip install 'agrad[plot]'"
         ) from error
     return Figure
 
@@ -144,8 +144,8 @@ def draw(
 ) -> None:
     """Draw curves by epoch: the loss, and each metric.
 
-    losses: those of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss` and
-    the like.
+    losses: the losses of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss`
+    and the like.
     """
     names = curve_names(history, end)
     figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")

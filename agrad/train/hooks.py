@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Callback:
     """Base class of callbacks, whose methods a `Trainer` calls.
 
-    The methods do nothing here. A record is a dictionary. What a callback adds to it, those after it see, and the
-    history keeps. Callbacks with `saves = True` come last, and first at the end of the training.
+    By default, the methods do nothing. A record is a dictionary. Later callbacks and the history receive the entries
+    that a callback adds to it. Callbacks with `saves = True` are called last, and first at the end of training.
 
     Examples
     --------
@@ -36,10 +36,10 @@ class Callback:
     """True if the callback saves the run, and so must see it after the other ones."""
 
     first_rank_only = False
-    """True if the callback prints or writes files of its own. On several ranks it is called on rank 0 alone."""
+    """True if the callback prints or writes separate files. On several ranks, it is called only on rank 0."""
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
-        """Note the start of training.
+        """Called at the start of training.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Callback:
         """
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Note the start of an epoch, or of the rest of one in a resumed run.
+        """Called at the start of an epoch, or of the rest of one in a resumed run.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Callback:
         """
 
     def on_step_end(self, trainer: Trainer) -> None:
-        """Note a step, whose loss is still on the device.
+        """Called after a step, when its loss is still on the device.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Callback:
         """
 
     def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
-        """Note the losses of the last steps, which are read from the device together.
+        """Called with the losses of the last steps, read from the device together.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Callback:
         """
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        """Note a finished epoch.
+        """Called after each epoch.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Callback:
         """
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
-        """Note the end of training, whatever ended it.
+        """Called at the end of training, for any reason.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ class Interrupts:
     """The first signal in a `with` block that asks the process to stop: ``received``.
 
     A second signal raises ``KeyboardInterrupt`` at once. Signals reach the main thread only; in other threads the block
-    does nothing. One that the process ignores, as SIGHUP under ``nohup``, stays ignored, but for Ctrl-C.
+    does nothing. An ignored signal, such as SIGHUP under ``nohup``, remains ignored, except for Ctrl-C.
     """
 
     def __init__(self, signals: Sequence[int] = SIGNALS) -> None:

@@ -74,7 +74,7 @@ class Sums:
 class Loop:
     """One call of `Trainer.fit`, from the trainer's position to the last epoch.
 
-    All numbers of the run follow from the seed, the data and the settings; a stop and a resumption do not change them.
+    All numbers of the run follow from the seed, the data and the options; stopping and resuming do not change them.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Loop:
                 return False
         self._read()
         if not progress.seen:
-            raise DataError("X: expected one batch or more in an epoch, found none")
+            raise DataError("X must contain at least one batch per epoch, got none")
         self.check_parameters()
         self._finish()
         return True
@@ -254,7 +254,7 @@ class Loop:
         }
 
     def _finish(self) -> None:
-        """Note a finished epoch."""
+        """Called after each epoch."""
         progress = self.trainer.progress
         record = {
             "event": "epoch",

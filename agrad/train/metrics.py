@@ -1,6 +1,6 @@
 """Metrics of predictions: functions, and classes that add up over batches.
 
-A function takes all targets and predictions, arrays of any backend, and returns a number. The `Trainer` computes the
+A function accepts all targets and predictions, arrays of any backend, and returns a number. The `Trainer` computes the
 metrics that are sums over examples on the device, in the training step.
 """
 
@@ -22,17 +22,17 @@ __all__ = [
 
 
 def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> float:
-    """Return the share of right classes.
+    """Return the fraction of correct classes.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,), or (n, 1); or probabilities of the prediction's shape.
+        Class labels (0 to C - 1) of shape (n,) or (n, 1), or probabilities of the shape of ``prediction``.
     prediction : array
-        Class numbers of shape (n,); scores (n, classes, ...), of which the highest counts; or a score for each example,
-        (n,) or (n, 1), of class 1 against 0.
+        Class labels of shape (n,); scores of shape (n, classes, ...), of which the highest counts; or one score of
+        class 1 for each example, of shape (n,) or (n, 1).
     threshold : float or None
-        A score above it is for class 1; None for 0.5. A number makes each entry of scores (n, k) a decision of its own.
+        A score above it means class 1. None means 0.5. A number makes each entry of scores (n, k) a separate decision.
 
     Returns
     -------
@@ -53,16 +53,16 @@ def accuracy(y_true: Any, prediction: Any, threshold: float | None = None) -> fl
 
 
 def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
-    """Return the share of examples whose class is among the k highest scores.
+    """Return the fraction of examples whose class is among the k highest scores.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,).
+        Class labels of shape (n,).
     prediction : array
         Scores of shape (n, classes).
     k : int
-        The number of scores, 1 or more.
+        Number of scores, at least 1.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
     Raises
     ------
     ConfigurationError
-        If `k` is not an integer of 1 or more.
+        If `k` is not an integer of at least 1.
     ShapeError
         If the shapes do not fit.
 
@@ -86,12 +86,12 @@ def top_k_accuracy(y_true: Any, prediction: Any, k: int = 5) -> float:
 
 
 def mean_squared_error(y_true: Any, prediction: Any) -> float:
-    """Return the mean of the squared differences.
+    """Return the mean squared difference.
 
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
@@ -112,12 +112,12 @@ def mean_squared_error(y_true: Any, prediction: Any) -> float:
 
 
 def mean_absolute_error(y_true: Any, prediction: Any) -> float:
-    """Return the mean of the absolute differences.
+    """Return the mean absolute difference.
 
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
@@ -138,19 +138,19 @@ def mean_absolute_error(y_true: Any, prediction: Any) -> float:
 
 
 def r2_score(y_true: Any, prediction: Any) -> float:
-    """Return the share of the targets' variance that the predictions explain.
+    """Return the coefficient of determination.
 
-    Of several columns it is the mean of their shares. A constant column counts 1 if it is met exactly, else 0.
+    For several columns, the mean of their scores. A constant column counts 1 if it is predicted exactly, otherwise 0.
 
     Parameters
     ----------
     y_true, prediction : array
-        Real numbers of one shape, but for an axis of length 1 behind the first.
+        Real arrays of the same shape, except for an axis of length 1 after the first.
 
     Returns
     -------
     float
-        A number up to 1.
+        A number of at most 1.
 
     Raises
     ------
@@ -166,27 +166,27 @@ def r2_score(y_true: Any, prediction: Any) -> float:
 
 
 def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
-    """Return the share of right ones among the examples told to be of a class.
+    """Return the fraction of correct examples among those predicted as a class.
 
     Parameters
     ----------
     y_true, prediction : array
         As for `accuracy`.
     average : {"auto", "macro", "micro", "weighted"}
-        The mean over classes that occur; "weighted" by the number of their examples; "micro" of all decisions together;
-        "auto" is that of class 1 where there are two, else "macro".
+        Mean over the classes that occur; "weighted" by their numbers of examples; "micro" over all decisions together;
+        "auto" uses class 1 if there are two classes, otherwise "macro".
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
     float
-        A number from 0 to 1; 0 for a class that is never told.
+        A number from 0 to 1; 0 for a class that is never predicted.
 
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -199,7 +199,7 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
 
 
 def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
-    """Return the share of the examples of a class that are told to be of it.
+    """Return the fraction of the examples of a class that are predicted as it.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
     average : {"auto", "macro", "micro", "weighted"}
         As for `precision`.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -240,7 +240,7 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
     average : {"auto", "macro", "micro", "weighted"}
         As for `precision`.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
     Raises
     ------
     ConfigurationError
-        If `average` is another one.
+        If `average` has another value.
     ShapeError
         If the shapes do not fit.
 
@@ -265,21 +265,21 @@ def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | N
 def confusion_matrix(
     y_true: Any, prediction: Any, n_classes: int | None = None, threshold: float | None = None
 ) -> np.ndarray:
-    """Return the number of examples of each class that are told to be of each class.
+    """Count the examples of each class that are predicted as each class.
 
     Parameters
     ----------
     y_true, prediction : array
         As for `accuracy`.
     n_classes : int or None
-        The number of classes; by default the number of scores, or one more than the largest class number.
+        Number of classes. By default, the number of scores, or one more than the largest class label.
     threshold : float or None
-        A score above it is for class 1; None for 0.5.
+        A score above it means class 1. None means 0.5.
 
     Returns
     -------
     numpy.ndarray
-        int64 of shape (classes, classes): rows are for the true classes, columns for those told.
+        int64 of shape (classes, classes). Rows are true classes, columns are predicted classes.
 
     Raises
     ------
@@ -298,23 +298,23 @@ def confusion_matrix(
 
 
 def roc_auc(y_true: Any, prediction: Any) -> float:
-    """Return the area under the curve of true over false positives.
+    """Return the area under the receiver operating characteristic (ROC) curve.
 
-    It is the probability that an example of class 1 has a higher score than one of class 0, ties counted half. Of more
-    classes it is the mean over the classes against the rest.
+    It is the probability that an example of class 1 has a higher score than an example of class 0, with ties counted
+    half. For more than two classes, it is the mean over each class against the rest.
 
     Parameters
     ----------
     y_true : array
-        Class numbers of shape (n,) or (n, 1).
+        Class labels of shape (n,) or (n, 1).
     prediction : array
-        Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits,
-        whose softmax is taken.
+        Scores of class 1, of shape (n,) or (n, 1); or scores of all classes (n, classes): probabilities, or logits, to
+        which softmax is applied.
 
     Returns
     -------
     float
-        A number from 0 to 1; NaN where no example is of a class or of the rest.
+        A number from 0 to 1; NaN if a class or its rest has no example.
 
     Raises
     ------
@@ -336,7 +336,10 @@ def roc_auc(y_true: Any, prediction: Any) -> float:
         columns = [scores.reshape(-1)]
     labels = np.asarray(array(y_true).numpy()).reshape(-1)
     if labels.shape != columns[0].shape:
-        raise ShapeError(f"roc_auc: {labels.shape[0]} targets for predictions of shape {tuple(scores.shape)}")
+        raise ShapeError(
+            f"roc_auc: y_true must have one target for each prediction, got {labels.shape[0]} for predictions of "
+            f"shape {tuple(scores.shape)}"
+        )
     numbers = range(len(columns)) if len(columns) > 1 else [1]
     return float(np.mean([_area(labels == c, column) for c, column in zip(numbers, columns, strict=True)]))
 
@@ -369,11 +372,11 @@ NAMES: dict[str, Any] = {
     "roc_auc": roc_auc,
     "auc": roc_auc,
 }
-"""The metrics that a trainer takes by name."""
+"""The metrics that a trainer accepts by name."""
 
 
 def streaming(function: Any, threshold: float | None) -> Metric | None:
-    """Return the metric of sums that equals a function, or None where there is none."""
+    """Return the metric of sums that equals a function, or None if there is none."""
     if isinstance(function, Metric):
         return function
     for name in ("precision", "recall", "f1"):
@@ -398,16 +401,20 @@ def named(metrics: Any) -> dict[str, Any]:
     for name, metric in pairs:
         if isinstance(metric, str) and metric not in NAMES:
             known = ", ".join(NAMES)
-            raise ConfigurationError(f"metrics: there is no metric {metric!r}; known are {known}, and functions")
+            raise ConfigurationError(f"metrics must be functions or the names {known}, got {metric!r}")
         metric = NAMES[metric] if isinstance(metric, str) else metric
         if not callable(metric):
-            raise ConfigurationError(f"metrics: expected names and functions, found a {type(metric).__name__}")
+            raise ConfigurationError(f"metrics must be names or functions, got {type(metric).__name__}")
         if name == "<lambda>":
-            raise ConfigurationError("metrics: a lambda has no name; give {name: function}")
+            raise ConfigurationError("metrics: a lambda has no name. Pass {name: function}.")
         if name in found or name in RESERVED:
-            raise ConfigurationError(f"metrics: the name {name!r} is taken; give {{name: function}} with another one")
+            raise ConfigurationError(
+                f"metrics: the name {name!r} is already used. Pass {{name: function}} with another name."
+            )
         if metric is confusion_matrix:
-            raise ConfigurationError("metrics: confusion_matrix is no number; call it on what predict returns")
+            raise ConfigurationError(
+                "metrics: confusion_matrix does not return a number. Call it on the result of predict."
+            )
         found[name] = metric
     return found
 

@@ -27,7 +27,7 @@ class Progress:
     seconds: float = 0.0
     """The time of all training steps, in all parts of the run."""
     rate: float = 0.0
-    """The learning rate of the last step of this epoch, once that is taken; 0 in files of older versions."""
+    """Learning rate of the last step of this epoch, after that step; 0 in files of older versions."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record for each finished epoch."""
 
@@ -69,7 +69,7 @@ def from_metadata(saved: Any, path: str) -> Progress:
                     _is_record(number, record) for number, record in enumerate(value, 1)
                 )
     if not good or len(saved["history"]) != saved["epoch"]:
-        raise DataError(f"{path!r}: expected the header to say where the run stands, found {str(saved)[:80]}")
+        raise DataError(f"{path!r}: expected the progress of the run in the header, found {str(saved)[:80]}")
     return Progress(**saved)
 
 

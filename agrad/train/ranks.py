@@ -42,8 +42,8 @@ class Summed(Metric):
 class RankStep:
     """A step of all ranks.
 
-    The message has the gradients and the buffers, the loss and the metrics, and if this rank was asked to stop. A rank
-    without rows computes those of rank 0, which count nothing. ``weights`` are those of classes, by number.
+    The message contains gradients, buffers, loss and metrics, and whether this rank must stop. A rank without rows
+    computes the rows of rank 0 with weight zero. ``weights``: class weights by label.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class RankStep:
         return np.asarray(self.trainer.place.backend.to_host(raw(x)))
 
     def _placed(self, a: np.ndarray, like: Any) -> Any:
-        """Return an array of the host as an array of the model, like one of its own."""
+        """Return a host array as an array of the model, like one of its arrays."""
         exact = agrad.isdtype(like.dtype, ("real floating", "complex floating"))
         place = self.trainer.place
         return place.backend.from_host((a if exact else np.rint(a)).astype(like.dtype.name), place.device)

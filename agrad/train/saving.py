@@ -59,7 +59,7 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
     for name, value in tensors.items():
         prefix = next((prefix for prefix in targets if name.startswith(prefix)), None)
         if prefix is None:
-            raise DataError(f"{str(path)!r} holds {_lost(name)}; make the trainer as that run had it")
+            raise DataError(f"{str(path)!r} contains {_lost(name)}. Create the trainer as in the saved run.")
         states[prefix][name.removeprefix(prefix)] = value
     load_all([(thing, states[prefix]) for prefix, thing in targets.items()], f"{str(path)!r} does not fit this trainer")
     trainer.progress = progress
@@ -67,7 +67,7 @@ def load(trainer: Trainer, path: StrPath) -> dict[str, Any]:
 
 
 def _lost(name: str) -> str:
-    """Return what the trainer lacks for an array of a file, in words."""
+    """Describe what the trainer lacks for an array of a file."""
     if name.startswith(CALLBACKS):
         return f"the state of the callback {name.split('.')[1]}, which this trainer has not"
     return "a loss scale, of precision='float16'" if name.startswith(SCALE) else f"{name}, which this trainer has not"

@@ -24,14 +24,14 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 
 
 def raw(value: Any) -> Any:
-    """Return the raw array of a Tensor; a raw array as it is."""
+    """Return the plain array of a Tensor; a plain array unchanged."""
     return value.data if isinstance(value, agrad.Tensor) else value
 
 
 def called(model: Any, x: Any) -> Any:
     """Return the output of a model.
 
-    Of several inputs in a tuple, list or dict, each is an argument.
+    If x is a tuple, list or dict, each entry is an argument.
     """
     if isinstance(x, tuple | list):
         return model(*x)
@@ -41,7 +41,7 @@ def called(model: Any, x: Any) -> Any:
 def step_of(
     model: Any, loss: Callable[..., Any], optimizer: Any, scale: Any, metrics: Sequence[Metric]
 ) -> Callable[[Any, Any], Any]:
-    """Return a function of (x, y) that takes one step.
+    """Return a function of (x, y) that runs one step.
 
     It returns the loss before the step, and the parts of the metrics. A step reads nothing from the device.
     """
@@ -67,7 +67,9 @@ def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
     if not metrics:
         return []
     if not hasattr(output, "shape") or not hasattr(y, "shape"):
-        raise OperandError("metrics by name take one output and one target; give functions for containers of them")
+        raise OperandError(
+            "metrics: a metric given by name needs one output and one target. Pass a function for a pytree of them."
+        )
     with agrad.no_grad():
         told = agrad.asarray(output).detach()
         true = agrad.asarray(y)
@@ -75,16 +77,14 @@ def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
 
 
 def check_loss(value: Any) -> None:
-    """Raise an error for a loss that is no number with a derivative."""
+    """Raise an error if a loss is not a differentiable scalar."""
     if not isinstance(value, agrad.Tensor):
         raise OperandError(
-            f"the loss returned a {type(value).__name__}, not a Tensor that depends on the model's parameters; "
-            "compute it of the model's output with functions of agrad"
+            f"the loss must return a Tensor that depends on the model's parameters, got {type(value).__name__}. "
+            "Compute it from the model's output with agrad functions."
         )
     if value.size != 1:
-        raise ShapeError(
-            f"the loss has shape {value.shape}, and a step takes one number; use reduction='mean', or agrad.mean"
-        )
+        raise ShapeError(f"the loss must return a scalar, got shape {value.shape}. Use reduction='mean' or agrad.mean.")
 
 
 class Step:
@@ -130,16 +130,16 @@ def check_precision(
 ) -> None:
     """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
     if precision not in PRECISIONS:
-        raise ConfigurationError(f"{name}: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
+        raise ConfigurationError(f"{name} must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     if precision == "float32":
         return
     option = f"{name}{precision!r}" if name.endswith("=") else f"{name} {precision}"
     if jit is False:
-        raise ConfigurationError(f"{option} is of traced steps; leave {no_jit} out")
+        raise ConfigurationError(f"{option} requires a compiled step. Omit {no_jit}.")
     if precision == "tf32" and not has_tensor_float(place):
         raise ConfigurationError(
-            f"{option} does nothing on {place.backend.name} ({place.device_name}), which "
-            "computes in float32: TF32 is a format of NVIDIA GPUs from the Ampere generation on; leave it out"
+            f"{option} is not supported by {place.backend.name} ({place.device_name}), because TF32 is a format of "
+            "NVIDIA GPUs since the Ampere generation. Omit the option to compute in float32."
         )
     xp = place.backend.xp
     one = xp.ones((1, 1), dtype=xp.float32, device=place.device)
@@ -164,7 +164,8 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
             return loss(output, y, reduction="none")
     else:
         raise ConfigurationError(
-            "class_weight: the loss has no option reduction, so it gives no loss for each example; weigh them in it"
+            "class_weight: the loss must have an option reduction, so that it can return one loss per example. Apply "
+            "the weights in the loss instead."
         )
     table = np.zeros(max(weights) + 1, dtype)
     table[list(weights)] = list(weights.values())

@@ -15,7 +15,7 @@ AVERAGES = ("auto", "macro", "micro", "weighted")
 
 
 class Metric:
-    """Base class of metrics that are computed of sums over the examples.
+    """Base class of metrics that are computed from sums over examples.
 
     `update` runs in the training step, and must not read values. Its arrays have the same shapes for every batch.
     """
@@ -25,7 +25,7 @@ class Metric:
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         """Return the parts of a batch, arrays on the device."""
-        raise ConfigurationError(f"{type(self).__name__} defines no update(y_true, prediction)")
+        raise ConfigurationError(f"{type(self).__name__} does not define update(y_true, prediction)")
 
     def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
         """Return what each batch adds to the sums, along the first axis.
@@ -36,7 +36,7 @@ class Metric:
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         """Return the metric for sums over all batches."""
-        raise ConfigurationError(f"{type(self).__name__} defines no result(sums)")
+        raise ConfigurationError(f"{type(self).__name__} does not define result(sums)")
 
     def __call__(self, y_true: Any, prediction: Any) -> float:
         """Return the metric of all examples at once."""
@@ -49,7 +49,7 @@ class Metric:
 
 
 class Accuracy(Metric):
-    """The share of right classes."""
+    """The fraction of correct classes."""
 
     def __init__(self, threshold: float | None = None) -> None:
         self.threshold = threshold
@@ -63,16 +63,16 @@ class Accuracy(Metric):
 
 
 class TopK(Metric):
-    """The share of examples whose class is among the k with the highest scores."""
+    """The fraction of examples whose class is among the k highest scores."""
 
     def __init__(self, k: int = 5) -> None:
         if type(k) is not int or k < 1:
-            raise ConfigurationError(f"top_k_accuracy: k is an integer of 1 or more, not {k!r}")
+            raise ConfigurationError(f"top_k_accuracy: k must be an integer of at least 1, got {k!r}")
         self.k = k
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         if prediction.ndim != 2:
-            raise ShapeError(f"top_k_accuracy takes scores of shape (n, classes), not {tuple(prediction.shape)}")
+            raise ShapeError(f"top_k_accuracy: scores must have shape (n, classes), got {tuple(prediction.shape)}")
         labels = _labels(y_true, prediction)
         own = agrad.take_along_axis(prediction, labels[:, None], axis=1)
         higher = agrad.sum(agrad.astype(prediction > own, agrad.int32), axis=1)
@@ -98,7 +98,7 @@ class Error(Metric):
 
 
 class R2(Metric):
-    """The share of the targets' variance that is explained, averaged over columns."""
+    """The coefficient of determination, averaged over columns."""
 
     parts = 3
 
@@ -128,7 +128,7 @@ class Confusion(Metric):
 
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
         if average not in AVERAGES:
-            raise ConfigurationError(f"{name}: average is one of {', '.join(AVERAGES)}, not {average!r}")
+            raise ConfigurationError(f"{name}: average must be one of {', '.join(AVERAGES)}, got {average!r}")
         self.name, self.average, self.threshold = name, average, threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
@@ -175,12 +175,12 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> float:
 
 
 def _whole(x: Any) -> bool:
-    """Return True for class numbers and truth values."""
+    """Return True for class labels and Booleans."""
     return not agrad.isdtype(x.dtype, ("real floating", "complex floating"))
 
 
 def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any, Any]:
-    """Return the classes told and the true ones, integers of one shape."""
+    """Return the predicted and the true classes, integers of the same shape."""
     if _whole(prediction):
         told = _integers(prediction)
         labels = _integers(_like(y_true, told))
@@ -194,17 +194,17 @@ def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any,
 
 
 def _labels(y_true: Any, prediction: Any) -> Any:
-    """Return class numbers of targets, int32, for scores (n, classes, ...)."""
+    """Return class labels of targets, int32, for scores (n, classes, ...)."""
     if tuple(y_true.shape) == tuple(prediction.shape):
         return agrad.argmax(y_true, axis=1)
     shape = (prediction.shape[0], *prediction.shape[2:])
     if tuple(y_true.shape) not in (shape, (*shape, 1)):
-        raise ShapeError(f"targets of shape {tuple(y_true.shape)} for scores of shape {tuple(prediction.shape)}")
+        raise ShapeError(f"targets must fit scores of shape {tuple(prediction.shape)}, got shape {tuple(y_true.shape)}")
     return _integers(y_true if tuple(y_true.shape) == shape else agrad.reshape(y_true, shape))
 
 
 def _integers(x: Any) -> Any:
-    """Return class numbers as signed integers."""
+    """Return class labels as signed integers."""
     return x if agrad.isdtype(x.dtype, "signed integer") else agrad.astype(x, agrad.int32)
 
 
@@ -212,7 +212,9 @@ def _like(y_true: Any, prediction: Any) -> Any:
     """Return targets in the shape of predictions, up to axes of length 1."""
     here, there = ([n for k, n in enumerate(x.shape) if not k or n != 1] for x in (y_true, prediction))
     if here != there or not there:
-        raise ShapeError(f"targets of shape {tuple(y_true.shape)} for predictions of shape {tuple(prediction.shape)}")
+        raise ShapeError(
+            f"targets must fit predictions of shape {tuple(prediction.shape)}, got shape {tuple(y_true.shape)}"
+        )
     return y_true if tuple(y_true.shape) == tuple(prediction.shape) else agrad.reshape(y_true, prediction.shape)
 
 
@@ -225,7 +227,7 @@ def confusion(y_true: Any, prediction: Any, threshold: float | None, count: int 
         else:
             count = prediction.shape[1] if prediction.ndim >= 2 and prediction.shape[1] > 1 and threshold is None else 2
     if not isinstance(count, int) or count < 1:
-        raise DtypeError(f"{name}: expected class numbers of 0 or more")
+        raise DtypeError(f"{name} must contain class labels (0 to C - 1)")
     told, labels = agrad.reshape(told, (-1, 1)), agrad.reshape(labels, (-1, 1))
     numbers = agrad.arange(count, dtype=agrad.int32, backend=told.backend, device=told.device)[None, :]
     rows, columns = (agrad.astype(x == numbers, agrad.float32) for x in (labels, told))

@@ -1,7 +1,7 @@
-"""The number of threads of NumPy's BLAS, chosen by the time of training steps.
+"""The number of BLAS threads of NumPy, chosen by timing training steps.
 
 Small products gain nothing from more than one thread, and on a busy machine they lose much: a thread that waits for
-another one spins, and takes the time that the other one needs.
+another one spins, and uses the time that the other one needs.
 """
 
 import functools
@@ -15,15 +15,15 @@ from agrad.errors import ConfigurationError
 __all__ = ["Choice"]
 
 FEWEST, LEAST, LONGEST = 4, 0.02, 0.2
-"""Steps and seconds that a number of threads is tried for at least, and seconds after which no more steps are taken.
+"""Minimum steps and seconds to try a number of threads for, and seconds after which no more steps run.
 
 In fewer seconds the system does not stop a thread for the sake of another process.
 """
 FIRST = 0.1
-"""Seconds that steps are taken for with one thread before more are tried: beside a busy process a single step with two
-may take 50 ms."""
+"""Seconds to run steps with one thread before trying more: next to a busy process a single step with two may take 50
+ms."""
 WORTH = 0.95
-"""The share of the time with fewer threads below which more are taken."""
+"""The share of the time with fewer threads below which more are used."""
 HOPELESS, WAKING = 2.0, 10.0
 """How many times as slow as the best number another one may be before its trial ends, and how many times its first
 step, which also wakes the threads."""
@@ -38,7 +38,7 @@ AGAIN = 30.0
 
 
 def candidates(count: int) -> list[int]:
-    """Return the numbers of threads to try: 1, 2, 4, ... and that of the processors."""
+    """Return the numbers of threads to try: 1, 2, 4, ... and the number of processors."""
     found = [1]
     while found[-1] * 2 < count:
         found.append(found[-1] * 2)
@@ -55,13 +55,13 @@ class Choice:
     Parameters
     ----------
     threads : "auto", int or None
-        ``"auto"`` to choose among those that the BLAS may use now (``OPENBLAS_NUM_THREADS``), a number to hold that
-        one, None to change nothing.
+        ``"auto"`` to choose among the numbers that the BLAS may use now (``OPENBLAS_NUM_THREADS``), an integer to set
+        that number, None to change nothing.
 
     Raises
     ------
     ConfigurationError
-        If ``threads`` is something else.
+        If ``threads`` has another value.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class Choice:
     def __init__(self, threads: Any = "auto") -> None:
         whole = isinstance(threads, int) and not isinstance(threads, bool)
         if not (threads is None or threads == "auto" or (whole and threads >= 1)):
-            raise ConfigurationError(f"threads: expected 'auto', a number of 1 or more, or None; found {threads!r}")
+            raise ConfigurationError(f"threads must be 'auto', an integer of at least 1, or None, got {threads!r}")
         self.threads = threads
         self.number: int | None = None
         """The number of threads in use; None where it was not changed."""
@@ -193,14 +193,14 @@ def _libraries(threads: Any) -> list[Any]:
         if threads == "auto":
             return []
         raise ConfigurationError(
-            f"threads={threads} needs the package threadpoolctl, which is not installed; install it with: "
-            "pip install 'agrad[train]'"
+            f"threads={threads} needs the package threadpoolctl, which is not installed. Install it with: pip install "
+            "'agrad[train]'"
         ) from None
 
 
 @functools.cache
 def _controllers() -> list[Any]:
-    """Look for the libraries once: it takes as long as several steps, and NumPy's is there from the start."""
+    """Look for the libraries once, because it is as slow as several steps."""
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -34,34 +34,35 @@ CUT = "the last fit ended by an error within a step, so the state has no positio
 
 
 class Trainer:
-    """Trains a model, and measures and applies it.
+    """Trains, evaluates and applies a model.
 
-    Data are arrays of any backend, moved to the model's, or batches. Floating ones are cast to the model's dtype.
+    Data are arrays of any backend, or batches. The trainer moves them to the backend of the model and casts
+    floating-point arrays to its dtype.
 
     Parameters
     ----------
     model : Module
-        The model. Of several inputs in a tuple, list or dict, each is an argument of the call.
+        The model. If an input is a tuple, list or dict, each entry is an argument of the call.
     loss : function or Module
-        A function of (output, target) to a number, such as ``nn.CrossEntropyLoss()``.
+        Function of (output, target) that returns a scalar, such as ``nn.CrossEntropyLoss()``.
     optimizer : Optimizer
-        The optimizer of the model's parameters.
+        Optimizer of the parameters of the model.
     metrics : sequence of str or function, or dict
         Names ("accuracy", "mse", "r2", "f1", "roc_auc" and the others of `agrad.train.metrics`), or functions of
-        (targets, outputs), NumPy arrays of all examples, that return a number. A dict gives them names. Those of
-        `agrad.train.metrics`, but for `roc_auc`, are measured in training too; other ones on validation examples and in
-        `evaluate`.
+        (targets, outputs), NumPy arrays of all examples, that return a number. A dict defines their names. The metrics
+        of `agrad.train.metrics`, except for `roc_auc`, are also measured in training; other ones on validation examples
+        and in `evaluate`.
     callbacks : sequence of Callback
-        Callbacks of each `fit`, called in this order; those that save come last, at the end first.
+        Callbacks of each `fit`, called in this order. Callbacks that save are called last, and first at the end.
     jit : bool or None
-        True to trace the step with `agrad.jit`. By default it is traced where that is faster; a step that cannot be
-        traced runs as it is, with a warning.
+        If True, compile the step with `agrad.jit`. By default, compile it if that is faster. A step that cannot be
+        traced runs uncompiled, with a warning.
     precision : {"float32", "tf32", "bfloat16", "float16"}
-        How products of float32 matrices are computed in training, as `agrad.jit` has it; float16 with a loss scale.
+        Precision of float32 matrix products in training, as in `agrad.jit`; float16 with a loss scale.
     threads : {"auto"} or int or None
-        The number of threads of NumPy's products.
+        Number of threads of NumPy matrix products.
     seed : int
-        The seed of the order of examples and of the part held out for validation.
+        Seed of the order of examples and of the validation split.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Trainer:
     Raises
     ------
     OperandError
-        If an argument is of another kind.
+        If an argument has another type.
     ConfigurationError
         If an option is out of range, a metric is not known, or the optimizer has parameters of another model.
 
@@ -113,7 +114,7 @@ class Trainer:
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
-                raise OperandError(f"callbacks: expected objects of Callback, found a {type(callback).__name__}")
+                raise OperandError(f"callbacks must be Callback objects, got {type(callback).__name__}")
         self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
@@ -121,7 +122,7 @@ class Trainer:
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
-            raise ConfigurationError(f"precision={precision!r} is for parameters of float32, not {self.dtype}")
+            raise ConfigurationError(f"precision={precision!r} requires float32 parameters, got {self.dtype}")
         self.scale = optim.LossScale(optimizer) if precision == "float16" else None
         self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
@@ -184,30 +185,30 @@ class Trainer:
     ) -> History:
         """Train, and return the history of all epochs.
 
-        Ctrl-C ends the training after the step, a second one at once. A further call trains more epochs.
+        Ctrl-C stops training after the current step, a second one immediately. Another call trains more epochs.
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
-            The examples, along the first axis; or batches (x, y), such as a `DataLoader`, one pass an epoch.
-        y : array or container of arrays
+        X : array, pytree of arrays, or iterable of batches
+            Examples along the first axis, or batches (x, y), such as a `DataLoader`, read once per epoch.
+        y : array or pytree of arrays
             The targets; None for batches.
         epochs : int
-            The number of epochs to train; with `resume` that of the whole run.
+            Number of epochs to train; with `resume`, of the whole run.
         batch_size : int
-            Examples a step.
+            Number of examples per step.
         validation : float, pair or iterable, optional
-            A fraction of the examples to hold out (of each class, where `y` has class numbers), a pair (X, y), or
-            batches. They are measured after each epoch.
+            Fraction of the examples to hold out (of each class, if `y` contains class labels), a pair (X, y), or
+            batches. They are evaluated after each epoch.
         shuffle : bool
-            False for the order of the data.
+            If False, keep the order of the data.
         class_weight : dict or "balanced", optional
-            By class number how much its examples count; "balanced" gives all classes the same sum.
+            Weight of each class label; "balanced" weights all classes to the same sum.
         progress : bool
-            False to print nothing.
+            If False, print nothing.
         resume : str, path or True, optional
-            A file of `save` or `Checkpoint` to go on from, bit for bit if data and settings are the same; True to go on
-            from where this trainer stands.
+            File of `save` or `Checkpoint` to continue from, bit for bit if data and options are the same; True to
+            continue from the current state of this trainer.
 
         Returns
         -------
@@ -217,9 +218,9 @@ class Trainer:
         Raises
         ------
         AnomalyError
-            If a loss or a parameter is not finite; the message names the step.
+            If a loss or a parameter is not finite. The message includes the step.
         ShapeError, DtypeError, DataError, OperandError, ConfigurationError
-            If data or options make no sense; nothing is trained then.
+            If data or options are not valid. Nothing is trained then.
 
         Examples
         --------
@@ -306,7 +307,7 @@ class Trainer:
         return Step(made, self.place, self.jit, self.precision)
 
     def _agree(self, loop: Loop, **options: Any) -> None:
-        """Raise ``ConfigurationError`` if ranks disagree; then give all the state of rank 0."""
+        """Raise ``ConfigurationError`` if ranks disagree; send the state of rank 0."""
         shapes = {name: (value.shape, str(value.dtype)) for name, value in self.model.state_dict().items()}
         facts = {"seed": self.seed, "examples": loop.source.examples, "backend": self.place.backend.name, **options}
         facts |= {"optimizer": self.optimizer, "jit": self.jit, "precision": self.precision, "metrics": [*self.metrics]}
@@ -328,7 +329,9 @@ class Trainer:
         if y is None and not examples.is_examples(X):
             source: Any = examples.Batches(X, self.place, self.dtype, world=self.world)
             if isinstance(validation, float | int) and validation:
-                raise ConfigurationError("validation: a fraction needs arrays X and y; give batches, or (X, y)")
+                raise ConfigurationError(
+                    "validation: a fraction requires arrays X and y. Pass batches or (X, y) instead."
+                )
             validation = validation or None
         else:
             X, y = examples.pair(X, y, self.dtype)
@@ -347,7 +350,7 @@ class Trainer:
         return source, examples.Batches(validation, self.place, self.dtype, "validation")
 
     def _check_position(self, source: Any, batch_size: int, resumed: bool) -> None:
-        """Begin the epoch anew, unless the run goes on in the middle of it."""
+        """Begin the epoch again, unless the run continues in the middle of it."""
         now = {"examples": source.examples, "batch_size": batch_size, "seed": self.seed}
         if not resumed:
             self.progress.begin_epoch()
@@ -355,7 +358,7 @@ class Trainer:
             raise ConfigurationError(f"resume: {CUT}")
         elif self._data and now != self._data:
             differences = [f"{name} {value} (was {self._data.get(name)})" for name, value in now.items()]
-            raise ConfigurationError(f"resume: the run was begun with other batches: {', '.join(differences)}")
+            raise ConfigurationError(f"resume: the run was started with different batches: {', '.join(differences)}")
 
     # ------------------------------------------------------------------ use
 
@@ -364,12 +367,12 @@ class Trainer:
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
+        X : array, pytree of arrays, or iterable of batches
             The examples, or batches (x, y).
-        y : array or container of arrays
+        y : array or pytree of arrays
             The targets; None for batches.
         batch_size : int
-            Examples that are computed at a time.
+            Number of examples to process at a time.
 
         Returns
         -------
@@ -413,7 +416,7 @@ class Trainer:
                 if len(sums.losses) == INTERVAL:
                     loss += float(np.dot(*sums.read(totals)))
         if not count:
-            raise DataError("X: expected one batch or more to evaluate, found none")
+            raise DataError("X must contain at least one batch to evaluate, got none")
         if sums.losses:
             loss += float(np.dot(*sums.read(totals)))
         found = {"loss": loss / count}
@@ -431,15 +434,15 @@ class Trainer:
 
         Parameters
         ----------
-        X : array, container of arrays, or iterable of batches
-            The examples; or batches x, or (x, y), of which y is left out.
+        X : array, pytree of arrays, or iterable of batches
+            Examples, or batches x or (x, y), of which y is ignored.
         batch_size : int
-            Examples that are computed at a time.
+            Number of examples to process at a time.
 
         Returns
         -------
-        array or container of arrays
-            Arrays of the model's backend, with the examples along the first axis.
+        array or pytree of arrays
+            Arrays of the backend of the model, with the examples along the first axis.
 
         Examples
         --------
@@ -461,7 +464,7 @@ class Trainer:
         with evaluating(self.model):
             parts = [tree.map(raw, called(self.model, x)) for x in batches]
         if not parts:
-            raise DataError("X: expected one batch or more to predict, found none")
+            raise DataError("X must contain at least one batch to predict, got none")
         concat = self.place.backend.xp.concat
         return parts[0] if len(parts) == 1 else tree.map(lambda *arrays: concat(arrays, axis=0), *parts)
 
@@ -483,7 +486,7 @@ class Trainer:
         SaveError
             If it cannot be written.
         ConfigurationError
-            If the last call of `fit` ended by an error within a step, or the run diverged.
+            If the last call of `fit` ended with an error within a step, or the run diverged.
 
         Examples
         --------
@@ -514,7 +517,7 @@ class Trainer:
         Raises
         ------
         DataError
-            If it is none, or does not fit the trainer. Nothing is changed then.
+            If it is not such a file, or does not fit the trainer. Nothing is changed then.
 
         Examples
         --------

@@ -53,7 +53,7 @@ def test_resume_refuses_other_columns_with_the_same_numbers(run, folder, model, 
     path = renamed(folder, tmp_path / "flowers.csv", names)
     code, _, err = run("train", "--resume", model, "--data", path, "--epochs", "40", "--save", tmp_path / "new.st")
     assert code == 1
-    assert f"expected the columns a, b, c, found {', '.join(names[:3])}; name the same data" in err
+    assert f"expected the columns a, b, c, found {', '.join(names[:3])}. Pass the same data" in err
     assert not (tmp_path / "new.st").exists()
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_cannot_stand_where_it_says_is_refused(run, model, tmp_path, 
     path = changed(model, tmp_path / "m.st", lambda metadata: metadata["progress"].update({place: value}))
     code, _, err = run("train", "--resume", path, "--epochs", "40")
     assert code == 1
-    assert "the run cannot stand at step" in err
+    assert "the run cannot be at step" in err
 
 
 @pytest.mark.parametrize("record", [{}, {"event": "epoch", "epoch": 2}, {"event": "epoch", "epoch": 1, "loss": "x"}])
@@ -154,7 +154,7 @@ def test_a_history_of_other_records_is_refused(run, model, tmp_path, record):
     path = changed(model, tmp_path / "m.st", lambda metadata: metadata["progress"]["history"].__setitem__(0, record))
     code, _, err = run("evaluate", path)
     assert code == 1
-    assert "where the run stands" in err
+    assert "expected the progress of the run" in err
 
 
 # -- what reaches the terminal --
@@ -212,7 +212,7 @@ def test_files_of_another_kind_are_not_overwritten(run, tmp_path, monkeypatch, o
     (tmp_path / name).write_bytes(content)
     code, out, err = run("train", option, tmp_path / name)
     assert (code, out) == (1, "")
-    assert f"{option} {str(tmp_path / name)!r}: expected no file there, or " in err
+    assert f"{option} {str(tmp_path / name)!r}: expected no file, or " in err
     assert (tmp_path / name).read_bytes() == content
     assert os.listdir(tmp_path) == [name]
 
@@ -287,8 +287,8 @@ def test_data_by_a_relative_path_are_found_from_another_folder(run, folder, tmp_
     for words in (("evaluate", path), ("train", "--resume", path, "--epochs", "6")):
         code, _, err = run(*words)
         assert code == 1
-        assert f"'flowers.csv' is neither here nor in {str(tmp_path / 'moved')!r}" in err
-        assert "say with --data" in err
+        assert f"'flowers.csv' exists neither here nor in {str(tmp_path / 'moved')!r}" in err
+        assert "Pass the path of the data with --data" in err
 
 
 # -- TF32 --
@@ -298,7 +298,7 @@ def test_data_by_a_relative_path_are_found_from_another_folder(run, folder, tmp_
 def test_tf32_is_refused_where_it_does_nothing(run, library):
     code, out, err = run("train", "--precision", "tf32", "--backend", library)
     assert (code, out) == (2, "")
-    assert f"--precision tf32 does nothing on {library}" in err
+    assert f"--precision tf32 is not supported by {library}" in err
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
     ("words", "code", "phrase"),
     [
         (("--label", "price", "--task", "ranking"), 2, "--task: expected one of auto"),
-        (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced is for classes"),
+        (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
         (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
         (("--label", "high,city"), 1, "expected a finite number"),
         (("--label", "price", "--model", "conv"), 2, "--model conv: expected images"),

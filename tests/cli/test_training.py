@@ -335,7 +335,7 @@ def test_resume_refuses_another_setting_and_names_it(blobs, tmp_path, name, valu
 def test_resume_refuses_other_data_and_finished_runs(blobs, tmp_path):
     path, other = str(tmp_path / "model.st"), str(tmp_path / "other.npz")
     trained("--data", blobs, *SMALL, "--epochs", "2", "--save", path)
-    with pytest.raises(ConfigurationError, match="has done 2 of 2 epochs"):
+    with pytest.raises(ConfigurationError, match="has completed 2 of 2 epochs"):
         make("--resume", path)
     with pytest.raises(ConfigurationError, match="above 2"):
         make("--resume", path, "--epochs", "2")
@@ -344,7 +344,7 @@ def test_resume_refuses_other_data_and_finished_runs(blobs, tmp_path):
     make("--resume", path, "--epochs", "3", "--data", other)
     arrays["X"][3, 1] += 0.5
     np.savez(other, **arrays)
-    with pytest.raises(DataError, match="not the data that the run was begun on"):
+    with pytest.raises(DataError, match="not the data that the run was started on"):
         make("--resume", path, "--epochs", "3", "--data", other)
 
 

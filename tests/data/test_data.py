@@ -72,7 +72,7 @@ def test_digits_are_the_original():
 
 
 def test_digits_refuses_another_dtype():
-    with pytest.raises(ConfigurationError, match="float32, float64, found 'float16'"):
+    with pytest.raises(ConfigurationError, match="float32, float64, got 'float16'"):
         data.load_digits(dtype="float16")
 
 
@@ -117,8 +117,8 @@ PACKED = gzip.compress(GOOD, mtime=0)  # the time would be in the tests' names, 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "4 bytes or more; found 0"),
-        (b"\0\0\x08", "4 bytes or more; found 3"),
+        (b"", "4 bytes or more, found 0"),
+        (b"\0\0\x08", "4 bytes or more, found 3"),
         (b"\0\1" + GOOD[2:], "found 00 01 08 02"),
         (b"\0\0\x0a" + GOOD[3:], "found 00 00 0a 02"),
         (b"\0\0\x08\0", "one dimension or more"),
@@ -126,9 +126,9 @@ PACKED = gzip.compress(GOOD, mtime=0)  # the time would be in the tests' names, 
         (GOOD[:-1], r"expected 6 bytes of data for shape \(2, 3\) and dtype uint8, found 5; .*truncated"),
         (GOOD + b"x", "found 7; the file is longer"),
         (b"\0\0\x08\x03" + b"\xff" * 12 + b"abc", "truncated"),
-        (PACKED[:-3], "not a whole gzip file"),
-        (PACKED[:-8] + b"\0" * 8, "not a whole gzip file"),
-        (b"\x1f\x8b", "not a whole gzip file"),
+        (PACKED[:-3], "not a complete gzip file"),
+        (PACKED[:-8] + b"\0" * 8, "not a complete gzip file"),
+        (b"\x1f\x8b", "not a complete gzip file"),
         (b"\0\0\x08\x46" + b"\0\0\0\1" * 70 + b"a", "no array can have the shape"),
     ],
 )
@@ -331,7 +331,7 @@ def test_mnist_unwritable_cache_is_found_before_a_download(served, tmp_path, mon
     _, checksums = publish(files, "/good/")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("AGRAD_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(SaveError, match="set AGRAD_CACHE"):
+    with pytest.raises(SaveError, match="Set AGRAD_CACHE"):
         data.load_mnist(mirrors=[f"{address}/good/"], checksums=checksums)
     assert requests == []
 

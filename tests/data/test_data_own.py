@@ -123,10 +123,10 @@ def with_value(value):
         ({"X": np.float64(3), "y": Y}, "one example or more"),
         ({"X": with_value(np.nan), "y": Y}, "found nan at example 3, feature 4"),
         ({"X": with_value(-np.inf), "y": Y}, "found -inf at example 3, feature 4"),
-        ({"X": X * 1e300, "y": Y}, "too large to standardise"),
+        ({"X": X * 1e300, "y": Y}, "too large to standardize"),
         ({"X": X + 1j, "y": Y}, "real numbers, found dtype complex128"),
         ({"X": X.astype(str), "y": Y}, "real numbers, found dtype <U"),
-        ({"X": X, "y": Y + 0.5}, "whole numbers or text as labels, found 0.5 at example 0"),
+        ({"X": X, "y": Y + 0.5}, "integers or text as labels, found 0.5 at example 0"),
         ({"X": X, "y": np.where(Y == 1, np.nan, Y)}, "found nan at example 1"),
         ({"X": X, "y": Y * 1j}, "found dtype complex128"),
         ({"X": X, "y": Y * 0 + 7}, "found only the label '7'"),
@@ -195,10 +195,10 @@ def test_npz_that_python_2_wrote(tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"test_fraction": 0}, "fraction to hold out: expected a number between 0 and 1, found 0"),
-        ({"scaling": "other"}, "scaling: expected one of auto, .* found 'other'"),
-        ({"dtype": "int64"}, "dtype: expected one of float32, float64, found 'int64'"),
-        ({"seed": -1}, "seed: expected 0 or more, found -1"),
+        ({"test_fraction": 0}, "fraction to hold out must be between 0 and 1, got 0"),
+        ({"scaling": "other"}, "scaling must be one of auto, .* got 'other'"),
+        ({"dtype": "int64"}, "dtype must be one of float32, float64, got 'int64'"),
+        ({"seed": -1}, "seed must not be negative, got -1"),
     ],
 )
 def test_npz_options_that_make_no_sense(tmp_path, option, message):
@@ -262,10 +262,10 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1e999,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
-        ("a,k\n1,x\n", "c", r"expected a column 'c'; found the columns a, k \(numbered 0 to 1\)"),
+        ("a,k\n1,x\n", "c", r"expected a column 'c', found the columns a, k \(numbered 0 to 1\)"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
-        ("k,k\n1,x\n", "k", r"a name of its own for each column, found 'k' \(columns 0 and 1"),
+        ("k,k\n1,x\n", "k", r"a different name for each column, found 'k' \(columns 0 and 1"),
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
         ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
@@ -344,7 +344,7 @@ def test_a_data_set_is_whole_or_refused(change, message):
 def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):
     there = tmp_path / "table.csv"
     there.write_text("a,class\n1,2\n")
-    with pytest.raises(ConfigurationError, match="name the column to learn"):
+    with pytest.raises(ConfigurationError, match="name the target column"):
         check_source(str(there), None, None)
-    with pytest.raises(ConfigurationError, match=r"nothing\.csv: there is no such file"):
+    with pytest.raises(ConfigurationError, match=r"nothing\.csv: the file does not exist"):
         check_source(str(tmp_path / "nothing.csv"), None, None)

@@ -31,7 +31,7 @@ def table(path, names, *columns):
 @pytest.mark.parametrize("names", ["a,a,k", "k,a,k", "a,,,k", "a, a ,k"])
 def test_each_column_has_a_name_of_its_own(tmp_path, names):
     (tmp_path / "a.csv").write_text(f"{names}\n{','.join('1' * len(names.split(',')))}\n")
-    with pytest.raises(DataError, match=r"a name of its own for each column, found '\w?' \(columns \d and \d"):
+    with pytest.raises(DataError, match=r"a different name for each column, found '\w?' \(columns \d and \d"):
         data.read_csv(tmp_path / "a.csv")
 
 

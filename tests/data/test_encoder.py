@@ -105,7 +105,7 @@ def test_further_tables_are_matched_by_name(tmp_path):
     fewer = write(tmp_path / "fewer.csv", names=["member", "height"])
     with pytest.raises(DataError, match=r"missing: city, born"):
         encoder.transform(fewer)
-    with pytest.raises(DataError, match="call its method fit"):
+    with pytest.raises(DataError, match="Call its method fit"):
         TableEncoder().transform(table)
 
 

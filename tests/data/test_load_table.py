@@ -48,7 +48,11 @@ def test_several_columns_are_learned_together(tmp_path):
     path = write(tmp_path / "t.csv", lambda row: row / 7)
     found = load_table(path, "y,a")
     assert (found.target_names, found.feature_names, found.n_outputs) == (("y", "a"), ("b=u", "b=v"), 2)
-    for label, error in ((["y", "y"], "different columns"), ("y,none", "a column 'none'"), ("y,b", "a finite number")):
+    for label, error in (
+        (["y", "y"], "different target columns"),
+        ("y,none", "a column 'none'"),
+        ("y,b", "a finite number"),
+    ):
         with pytest.raises(DataError, match=error):
             load_table(path, label)
     with pytest.raises(DataError, match="one column of classes"):
@@ -65,7 +69,7 @@ def test_a_task_can_be_asked_for(tmp_path):
         load_table(path, "y", task="ranking")
     with pytest.raises(DataError, match="targets that vary"):
         load_table(write(tmp_path / "still.csv", lambda row: 1), "y", task="regression")
-    with pytest.raises(ConfigurationError, match="'y' is to be learned"):
+    with pytest.raises(ConfigurationError, match="'y' is a target column"):
         load_table(path, "y", keep=["y"])
     # columns have the numbers that they have in the file
     path.write_text("y,code\n" + "".join(f"{row % 2},{row % 3}\n" for row in range(30)))

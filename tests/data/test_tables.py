@@ -149,7 +149,7 @@ def test_cells_that_are_no_numbers_are_named(tmp_path, reader):
         table.numbers(["city"])
     with pytest.raises(DataError, match="line 4, column 'city': expected a label, found nothing"):
         table.labels("city")
-    with pytest.raises(DataError, match="expected a column 'size'; found the columns id, height"):
+    with pytest.raises(DataError, match="expected a column 'size', found the columns id, height"):
         table["size"]
     assert table.numbers(["id"]).tolist() == [[1], [2], [3], [4]]
     assert table.labels("id").tolist() == [1, 2, 3, 4] and table.labels("id").dtype == np.int64
@@ -209,7 +209,7 @@ def test_parquet(tmp_path):
     with pytest.raises(DataError, match="row 2 of the data, column 'n': expected a finite number, found nothing"):
         table.numbers(["n"])
     for bad, message in (
-        ({"l": [[1], [2]]}, "column 'l': expected numbers, words or dates, found list<"),
+        ({"l": [[1], [2]]}, "column 'l': expected numbers, strings or dates, found list<"),
         ({"n": pa.array([], pa.int32())}, "one row and one column or more, found 0 rows"),
     ):
         parquet.write_table(pa.table(bad), path)
@@ -270,16 +270,16 @@ def test_images_that_cannot_be_used_are_named(folder):
     path = root / "dogs" / "b.png"
     path.write_bytes(path.read_bytes()[:60])
     images = data.ImageFolder(root)
-    with pytest.raises(DataError, match=r"dogs/b\.png' is not a whole image: .*; fetch it again"):
+    with pytest.raises(DataError, match=r"dogs/b\.png' is not a complete image: .*\. Download it again"):
         images[2]
-    with pytest.raises(DataError, match=r"dogs/b\.png' is not a whole image"):
+    with pytest.raises(DataError, match=r"dogs/b\.png' is not a complete image"):
         list(data.DataLoader(images, 2, num_workers=2, collate_fn=list))
     (root / "empty").mkdir()
     with pytest.raises(DataError, match="empty': expected one image or more of the class 'empty'"):
         data.ImageFolder(root)
     with pytest.raises(DataError, match="more': expected a folder of images for each class, found no folder"):
         data.ImageFolder(root / "dogs" / "more")
-    with pytest.raises(DataError, match="none' cannot be read: No such file"):
+    with pytest.raises(DataError, match="none': expected a folder of images, but it cannot be read: No such file"):
         data.ImageFolder(root / "none")
 
 

@@ -329,7 +329,7 @@ def test_shapes_that_do_not_fit_name_both_and_the_operation(backend: str) -> Non
         x @ x
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4,\)"):
         agrad.where(x > 0, x, agrad.ones(4))
-    with pytest.raises(ShapeError, match=r"concat: shapes \(2, 3\) and \(2, 2\)"):
+    with pytest.raises(ShapeError, match=r"concat: .*, got \(2, 3\) and \(2, 2\)"):
         agrad.concat([x, agrad.ones((2, 2))])
     with pytest.raises(ShapeError, match=r"reshape"):
         agrad.reshape(x, (4, 2))

@@ -156,7 +156,9 @@ def test_what_numpy_gives_for_reading_alone(made: str) -> None:
     ):
         s = make(agrad.asarray(np.asarray([1.0, 2.0, 3.0])))
         before = host(s).copy()
-        with pytest.raises(ReadOnlyViewError, match=r"for reading alone; write to a copy|write to a complex one"):
+        with pytest.raises(
+            ReadOnlyViewError, match=r"for reading alone; write to a copy|Cast the array to a complex dtype"
+        ):
             read_only(s)[...] = 2.0
         assert_close(s, before, "a refused write", 0.0)
 

@@ -119,7 +119,7 @@ def test_sums_are_dense_and_the_star_of_matrices_is_their_product() -> None:
         (lambda a, x: x / a, TypeError, "unsupported operand type(s) for /"),
         (lambda a, x: a @ x[:2], ShapeError, "matmul: shapes (4, 3) and (2,)"),
         (lambda a, x: x @ a, ShapeError, "matmul: shapes (3,) and (4, 3)"),
-        (lambda a, x: a @ x[0], ShapeError, "matmul takes arrays of one or more dimensions; use * for a product with"),
+        (lambda a, x: a @ x[0], ShapeError, "matmul: arguments must have at least 1 axis, got a scalar"),
         (lambda a, x: a[0] @ x, ShapeError, "a sparse matrix must be 2-D, got shape (3,)"),
         (lambda a, x: agrad.matmul(a, x), agrad.errors.OperandError, "not csr_array; make an array with"),
     ],

@@ -307,13 +307,13 @@ def test_places_that_cannot_be_written_to(tmp_path, monkeypatch, write):
     forbid(monkeypatch, tmp_path / "closed", tmp_path / "read-only")
     before = sorted(os.listdir(tmp_path))
     for name, message in (
-        ("none/m.safetensors", "there is no directory .*none'; create it first"),
+        ("none/m.safetensors", r"the directory .*none' does not exist\. Create it first"),
         ("file/m.safetensors", "is not a directory"),
-        ("file/deeper/m.safetensors", "no directory|not a directory"),
+        ("file/deeper/m.safetensors", "does not exist|not a directory"),
         ("folder", "it is a directory"),
         ("folder/", "the name of a file is expected"),
         ("pipe", "not a regular file"),
-        ("dangling", "there is no directory"),
+        ("dangling", "does not exist"),
         ("closed/m", "no permission to write into"),
         ("read-only", "read-only"),
         ("x" * 300, "File name too long"),
@@ -336,7 +336,7 @@ def test_a_read_only_file_system_is_found(tmp_path, monkeypatch):
         return real(path, mode, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "open", refusing)
-    with pytest.raises(SaveError, match="Read-only file system; choose another place"):
+    with pytest.raises(SaveError, match=r"Read-only file system\. Choose another path"):
         checkpoint.check_writable(tmp_path / "m")
 
 

@@ -402,11 +402,11 @@ def test_cross_entropy_of_classes_and_of_probabilities(reduction: str, backend: 
 
 def test_cross_entropy_of_wrong_labels() -> None:
     x = leaf(LOGITS)
-    with pytest.raises(ValueError, match=r"label 3 is out of range for 3 classes"):
+    with pytest.raises(ValueError, match=r"from 0 to 2 for 3 classes, got 3"):
         agrad.cross_entropy(x, agrad.asarray([0, 3, 1]))
-    with pytest.raises(ValueError, match=r"label -1"):
+    with pytest.raises(ValueError, match=r"got -1"):
         agrad.cross_entropy(x, agrad.asarray([0, -1, 1]))
-    with pytest.raises(ShapeError, match=r"\(2,\).*\(3, 3\)"):
+    with pytest.raises(ShapeError, match=r"\(3, 3\).*\(2,\)"):
         agrad.cross_entropy(x, agrad.asarray([0, 1]))
     with pytest.raises(DtypeError, match="integer"):
         agrad.cross_entropy(x, agrad.asarray([0.0, 1.0, 2.0]))
@@ -424,7 +424,7 @@ def test_kinds_of_dtypes_are_numpys(name: str, backend: str) -> None:
         assert agrad.isdtype(dtype, kind) == np.isdtype(np.dtype(name), kind), kind
     for other in ("float32", "int64"):
         assert agrad.isdtype(dtype, getattr(agrad, other)) == (name == other)
-    with pytest.raises(ValueError, match="'float' is no kind of dtype; the kinds are bool"):
+    with pytest.raises(ValueError, match=r"kind must be one of bool, .* got 'float'"):
         agrad.isdtype(dtype, "float")
 
 

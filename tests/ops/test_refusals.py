@@ -12,23 +12,23 @@ from agrad.errors import IndexRangeError, OperandError, ShapeError
 
 A = np.arange(6.0).reshape(1, 2, 3)
 OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda x: agrad.squeeze(x, axis=1), ShapeError, "squeeze: axis 1 of shape (1, 2, 3) has length 2, not 1"),
-    (lambda x: agrad.squeeze(x, axis=(0, -1)), ShapeError, "squeeze: axis 2 of shape (1, 2, 3) has length 3, not 1"),
+    (lambda x: agrad.squeeze(x, axis=1), ShapeError, "squeeze: axis 1 must have length 1, got 2"),
+    (lambda x: agrad.squeeze(x, axis=(0, -1)), ShapeError, "squeeze: axis 2 must have length 1, got 3"),
     (lambda x: agrad.squeeze(x, axis=3), IndexRangeError, "axis 3 is out of range for an array of 3 dimensions"),
-    (lambda x: agrad.squeeze(2.0, axis=0), OperandError, "squeeze takes a Tensor or an array, not float"),
-    (lambda x: agrad.concat(x), OperandError, "concat takes a list or tuple of arrays, not one array"),
-    (lambda x: agrad.stack(x), OperandError, "stack takes a list or tuple of arrays, not one array"),
-    (lambda x: agrad.concat([]), ShapeError, "concat takes at least one array"),
-    (lambda x: agrad.stack(()), ShapeError, "stack takes at least one array"),
+    (lambda x: agrad.squeeze(2.0, axis=0), OperandError, "squeeze: arguments must be Tensors or arrays, got float"),
+    (lambda x: agrad.concat(x), OperandError, "concat: arrays must be a list or tuple of arrays, got one array"),
+    (lambda x: agrad.stack(x), OperandError, "stack: arrays must be a list or tuple of arrays, got one array"),
+    (lambda x: agrad.concat([]), ShapeError, "concat: arrays must contain at least one array"),
+    (lambda x: agrad.stack(()), ShapeError, "stack: arrays must contain at least one array"),
     (
         lambda x: agrad.broadcast_to(x, (1, 2, 4)),
         ShapeError,
-        "broadcast_to: an array of shape (1, 2, 3) does not broadcast to (1, 2, 4)",
+        "broadcast_to: shape must be one that x of shape (1, 2, 3) broadcasts to, got (1, 2, 4)",
     ),
     (
         lambda x: agrad.broadcast_to(x, (2, 3)),
         ShapeError,
-        "broadcast_to: an array of shape (1, 2, 3) does not broadcast to (2, 3)",
+        "broadcast_to: shape must be one that x of shape (1, 2, 3) broadcasts to, got (2, 3)",
     ),
     (
         lambda x: agrad.matrix_transpose(agrad.reshape(x, (6,))),

@@ -126,13 +126,13 @@ X = np.ones((3, 2))
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((X, [0, 1], 2), ShapeError, r"an id for each element .* \(2,\) do not fit values of shape \(3, 2\)"),
-        ((X, np.zeros((3, 1), int), 2), ShapeError, "an id for each element"),
-        ((np.ones(()), np.zeros((), int), 2), ShapeError, "an id for each element"),
+        ((X, [0, 1], 2), ShapeError, r"one id for each element .* values of shape \(3, 2\), got shape \(2,\)"),
+        ((X, np.zeros((3, 1), int), 2), ShapeError, "one id for each element"),
+        ((np.ones(()), np.zeros((), int), 2), ShapeError, "one id for each element"),
         ((X, [0.0, 1.0, 1.0], 2), DtypeError, "integer"),
-        ((X, [True, False, True], 2), DtypeError, "integers as ids, not truth values"),
-        ((X > 0, [0, 1, 0], 2), DtypeError, "numbers, not truth values"),
-        ((X, [0, 1, 0], -1), OperandError, "not negative, not -1"),
+        ((X, [True, False, True], 2), DtypeError, "ids must be integers, got bool"),
+        ((X > 0, [0, 1, 0], 2), DtypeError, "values must be numeric, got bool"),
+        ((X, [0, 1, 0], -1), OperandError, "must not be negative, got -1"),
         ((X, [0, 1, 0], 1.5), TypeError, "float"),
     ],
 )
@@ -149,5 +149,5 @@ def test_ids_of_another_library() -> None:
 
 @pytest.mark.parametrize("k", [-1, 4])
 def test_topk_takes_no_more_than_there_are(k: int) -> None:
-    with pytest.raises(OperandError, match=f"a k from 0 to 3, the length of axis 0, not {k}"):
+    with pytest.raises(OperandError, match=f"k must be from 0 to 3, the length of axis 0, got {k}"):
         agrad.topk(X, k, axis=0)

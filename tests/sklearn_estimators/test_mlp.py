@@ -133,14 +133,14 @@ def test_scores_of_two_classes_are_positive_for_the_second() -> None:
 @pytest.mark.parametrize(
     "options,message",
     [
-        ({"activation": "gelu"}, "activation is one of"),
-        ({"alpha": -1}, "alpha is a number of 0 or more"),
+        ({"activation": "gelu"}, "activation must be one of"),
+        ({"alpha": -1}, "alpha must be a number of at least 0"),
         ({"beta_1": 1.0}, "beta_1"),
-        ({"hidden_layer_sizes": (3, 0)}, "hidden_layer_sizes: each is an integer"),
-        ({"max_iter": True}, "max_iter is an integer"),
+        ({"hidden_layer_sizes": (3, 0)}, "hidden_layer_sizes: each must be an integer"),
+        ({"max_iter": True}, "max_iter must be an integer"),
         ({"batch_size": "all"}, "batch_size"),
-        ({"dtype": "int8"}, "dtype is"),
-        ({"learning_rate_init": 0}, "learning_rate_init is a number above 0"),
+        ({"dtype": "int8"}, "dtype must be"),
+        ({"learning_rate_init": 0}, "learning_rate_init must be a number above 0"),
     ],
 )
 def test_parameters_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
@@ -159,7 +159,7 @@ def test_data_that_cannot_be_fitted_are_refused() -> None:
         model.set_params(warm_start=True).fit(X[:100], y[:100])
     with pytest.raises(DataError, match=r"the loss is (nan|inf) at step . .* scale the data"):
         ours.MLPRegressor(solver="sgd", learning_rate_init=1e6, max_iter=20).fit(X * 1e3, y)
-    with pytest.raises(DataError, match="0 or more"):
+    with pytest.raises(DataError, match="requires nonnegative targets"):
         ours.MLPRegressor(loss="poisson").fit(X, y - 1.0)
     with pytest.raises(DataError, match="validation_fraction"):
         ours.MLPRegressor(early_stopping=True).fit(X[:5], y[:5])

@@ -142,15 +142,15 @@ def test_a_network_that_cannot_be_traced_is_fitted_too() -> None:
 @pytest.mark.parametrize(
     "settings,error,message",
     [
-        ({}, ConfigurationError, "needs module="),
-        ({"module": 3}, OperandError, "module is a Module or a function"),
-        ({"module": lambda n, k: 3}, OperandError, "returned a int, not a Module"),
-        ({"module": lambda n, k: nn.Linear(n, k + 1)}, ShapeError, r"shape \(128, 4\); it takes \(n, 3\)"),
-        ({"module": make, "optimizer": "best"}, ConfigurationError, "optimizer is one of adadelta"),
-        ({"module": make, "loss": "mse"}, OperandError, "loss is a Module or a function"),
+        ({}, ConfigurationError, "module must be a Module, or a function of .* got None"),
+        ({"module": 3}, OperandError, "module must be a Module or a function"),
+        ({"module": lambda n, k: 3}, OperandError, "module must return a Module, got int"),
+        ({"module": lambda n, k: nn.Linear(n, k + 1)}, ShapeError, r"shape \(n, 3\), .* got \(128, 4\)"),
+        ({"module": make, "optimizer": "best"}, ConfigurationError, "optimizer must be one of adadelta"),
+        ({"module": make, "loss": "mse"}, OperandError, "loss must be a Module or a function"),
         ({"module": make, "lr": -1}, ConfigurationError, "lr must be a finite number"),
-        ({"module": make, "epochs": 0}, ConfigurationError, "epochs is an integer of 1 or more, not 0"),
-        ({"module": make, "callbacks": [3]}, OperandError, "callbacks are functions"),
+        ({"module": make, "epochs": 0}, ConfigurationError, "epochs must be an integer of at least 1, got 0"),
+        ({"module": make, "callbacks": [3]}, OperandError, "callbacks must be functions"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(settings: dict[str, Any], error: type, message: str) -> None:
@@ -162,6 +162,6 @@ def test_settings_that_make_no_sense_are_named(settings: dict[str, Any], error: 
 
 def test_weights_need_a_loss_of_each_example() -> None:
     model = NetworkRegressor(nn.Linear, loss=lambda output, target: agrad.mean((output - target) ** 2))
-    with pytest.raises(ConfigurationError, match="sample_weight needs a loss that takes reduction='none'"):
+    with pytest.raises(ConfigurationError, match="sample_weight requires a loss that supports reduction='none'"):
         model.fit(LINE, LINE[:, 0], np.ones(60))
     assert model.fit(LINE, LINE[:, 0]).loss_ < 2

@@ -199,7 +199,7 @@ def test_a_value_that_differs_where_it_is_differentiated(mode: str) -> None:
             lambda x: agrad.sin(x) * np.asarray([1.0, 1.01, 1.0]),
             r"output 0, element \[1\], is -0\.79\d* in the \w+ mode pass",
         ),
-        (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\), and float64\(3,\) without"),
+        (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\) in the .* but float64\(3,\) without"),
     ):
         f.defvjp(
             lambda x, fwd=fwd: (fwd(x), x), lambda x, g: (agrad.astype(agrad.asarray(g), agrad.float64) * agrad.cos(x),)
@@ -267,18 +267,20 @@ def test_a_wrong_rule_beside_a_kink_is_a_wrong_rule() -> None:
 
 def test_integers_are_named() -> None:
     text = message(lambda x, i: x[i], X, np.asarray([0]), error=DtypeError)
-    assert "argument 1 (i) has dtype int64" in text and "bind it before" in text
-    assert "argument 1 (p)['n'] is the int 3" in message(lambda x, p: x, X, {"n": 3}, error=DtypeError)
+    assert "argument 1 (i) must have a floating-point dtype, got int64" in text and "bind it first" in text
+    assert "argument 1 (p)['n'] must have a derivative, got the int 3" in message(
+        lambda x, p: x, X, {"n": 3}, error=DtypeError
+    )
     assert "output 1 has dtype int64" in message(lambda x: (x, agrad.argmax(x)), X, error=DtypeError)
-    assert "argument 1 (how) is a str" in message(lambda x, how: x, X, "fast", error=OperandError)
+    assert "argument 1 (how) must be an array, got str" in message(lambda x, how: x, X, "fast", error=OperandError)
 
 
 def test_functions_that_are_not_functions() -> None:
     rng = np.random.default_rng(0)
-    assert "other values when it is computed again" in message(lambda x: x * rng.standard_normal(), X)
+    assert "different values when it is computed again" in message(lambda x: x * rng.standard_normal(), X)
     with np.errstate(all="ignore"):
         assert "output 0 is not finite" in message(agrad.log, X)
-    assert "gives no array" in message(lambda x: None, X, error=OperandError)
+    assert "must return an array" in message(lambda x: None, X, error=OperandError)
 
 
 def test_noise_is_said_to_be_noise() -> None:
@@ -288,11 +290,11 @@ def test_noise_is_said_to_be_noise() -> None:
 
 def test_options() -> None:
     for bad in ({"order": 0}, {"modes": ()}, {"modes": ("back",)}):
-        with pytest.raises(ConfigurationError, match="order is 1 or more"):
+        with pytest.raises(ConfigurationError, match="order must be at least 1"):
             check_grads(agrad.sin, (X,), **bad)  # type: ignore[arg-type]
     with pytest.raises(OperandError, match="a tuple"):
         check_grads(agrad.sin, X)  # type: ignore[arg-type]
-    with pytest.raises(OperandError, match="no argument"):
+    with pytest.raises(OperandError, match="must contain an argument"):
         check_grads(agrad.sin, ())
     wrong = weighed(a=lambda g, weight: 1.001 * g * weight**2)
     check_grads(wrong, (X, Y), rtol=1e-2, order=1)

@@ -154,7 +154,7 @@ WRONG = {
     "layouts": ({"forward": lambda xp, x, w, slope: xp.log1p(xp.exp(slope * x)) * w * _memory(x)},
                 "layouts_0", "not contiguous"),
     "dtypes": ({"forward": lambda xp, x, w, slope: xp.astype(xp.log1p(xp.exp(slope * x)) * w, xp.float64)},
-               "dtypes_0", "dtype float64 for arguments of single precision, not float32"),
+               "dtypes_0", "dtype float32 for arguments of single precision, got float64"),
     "recorded": ({"vjp_w": lambda xp, g, x, *, slope: g * xp.log1p(xp.exp(slope * x)) * (
         1.001 if isinstance(x, agrad.Tensor) else 1.0)}, "recorded_0", "raw and recorded gradient of argument 1"),
     "backend": ({"forward": lambda xp, x, w, slope: xp.log1p(xp.exp(slope * x)) * w * (
@@ -214,6 +214,6 @@ def test_errors() -> None:
         type("Made", (PrimitiveTest,), {"samples": ((X,),)})
     with pytest.raises(ConfigurationError, match="'speed'"):
         type("Made", (PrimitiveTest,), {"function": agrad.sin, "samples": ((X,),), "without": ("speed",)})
-    with pytest.raises(ConfigurationError, match="labelled 'a'"):
+    with pytest.raises(ConfigurationError, match="got 'a' twice"):
         type("Made", (PrimitiveTest,), {"function": agrad.sin, "samples": [Sample((X,), label="a")] * 2})
-    assert "options go to settings" in run(softplus_of(), ((X, "w"),))["vjp_0"]
+    assert "Pass options as settings" in run(softplus_of(), ((X, "w"),))["vjp_0"]

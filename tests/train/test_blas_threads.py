@@ -131,7 +131,7 @@ def test_candidates_go_from_one_to_all(count: int) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "all"])
 def test_other_numbers_are_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="threads: expected 'auto', a number"):
+    with pytest.raises(ConfigurationError, match="threads must be 'auto', an integer"):
         Choice(wrong)
 
 

@@ -82,13 +82,13 @@ def test_edges():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ShapeError, match=r"targets of shape \(90,\) for predictions of shape \(90, 2\)"):
+    with pytest.raises(ShapeError, match=r"targets must fit predictions of shape \(90, 2\), got shape \(90,\)"):
         metrics.mean_squared_error(LABELS, GUESS)
-    with pytest.raises(ShapeError, match="for scores of shape"):
+    with pytest.raises(ShapeError, match="must fit scores of shape"):
         metrics.accuracy(LABELS[:5], SCORES)
-    with pytest.raises(ShapeError, match="takes scores of shape"):
+    with pytest.raises(ShapeError, match="scores must have shape"):
         metrics.top_k_accuracy(LABELS, TOLD)
-    with pytest.raises(ShapeError, match="5 targets for predictions"):
+    with pytest.raises(ShapeError, match="got 5 for predictions"):
         metrics.roc_auc(TWO[:5], MARGIN)
-    with pytest.raises(ConfigurationError, match="average is one of auto"):
+    with pytest.raises(ConfigurationError, match="average must be one of auto"):
         metrics.f1(LABELS, SCORES, average="binary")

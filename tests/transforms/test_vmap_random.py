@@ -100,7 +100,7 @@ def test_each_map_says_how_its_members_draw(outer: str, inner: str, chunk_size: 
     rows = agrad.vmap(layer(), randomness=inner, chunk_size=chunk_size)
     np.testing.assert_allclose(host(agrad.vmap(rows, randomness=outer, chunk_size=chunk_size)(X)), expected)
     for maps in ((outer, "error"), ("error", inner)):
-        with pytest.raises(ConfigurationError, match="Dropout: vmap must be told how its members draw"):
+        with pytest.raises(ConfigurationError, match="Dropout: vmap must know how batch elements draw"):
             agrad.vmap(agrad.vmap(layer(), randomness=maps[1]), randomness=maps[0])(X)
 
 

@@ -1,5 +1,5 @@
 """Special functions: ``agrad.special``.
 
-Rules stand beside each function, generic forms in the ``*_forms`` files. An array library's own function is used where
-it has one (``xp.special`` of its vocabulary), else the generic form.
+Rules are next to each function, generic forms in the ``*_forms`` files. If an array library has the function
+(``xp.special``), it is used; otherwise the generic form.
 """

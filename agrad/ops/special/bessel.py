@@ -54,19 +54,19 @@ def jn(n: int, x: Any, /) -> Any:
     Parameters
     ----------
     n : int
-        The order, one Python integer.
+        The order, a single Python integer.
     x : array
-        Of any shape and a real floating dtype.
+        Array of any shape with a real floating-point dtype.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     OperandError
-        For an order that is an array or no integer.
+        If the order is an array or not an integer.
 
     Examples
     --------

@@ -31,9 +31,9 @@ _POINTS = 36
 def decay_moment(xp: Any, x: Any, *, k: int) -> Any:
     """Return the mean over t of (1 - cos t)**k exp(-abs(x) (1 - cos t)).
 
-    i0e is the mean of k = 0, and its derivatives are the others. The derivative by abs(x) is minus the moment of k + 1.
-    The trapezoidal rule, which converges geometrically for a periodic function; beyond 30 the asymptotic series,
-    differentiated k times.
+    i0e is the mean of k = 0, and its derivatives are the others. The derivative with respect to abs(x) is minus the
+    moment of k + 1. The trapezoidal rule, which converges geometrically for a periodic function; beyond 30 the
+    asymptotic series, differentiated k times.
     """
     size = xp.abs(x)
     small = size <= _SPLIT
@@ -132,8 +132,8 @@ _DEBYE_TERMS = 20
 def _debye_polynomials() -> list[list[float]]:
     """Return u_k(t) / t**k of the uniform expansions, as polynomials of t**2.
 
-    The highest power stands first. Abramowitz and Stegun 9.3.10: u_(k+1) = t**2 (1 - t**2) u_k' / 2 + the integral of
-    (1 - 5 t**2) u_k / 8 from 0.
+    The highest power is first. Abramowitz and Stegun 9.3.10: u_(k+1) = t**2 (1 - t**2) u_k' / 2 + the integral of (1 -
+    5 t**2) u_k / 8 from 0.
     """
     known = [[Fraction(1)]]  # the lowest power first
     for k in range(_DEBYE_TERMS):
@@ -169,9 +169,9 @@ def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """Return the modified Bessel function of real order v.
 
-    It has no derivative by v here. x >= 0 unless v is whole. The power series where v**2 + x**2 < 900, the uniform
-    expansion beyond. A negative order that is not whole takes the series up to x = 30, then
-    I[-v] = I[v] + 2 / pi sin(v pi) K[v].
+    It has no derivative with respect to v here. x >= 0 unless v is an integer. The power series where v**2 + x**2 <
+    900, the uniform expansion beyond. A negative noninteger order uses the series up to x = 30, then I[-v] = I[v] + 2 /
+    pi sin(v pi) K[v].
 
     Examples
     --------

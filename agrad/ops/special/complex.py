@@ -1,4 +1,4 @@
-"""Special functions of complex numbers, by SciPy's names."""
+"""Special functions of complex numbers, with SciPy names."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ _TURN = -2j * math.pi / _STEP
 
 
 def _rule(xp: Any, z: Any, shift: Any, n: int) -> Any:
-    """Return the n-th derivative of the rule for the integral of exp(-t**2) / (z - t), times i / pi."""
+    """Return i / pi times a derivative of the rule for exp(-t**2) / (z - t)."""
     total = z * 0
     for k in range(-_NODES - 3, _NODES + 3):
         node = (shift + k) * _STEP
@@ -74,7 +74,7 @@ wofz = elementwise("special.wofz", lambda g, z, *, n: g * wofz(z, n=n + 1), forw
 
 
 def _branch(xp: Any, x: Any, /, *, k: int) -> Any:
-    """Return the branch k of Lambert's function: Halley's method for w - x exp(-w) = 0.
+    """Return the branch k of Lambert's function by Halley's method.
 
     R. M. Corless and others, "On the Lambert W function" (1996), section 4.
     """

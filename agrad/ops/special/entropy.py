@@ -1,6 +1,6 @@
 """Logistic functions, products with logarithms, and entropies.
 
-The reductions have SciPy's signatures.
+The reductions have the signatures of SciPy.
 """
 
 import math
@@ -123,25 +123,25 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     Parameters
     ----------
     a : array
-        Of any shape and a real floating dtype; without ``b`` and ``return_sign`` also complex.
+        Array of any shape with a real floating-point dtype; without ``b`` and ``return_sign`` also complex.
     axis : int or tuple of ints, optional
-        The axes to reduce; all by default.
+        Axes to reduce. By default, all.
     b : array, optional
-        Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
+        Weights that broadcast with ``a``. By default, 1. A zero weight excludes its element, whatever its value.
     keepdims : bool
-        Keep the reduced axes with length one.
+        If True, keep the reduced axes with length one.
     return_sign : bool
-        Return the logarithm of the sum's absolute value, and its sign.
+        If True, return the logarithm of the absolute value of the sum, and its sign.
 
     Returns
     -------
     array, or tuple of arrays
-        The logarithm: without ``return_sign`` NaN where the sum is negative, as in SciPy. With it the sign too.
+        The logarithm. Without ``return_sign``, NaN if the sum is negative, as in SciPy. With it, also the sign.
 
     Raises
     ------
     ShapeError
-        For an axis out of range, or shapes that do not broadcast.
+        If an axis is out of range, or shapes do not broadcast.
 
     Examples
     --------
@@ -172,19 +172,19 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default, as in SciPy.
+        Axes. By default, all, as in SciPy.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -203,21 +203,21 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a floating dtype.
+        Array of any shape with a floating-point dtype.
     axis : int or tuple of ints, optional
-        The axes; all by default, as in SciPy.
+        Axes. By default, all, as in SciPy.
 
     Returns
     -------
     array
-        Of the shape of ``x``.
+        Array of the shape of ``x``.
 
     Raises
     ------
     IndexRangeError
-        For an axis out of range.
+        If an axis is out of range.
     DtypeError
-        For an ``x`` that is no array.
+        If ``x`` is not an array.
 
     Examples
     --------
@@ -227,6 +227,6 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     array([ 0.5, -0.5])
     """
     if not hasattr(x, "shape"):
-        raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
+        raise DtypeError("log_softmax: x must have a real floating-point dtype. Convert it with agrad.asarray.")
     (x,) = floating("log_softmax", x)
     return x - _logsumexp(x, axis=axis, keepdims=True)

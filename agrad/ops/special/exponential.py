@@ -32,19 +32,19 @@ def lambertw(x: Any, k: int = 0, /) -> Any:
     Parameters
     ----------
     x : array
-        Of any shape and a real floating dtype.
+        Array of any shape with a real floating-point dtype.
     k : {0, -1}
         The branch: 0 for w >= -1, -1 for w <= -1.
 
     Returns
     -------
     array
-        Of the shape of ``x``. NaN below -1 / e, and for the branch -1 above 0: the solutions are complex there.
+        Array of the shape of ``x``. NaN below -1 / e, and for the branch -1 above 0: the solutions are complex there.
 
     Raises
     ------
     OperandError
-        For another branch.
+        If ``k`` is another branch.
 
     Examples
     --------

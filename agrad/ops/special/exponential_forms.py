@@ -7,12 +7,12 @@ from agrad.ops.special.series import nan_where, polynomial
 
 _EULER = 0.57721566490153286
 _FRACTION = 60
-"""The terms of the continued fraction of E1, which has all digits from 2 on."""
+"""Number of terms of the continued fraction of E1, which is accurate to all digits for x >= 2."""
 _SERIES = tuple(1 / (k * math.factorial(k)) for k in range(130, 0, -1))
 _ALTERNATING = tuple((-1) ** (k - 1) / (k * math.factorial(k)) for k in range(27, 0, -1))
 _ASYMPTOTIC = tuple(float(math.factorial(k)) for k in range(38, -1, -1))
 _FAR = 40.0
-"""From here on the asymptotic series of Ei has all digits, whose least term is of the size exp(-x)."""
+"""From here on, the asymptotic series of Ei, whose smallest term is about exp(-x), is accurate to all digits."""
 
 
 def exp1(xp: Any, x: Any) -> Any:

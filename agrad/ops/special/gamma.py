@@ -68,7 +68,7 @@ def zeta(x: Any, q: Any = 1.0, /) -> Any:
     Returns
     -------
     array
-        Of the broadcast shape: NaN for x < 1, infinite at x = 1 and at whole q <= 0.
+        Array of the broadcast shape: NaN for x < 1, infinite at x = 1 and at integers q <= 0.
 
     Raises
     ------

@@ -190,7 +190,7 @@ _TAIL = tuple((2 * j, float(bernoulli(2 * j) / math.factorial(2 * j))) for j in 
 
 
 def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
-    """Return the n-th derivative by x of the sum over k >= 0 of (q + k)**-x.
+    """Return the n-th derivative with respect to x of sum((q + k)**-x, k >= 0).
 
     For x > 1 and q > 0. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
     derivatives" (2015): the Euler-Maclaurin formula, term by term in Taylor polynomials of x.
@@ -238,7 +238,7 @@ def zeta(xp: Any, x: Any, q: Any) -> Any:
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Return the n-th derivative of ``digamma``.
 
-    ``n``: whole numbers from 0 on, constants.
+    ``n``: nonnegative integers, constants.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The regularized incomplete gamma and beta functions.
 
-They have derivatives by the parameters in every order.
+They have derivatives of every order with respect to the parameters.
 """
 
 from typing import Any
@@ -100,7 +100,7 @@ beta_density = function(
 
 
 def _log_beta_by(xp: Any, g: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """Return g times the derivative by a; that by b has the arguments exchanged."""
+    """Return g times the derivative with respect to a; for b, exchange the arguments."""
     quotient = _log_quotient(xp, (x * b - y * a) / a, xp.log(x) + xp.log(a + b) - xp.log(a))
     return g * (quotient + (log_digamma_gap(a) - log_digamma_gap(a + b)))
 

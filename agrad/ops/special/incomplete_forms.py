@@ -1,9 +1,9 @@
 """Generic forms of the incomplete gamma and beta functions and their derivatives.
 
-Both are integrals of a density. Their derivatives by the parameters are integrals of the density times a polynomial in
-its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the argument away
-from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to where the integrand has
-fallen by exp(-FALL): nothing cancels.
+Both are integrals of a density. Their derivatives with respect to the parameters are integrals of the density times a
+polynomial in its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the
+argument away from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to where the
+integrand has fallen by exp(-FALL): nothing cancels.
 """
 
 import math
@@ -29,7 +29,7 @@ def bell(n: int, slopes: Callable[[int], Any]) -> Any:
 def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
     """Return the derivative of exp(f(a, b)), n times by a and m by b, divided by it.
 
-    ``slopes(i, j)`` is that of f.
+    ``slopes(i, j)`` is the derivative of f.
     """
     known: dict[tuple[int, int], Any] = {(0, 0): 1.0}
     for j in range(1, m + 1):
@@ -104,7 +104,7 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
 
 
 def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
-    """Return P and Q, or their n-th derivatives by a, for 0 < a <= 1 and 0 < x <= 1.
+    """Return P and Q, or their n-th derivatives in a, for 0 < a <= 1, 0 < x <= 1.
 
     P = x**a / gamma(1 + a) S, S = 1 + the sum of (-x)**k / k! a / (a + k); Abramowitz and Stegun 6.5.29.
     """
@@ -133,7 +133,7 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
 
 
 def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
-    """Return the integral of the density, or of its n-th derivative by a.
+    """Return the integral of the density, or of its n-th derivative in a.
 
     Over t < x where ``lower``, over t > x elsewhere. It is below the mode in log(t), x < a, where ``lower``, and above
     it elsewhere.
@@ -167,7 +167,7 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
 
 
 def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
-    """Return P and Q, or their n-th derivatives by a."""
+    """Return P and Q, or their n-th derivatives with respect to a."""
     a, x = a + xp.zeros_like(x), x + xp.zeros_like(a)
     valid = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     one = xp.ones_like(a)
@@ -284,10 +284,10 @@ _RAISED = 3
 def _log_slopes(
     xp: Any, at: Any, top: Any, b: Any, quotients: list[Any], swapped: Any, orders: int
 ) -> Callable[..., Any]:
-    """Return the derivatives by the parameters of the logarithm of a beta term.
+    """Return the derivatives in the parameters of the logarithm of a beta term.
 
     The term is x**at y**b gamma(at + b) / (gamma(top) gamma(b)); the parameters are those before the exchange.
-    ``quotients``: the logarithms that ``_beta_front`` gives. ``orders``: the highest order that is asked for.
+    ``quotients``: the logarithms that ``_beta_front`` returns. ``orders``: the highest order that is asked for.
     """
     gap_sum = log_digamma_gap(xp, at + b)
     by_a = quotients[0] + log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
@@ -314,7 +314,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     """Return the integral from 0 to x of the density (a, b), or its derivative.
 
     For x at or below the mean. I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun
-    26.5.16. ``swapped``: where a and b have changed places, and ``n`` counts derivatives by b.
+    26.5.16. ``swapped``: True where a and b are exchanged, and ``n`` counts derivatives with respect to b.
     """
     total = xp.zeros_like(x)
     derivative = n + m > 0

@@ -18,7 +18,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 def polynomial(coefficients: Iterable[float], x: Any) -> Any:
     """Return the polynomial with these coefficients, by Horner's rule.
 
-    The highest power stands first.
+    The highest power is first.
     """
     out = x * 0
     for c in coefficients:
@@ -29,7 +29,7 @@ def polynomial(coefficients: Iterable[float], x: Any) -> Any:
 def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) -> Any:
     """Return the Chebyshev sum on [low, high], by Clenshaw's recurrence.
 
-    The constant coefficient stands first.
+    The constant coefficient is first.
     """
     u = (2 * x - (low + high)) / (high - low)
     after = later = x * 0

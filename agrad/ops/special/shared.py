@@ -26,8 +26,8 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
 
     def rule(g: Any) -> Any:
         raise MissingRuleError(
-            f"special.{name} has no derivative by {argument}; if it is meant as a constant, give it as one: "
-            f"{argument}.detach()"
+            f"special.{name} has no derivative with respect to {argument}. If it is a constant, pass "
+            f"{argument}.detach()."
         )
 
     return rule
@@ -49,11 +49,12 @@ def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public
     Parameters
     ----------
     form : function of (xp, arrays, *, settings)
-        The generic form, on float64 arrays that broadcast. It gives the primitive its name, arguments and docstring.
+        The generic form, on float64 arrays that broadcast. It defines the name, arguments and docstring of the
+        primitive.
     *rules : functions
         One for each array, ``g`` times the partial derivative, or None where it is decided that there is none.
     native : bool
-        A backend's own function of that name stands in for the generic form.
+        A function of that name in the backend replaces the generic form.
     public : bool
         Publish the function in ``agrad.special``. Of several arguments, numbers and integers take the others' floating
         dtype. Otherwise the result is the operation itself.
@@ -97,7 +98,7 @@ def evaluate(
     native: bool = True,
     wide: bool = True,
 ) -> Any:
-    """Evaluate a special function on raw arrays.
+    """Evaluate a special function on plain arrays.
 
     By the library's own function, or the generic form. Raise ``DtypeError`` for complex arrays. ``wide``: the form is
     evaluated in float64 whatever the arguments are.
@@ -105,7 +106,7 @@ def evaluate(
     dtype = arrays[0].dtype if len(arrays) == 1 else xp.result_type(*arrays)
     if not xp.isdtype(dtype, "real floating"):
         if xp.isdtype(dtype, "complex floating"):
-            raise DtypeError(f"special.{name} takes real arguments, not {dtype}; agrad.real and imag give them")
+            raise DtypeError(f"special.{name}: arguments must be real, got {dtype}. Use agrad.real or agrad.imag.")
         dtype = xp.float64
     arrays = tuple([a if a.dtype == dtype else xp.astype(a, dtype) for a in arrays])
     words = getattr(xp, "special", None)
@@ -124,7 +125,7 @@ def evaluate(
 def floating(name: str, *values: Any) -> list[Any]:
     """Make arrays of the arguments.
 
-    Numbers go to the first array's library, integers to the others' floating dtype.
+    Numbers are converted to the library of the first array, integers to the floating-point dtype of the others.
     """
     arrays = array_arguments(f"special.{name}", *values)
     kinds = [as_dtype(a.dtype).kind for a in arrays]
@@ -136,7 +137,7 @@ def floating(name: str, *values: Any) -> list[Any]:
 
 
 def whole_number(name: str, argument: str, value: Any) -> int:
-    """Return a setting that is one integer.
+    """Return an option that is one integer.
 
     Raise ``OperandError`` for an array or anything else.
     """
@@ -144,7 +145,7 @@ def whole_number(name: str, argument: str, value: Any) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise OperandError(
-            f"special.{name}: {argument} is one Python integer, not {type(value).__name__}; "
-            f"call it once for each order, and stack the results"
+            f"special.{name}: {argument} must be one Python integer, got {type(value).__name__}. Call it once for "
+            "each order, and stack the results."
         )
     return value
