@@ -40,8 +40,9 @@ CuPy, agrad calls `cupyx.scipy.special`; no figure on this page is from CuPy.
   it returns NaN, for which SciPy returns infinity. Values have at least 9 digits, or 13 decimal places near a zero, and
   are NaN if no formula reaches this accuracy. On 6,000 random points from z = -1e12 to 1 - 1e-15, the largest error
   (relative, or in units of 1e-4 for values below 1e-4) was 2e-12 for parameters from -3 to 3, 2e-11 from -10 to 10, and
-  2e-10 from -20 to 20. The shares of NaN were 0, 0.6 % and 5 %. On NumPy, agrad calls SciPy if a and b are from -6 to 6,
-  c from 0.5 to 6 and z from -1 to 0.9; elsewhere, SciPy can be wrong. The generic form needs about 13 kB per element.
+  2e-10 from -20 to 20. The shares of NaN were 0, 0.6 % and 5 %. On NumPy, agrad calls SciPy if a and b are from -6 to
+  6, c from 0.5 to 6 and z from -1 to 0.9; elsewhere, SciPy can be wrong. The generic form needs about 13 kB per
+  element.
 - On JAX, `betainc(a, b, x)` is NaN if a + b is greater than 1e6, because the JAX function loses its digits there.
 - `zeta` supports x > 1. `lambertw` returns the real branches 0 and -1, and NaN if the solution is complex.
 - `xlogy` and `xlog1py` are 0 if x is 0. If y is also at most 0 (or -1), the derivative does not exist, and agrad

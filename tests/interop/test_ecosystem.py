@@ -255,7 +255,7 @@ def test_methods_that_write_and_those_that_copy(place: Any) -> None:
     assert found.tolist() == [[1.5] * 3, [1.5, 0.4, 2.0]]
     agrad.sum(found * place(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))).backward()
     assert leaf.grad.tolist() == [[0.0, 0.0, 6.0], [10.0, 5.0, 0.0]]
-    with pytest.raises(agrad.errors.RefusedFunctionError, match=r"got the axis 1\. Write x\.reshape"):
+    with pytest.raises(agrad.errors.RefusedFunctionError, match=r"got 1\. Write x\.reshape"):
         leaf.flatten(1)
     with pytest.raises(TypeError, match="same_kind"):
         leaf.astype(np.int64, casting="same_kind")
