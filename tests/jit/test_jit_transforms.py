@@ -238,7 +238,7 @@ def test_an_error_in_a_replay_says_where() -> None:
     labels = np.asarray([0, 1, 2, 0, 1])
     g = agrad.jit(lambda x, y: agrad.cross_entropy(x, y))
     g(X, labels)
-    with pytest.raises(agrad.errors.IndexRangeError, match="label 7") as caught:
+    with pytest.raises(agrad.errors.IndexRangeError, match="got 7") as caught:
         g(X, labels + 7)
     assert any("agrad.jit" in note for note in caught.value.__notes__)
 
