@@ -28,12 +28,6 @@ SPLIT = Memo(partial(_sharing, True))
 """The same for results that are parts of each element: NumPy's scalars count as arrays."""
 
 
-def has_no_views(raw: Any) -> bool:
-    """Return True for an array of a library whose arrays never share memory."""
-    backend = backend_of_type(type(raw))
-    return backend is not None and backend.shares_memory is None
-
-
 def with_values(data: Any, raw: Any) -> Any:
     """Return ``data`` with ``raw`` as its raw array and with its levels and nodes."""
     return wrap(with_values(data.data, raw), data.level, data.node) if isinstance(data, Tensor) else raw

@@ -6,12 +6,11 @@ from copy import deepcopy
 from typing import Any
 
 from agrad.engine.explain import NOT_IN_BLOCKS
-from agrad.engine.layouts import has_no_views
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import check_writable, write
-from agrad.errors import AxesError, OperandError, ReadOnlyViewError, RefusedFunctionError
+from agrad.errors import AxesError, OperandError, RefusedFunctionError
 from agrad.ops import discrete, elementwise
 from agrad.ops.casting import astype
 from agrad.ops.indexing import get_at, set_at
@@ -117,28 +116,7 @@ def _in_place(function: Method) -> Method:
     return method
 
 
-def _references() -> int:
-    """Return the references that ``_setitem`` finds to a temporary array, or 0 if variables look the same."""
-    counts = []
-
-    class Probe:
-        def __setitem__(self, index: Any, value: Any) -> None:
-            counts.append(sys.getrefcount(self))
-
-    Probe()[0] = 0
-    probe = Probe()
-    probe[0] = 0
-    return counts[0] if counts[0] < counts[1] else 0
-
-
-_OF_TEMPORARY = _references()
-
-
 def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
-    if sys.getrefcount(self) <= _OF_TEMPORARY and has_no_views(self.raw):
-        raise ReadOnlyViewError(
-            "x[i][j] = v: arrays of this library have no views, so x would not change. Write x[i, j] = v."
-        )
     check_writable(self, "x[i] = v")
     write(self, set_at(self, value, index), "x[i] = v")
     self._link = getattr(self, "_link", None)  # after a write it is an array, also without axes, and no scalar

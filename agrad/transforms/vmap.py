@@ -147,13 +147,18 @@ def vmap(
         results = []
         for some in chunks(inputs.size, chunk_size):
             level, given = inputs.part(some)
-            with change_mode(maps=(*mode().maps, Map(level, randomness, some, inputs.size, keys))):
+            with _inside(Map(level, randomness, some, inputs.size, keys)):
                 results.append(_results(f, level, given, kwargs, out_axes, name))
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
         return copy_tree_if_aliased(unflatten(results[0].spec, out), args, kwargs)
 
     return mapped
+
+
+def _inside(inner: Map) -> Any:
+    # not written in the mapped function, which pickles with what it names
+    return change_mode(maps=(*mode().maps, inner))
 
 
 def _flatten(axes: Axes, tree: Any, what: str, name: str) -> tuple[list[int | None], list[Any], Any]:

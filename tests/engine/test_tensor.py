@@ -483,9 +483,9 @@ def test_a_copy_shares_no_memory(copied: Any) -> None:
 
 def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
     x = agrad.ones(3, backend="array_api_strict")
-    with pytest.raises(MixedBackendsError, match="[Mm]ove"):
+    with pytest.raises(MixedBackendsError, match=r"[Mm]ove"):
         x[0] = np.ones(())
-    with pytest.raises(MixedBackendsError, match="[Mm]ove"):
+    with pytest.raises(MixedBackendsError, match=r"[Mm]ove"):
         agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")]
 
 

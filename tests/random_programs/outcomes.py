@@ -15,7 +15,7 @@ OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused",
 
 REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
-    "a shape depends on values": ("TracedValueError", r"boolean index|by a mask|nonzero|^numpy\(\) of"),
+    "a shape depends on values": ("TracedValueError", r"boolean index|by a (mapped )?mask|nonzero|^numpy\(\) of"),
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap has no derivative"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }
