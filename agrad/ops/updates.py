@@ -5,6 +5,7 @@ backend's kernel may write the results into them; the generic bodies ignore it. 
 are recorded: a step can be differentiated.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -179,9 +180,13 @@ def adam_numbers(xp: Any, lr: Any, beta1: float, beta2: float, eps: float, count
     return lr / correction(xp, beta1, count) * root, eps * root
 
 
+host_adam_numbers = functools.lru_cache(maxsize=64)(adam_numbers)
+"""The numbers on the host, computed once for all parameters of a step."""
+
+
 def adam_number(place: int, *options: Any) -> float:
     """Return one of the numbers of ``adam_numbers``, as a computation on the host."""
-    number: float = adam_numbers(None, *options)[place]
+    number: float = host_adam_numbers(None, *options)[place]
     return number
 
 

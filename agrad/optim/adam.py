@@ -1,13 +1,21 @@
 """Adam and its variants."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
 import agrad
 from agrad.engine.scalars import host_call
-from agrad.ops.updates import adam_given, adam_number, adam_numbers, adam_update_p, correction, descent, unread
+from agrad.ops.updates import (
+    adam_given,
+    adam_number,
+    adam_numbers,
+    adam_update_p,
+    correction,
+    descent,
+    host_adam_numbers,
+    unread,
+)
 from agrad.optim.optimizer import Optimizer
 from agrad.optim.options import Pair, Rate
 
@@ -15,7 +23,6 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 # checked plain arrays are passed directly to the operation
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
-_NUMBERS = functools.lru_cache(maxsize=64)(adam_numbers)
 
 
 class Adam(Optimizer):
@@ -82,7 +89,7 @@ class Adam(Optimizer):
         lr, (beta1, beta2), decay, shrink = options["lr"], options["betas"], options["weight_decay"], None
         given = lr, beta1, beta2, options["eps"], count
         if type(lr) is float and type(count) is int:
-            rate, floor = _NUMBERS(None, *given)  # computed once for all parameters
+            rate, floor = host_adam_numbers(None, *given)
         else:
             rate, floor = (host_call(adam_number, k, *given) for k in (0, 1))
         if cls.decoupled:
