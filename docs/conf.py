@@ -121,7 +121,7 @@ html_static_path = ["_static"]
 html_css_files = ["agrad.css"]
 html_additional_pages = dict.fromkeys(MOVED, "redirect.html")
 html_copy_source = False
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(ROOT / "docs/_static/scorer.js")
 html_sidebars = {"docs/index": []}
 html_theme_options = {
     "logo": {"text": "agrad"},
