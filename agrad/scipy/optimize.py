@@ -36,8 +36,11 @@ class _Problem:
 
     def __init__(self, name: str, jit: bool | None, *args: Any, **kwargs: Any) -> None:
         refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside; fun itself may be jitted.")
-        from scipy import optimize
-
+        try:
+            from scipy import optimize
+        except ImportError:
+            needed = f"agrad.scipy.optimize.{name} needs SciPy. Install it with: pip install 'agrad[special]'"
+            raise errors.MissingExtraError(needed) from None
         self.scipy, self.name, self.jit = optimize, name, jit
         self.how = inspect.signature(getattr(optimize, name)).bind(*args, **kwargs).arguments
 

@@ -1,5 +1,6 @@
 """``agrad.scipy.optimize``: solutions as SciPy's, their derivatives and ``vmap``, on every backend."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -83,3 +84,11 @@ def test_vmap(case: Call, place: Any) -> None:
     for k in range(2):
         for a, b in zip(got, parts(f(*[place(np.asarray(r[k])) for r in rows])), strict=True):
             assert_close(host(a)[k], host(b), case.name, 1e-8)
+
+
+def test_without_scipy_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agrad.scipy import optimize
+
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(agrad.errors.MissingExtraError, match=r"minimize needs SciPy\. Install it with"):
+        optimize.minimize(lambda x: agrad.sum(x**2), np.ones(2))
