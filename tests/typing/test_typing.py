@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CHECKERS = {
     "mypy": ("mypy", "--strict", "--allow-untyped-calls", "--no-warn-return-any"),
-    "basedpyright": ("basedpyright", "--level", "error"),
+    "basedpyright": ("basedpyright", "--level", "error", "--pythonpath", sys.executable),
 }
 
 
