@@ -146,11 +146,11 @@ class Operation:
         unknown = sorted(traits.keys() - TRAITS)
         if unknown:
             raise PrimitiveDefinitionError(
-                f"{self.name}: {', '.join(map(repr, unknown))} is no trait; there are {', '.join(sorted(TRAITS))}"
+                f"{self.name}: traits must be among {', '.join(sorted(TRAITS))}, got {', '.join(map(repr, unknown))}"
             )
         if traits.get("kind", self.kind) not in KINDS:
             raise PrimitiveDefinitionError(
-                f"{self.name}: {traits['kind']!r} is no kind; there are {', '.join(sorted(KINDS))}"
+                f"{self.name}: kind must be one of {', '.join(sorted(KINDS))}, got {traits['kind']!r}"
             )
         core = traits.get("core_axes", 0)
         if isinstance(core, tuple) and len(core) != len(self.arrays):

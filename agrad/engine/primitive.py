@@ -49,15 +49,15 @@ class Rule:
         unknown += [n for n in self.settings if n not in primitive.settings]
         if unknown:
             raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} names {', '.join(map(repr, unknown))}; it may name "
-                f"{', '.join(sorted(alphabet))}"
-                + (f", and after a * the settings {', '.join(primitive.settings)}" if primitive.settings else "")
+                f"the {kind} of {primitive.name}: parameters must be among {', '.join(sorted(alphabet))}"
+                + (f" and, after a *, the options {', '.join(primitive.settings)}" if primitive.settings else "")
+                + f", got {', '.join(map(repr, unknown))}"
             )
         strange = [t for t in targets if t not in primitive.all_arrays]
         if strange:
             raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} is for {', '.join(map(repr, strange))}, no array argument of it; "
-                f"those are {', '.join(primitive.all_arrays)}"
+                f"the {kind} of {primitive.name} must be for one of its arrays {', '.join(primitive.all_arrays)}, got "
+                f"{', '.join(map(repr, strange))}"
             )
         self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
 
@@ -94,8 +94,8 @@ class Primitive(Operation):
     ) -> None:
         if batch is not None and batch not in SHARED:
             raise PrimitiveDefinitionError(
-                f"{name}: batch is one of {', '.join(map(repr, SHARED))}, not {batch!r}; "
-                "write any other rule with .batch"
+                f"{name}: batch must be one of {', '.join(map(repr, SHARED))}, got {batch!r}. Define any other rule "
+                "with .batch."
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
         self.name = name
@@ -129,18 +129,17 @@ class Primitive(Operation):
         for given in (*self.all_arrays, *self.settings, *(outputs or ())):
             if given in taken or given.startswith("_"):
                 raise PrimitiveDefinitionError(
-                    f"{name}: no argument, setting or output may be named {given!r}, which means something else in "
-                    "rules; give it another name"
+                    f"{name}: arguments, options and outputs must not be named {given!r}, which has a meaning in "
+                    "rules. Rename it."
                 )
         if self.spreads and (self.variadic is not None or len(outputs or ()) != 1):
             raise PrimitiveDefinitionError(
-                f"{name}: outputs whose number varies, out='*name', stand alone, and beside a fixed number of arguments"
+                f"{name}: out='*name' must be the only output, and requires a fixed number of arguments"
             )
         for given in (*self.linear, *self.constant):
             if given not in self.all_arrays:
                 raise PrimitiveDefinitionError(
-                    f"{name} is declared linear or constant in {given!r}, which is no array argument of it; "
-                    f"those are {', '.join(self.all_arrays)}"
+                    f"{name}: linear and constant must be among its arrays {', '.join(self.all_arrays)}, got {given!r}"
                 )
 
     def _make_tables(self) -> None:
@@ -153,7 +152,7 @@ class Primitive(Operation):
         self.raw = Memo(self._evaluation)
         self.pairs = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
-        """The rule of a write to the result, once it is filed."""
+        """The rule of a write to the result, once it is defined."""
 
     def __repr__(self) -> str:
         return (
@@ -163,8 +162,8 @@ class Primitive(Operation):
     def _overwritten(self, argument: str) -> int:
         if argument not in self.arrays or "donate" not in self.settings:
             raise PrimitiveDefinitionError(
-                f"{self.name} is declared to overwrite {argument!r}; it may overwrite its array arguments "
-                f"{', '.join(self.arrays)}, and has a setting 'donate' that says whether a call may"
+                f"{self.name}: overwrites must be among its arrays {', '.join(self.arrays)}, got {argument!r}, and "
+                "requires an option 'donate'"
             )
         return self.arrays.index(argument)
 
@@ -194,8 +193,8 @@ class Primitive(Operation):
     def _missing_rule(self, kind: str, argument: str) -> Rule:
         def missing() -> Any:
             raise MissingRuleError(
-                f"{self.name} has no {kind} rule for {argument}; write one, @{self.identifier}.{kind}({argument!r}), "
-                f"or declare constant={argument!r} if it has no derivative"
+                f"{self.name} has no {kind} rule for {argument}. Define one with "
+                f"@{self.identifier}.{kind}({argument!r}), or declare constant={argument!r} if it has no derivative."
             )
 
         return Rule(missing, self, (argument,), kind)
@@ -239,15 +238,15 @@ class Primitive(Operation):
         targets = targets or self.all_arrays[:1]
         if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
             raise PrimitiveDefinitionError(
-                f"{self.name} has an argument named {clash.pop()!r}, which in a rule is the cotangent or the tangent; "
-                "give it another name"
+                f"{self.name}: arguments must not be named {clash.pop()!r}, which is the cotangent or the tangent in a "
+                "rule. Rename it."
             )
         rule = Rule(function, self, targets, kind)
         table = self.vjps if kind == "vjp" else self.jvps
         for target in targets:
             if target in self.constant:
                 raise PrimitiveDefinitionError(
-                    f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
+                    f"{self.name}: {target!r} must not have a {kind}, because it is declared constant"
                 )
             table[target] = rule
         self.plans.clear()
@@ -263,8 +262,8 @@ class Primitive(Operation):
         """File the batching rule: one call for all members; see ``batching``."""
         if "batch_size" in (*self.all_arrays, *self.settings):
             raise PrimitiveDefinitionError(
-                f"{self.name} has an argument named 'batch_size', which in a batching rule is the number of members; "
-                "give it another name"
+                f"{self.name}: arguments must not be named 'batch_size', which is the number of batch elements in a "
+                "batching rule. Rename it."
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
@@ -301,8 +300,8 @@ class Primitive(Operation):
         unknown = [n for n in kernel.names if n not in known] + [n for n in kernel.settings if n not in known_settings]
         if unknown:
             raise PrimitiveDefinitionError(
-                f"a kernel of {self.name} on {backend} names {', '.join(map(repr, unknown))}; it may name what the "
-                f"generic code names: {', '.join([*known, *known_settings])}"
+                f"a kernel of {self.name} on {backend}: parameters must be among "
+                f"{', '.join([*known, *known_settings])}, got {', '.join(map(repr, unknown))}"
             )
 
     def generic(self, backend: Backend) -> Function:
@@ -343,13 +342,13 @@ class Primitive(Operation):
             if backends[-1] is None:
                 raise self.not_an_array(kind)
         if not backends and not any(isinstance(a, np.generic) for a in args):
-            raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
+            raise OperandError(f"{self.name}: an operand must be an array, got only numbers. Use agrad.asarray.")
         return backends[0].array_types[0] if backends else np.ndarray
 
     def not_an_array(self, kind: type) -> OperandError:
         return OperandError(
-            f"{self.name} takes Tensors, arrays of a known library and numbers, not {kind.__name__}; "
-            "make an array with agrad.asarray"
+            f"{self.name}: operands must be Tensors, arrays of a known library or numbers, got {kind.__name__}. Make "
+            "an array with agrad.asarray."
         )
 
     explain = explained

@@ -172,7 +172,7 @@ class NumPyOperand:
     def _dlpack(self: Any, name: str) -> Any:
         found = getattr(self.raw, name, None)
         if found is None:
-            raise BufferError(f"arrays of {self.backend!r} hand out no memory; move this one first: x.to('numpy')")
+            raise BufferError(f"arrays of {self.backend!r} do not support {name}. Move this one first: x.to('numpy').")
         return found
 
     vars().update({name: _like_numpys(name) for name in _METHODS})
