@@ -243,12 +243,12 @@ def _as_given(value: Any) -> Any:
 def _gone(operation: str, what: str, freed: bool) -> str:
     if freed:
         return (
-            f"{operation}: {what} cannot be had, because an earlier backward pass freed the graph; give that pass "
-            "retain_graph=True, or compute the result again"
+            f"{operation}: {what} is not available, because an earlier backward pass freed the graph. Pass "
+            "retain_graph=True to that pass, or compute the result again."
         )
     return (
-        f"{operation}: {what} cannot be had, because no derivative needs it and it is a constant, or comes from a leaf "
-        "that is gone; keep that Tensor alive (and give backward passes retain_graph=True)"
+        f"{operation}: {what} is not available, because the tape does not store it. Keep a reference to the Tensor, and "
+        "pass retain_graph=True to backward passes."
     )
 
 
