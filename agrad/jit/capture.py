@@ -1,9 +1,9 @@
 """Trace one call: replace inputs and state by tracers, run once, restore, compile."""
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -385,7 +385,7 @@ class Tracing:
         after, spec = flatten(getattr(attribute.holder, attribute.name))
         new = [traced_value(leaf, self.trace) for leaf in after]
         old = [traced_value(leaf, self.trace) for leaf in before]
-        if spec == attribute.spec and all(a is b for a, b in zip(new, old, strict=True)):
+        if spec == attribute.spec and all(map(operator.is_, new, old)):
             return
         attribute.new_spec = spec
         attribute.new_leaves = tuple(
@@ -444,7 +444,7 @@ class Tracing:
     def _sources(self) -> list[_Source]:
         """Return the Tensors that derivatives may flow to."""
         found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.needs_grad]
-        return found + [_Source(itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
+        return found + [_Source(operator.itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
 
     def _derive(
         self, recorded: list[int], leaves: Sequence[Any], shown: list[Any], outputs: list[Any]

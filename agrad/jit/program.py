@@ -173,8 +173,9 @@ class Program:
         """Return the program with other parts, or the program itself if they are the same."""
         kept, out = list(instructions), list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
-        pairs = ((kept, self.instructions), (out, self.outputs), (known, self.constants))
-        if all(len(new) == len(old) and all(map(operator.is_, new, old)) for new, old in pairs):
+        new, old = (*kept, *out, *known), (*self.instructions, *self.outputs, *self.constants)
+        sizes = len(kept), len(out), len(new)
+        if sizes == (len(self.instructions), len(self.outputs), len(old)) and all(map(operator.is_, new, old)):
             return self
         return Program(self.inputs, dict(known), kept, out, self.notes)
 

@@ -195,7 +195,7 @@ class Trace(Level):
         plain = noted = settings
         if settings:
             parts = self._split(settings.values())
-            plain, noted = (dict(zip(settings, part, strict=True)) for part in parts)
+            plain, noted = [dict(zip(settings, part, strict=True)) for part in parts]
         outer, self.evaluating = self.evaluating, True
         try:
             out = self.evaluate(primitive, tuple(values), plain)

@@ -189,7 +189,8 @@ def with_late_views(program: Program) -> Program:
         if instruction.operation.kind in ("reshape", "broadcast") and len(instruction.results) == 1:
             waiting[instruction.results[0]] = instruction
         else:
-            _release(instruction.reads(), waiting, kept)
+            if waiting:
+                _release(instruction.reads(), waiting, kept)
             kept.append(instruction)
     _release(list(waiting), waiting, kept)
     return program.with_instructions(kept)

@@ -266,7 +266,7 @@ class _Grouping:
     def run(self) -> Program:
         program = self.program
         known = (program.inputs, program.constants, *[instruction.results for instruction in program.instructions])
-        if not any(v.size * _WIDEST >= self.minimum for v in chain.from_iterable(known)):
+        if max([v.size for v in chain.from_iterable(known)], default=0) * _WIDEST < self.minimum:
             return program
         aliases: Aliases | None = None
         for instruction in self.program.instructions:
