@@ -26,7 +26,7 @@ from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
-from agrad.registry import KERNELS, Kernel
+from agrad.registry import KERNELS, PRIMITIVES, Kernel
 
 Function = Callable[..., Any]
 
@@ -98,7 +98,9 @@ class Primitive(Operation):
                 "write any other rule with .batch"
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
-        self.name = name
+        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
+        # kernels and generated code are found by names
+        self.name = name if self.is_own or name not in PRIMITIVES else f"{forward.__module__}.{name}"
         self.forward = forward
         self.by_name = forward is None
         self.arrays, self.variadic = arrays, variadic
@@ -110,7 +112,6 @@ class Primitive(Operation):
         self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
         self.may_alias = not self.is_own
         self.data_dependent_shape = batch == "values decide"
         self.alphabet = (

@@ -20,6 +20,7 @@ from agrad.jit.lower.cuda.streams import setter_text
 from agrad.jit.lower.numpy.groups import group_function as numpy_group_function
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, interpret
+from agrad.kernels.cupy import expressions
 from agrad.ops.elementwise import one_minus_square
 from agrad.registry import PRIMITIVES
 
@@ -71,7 +72,7 @@ def every_word(x: Any) -> Any:
     """Each unary and binary operation, comparison and test that there is an expression for, near one."""
     y = agrad.abs(agrad.sin(x)) * 0.4 + 0.3
     of = {"acosh": y + 1.5}
-    words = {**cuda_source._OF_FLOATS, **cuda_source._COMPARISONS, **cuda_source._OF_ARRAYS}
+    words = {**expressions.FLOATS, **expressions.COMPARISONS, **expressions.ARRAYS}
     names = [n for n in words if hasattr(agrad, n) and n != "pow" and not n.startswith("logical_")]
     single = [n for n in names if "{1}" not in words[n]]
     made = [getattr(agrad, name)(of.get(name, y)) for name in single]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.jit.passes.tiling import is_cast
 from agrad.jit.program import Instruction, Program, Variable, is_rule
 from agrad.ops import elementwise
 
@@ -37,7 +38,7 @@ def _same_as_result(instruction: Instruction, program: Program) -> Variable | No
     found: tuple[Any, ...] = ()
     if operation is MULTIPLY:
         found = tuple([x for x, one in (operands, operands[::-1]) if _is_one(one, program)])
-    elif operation.kind == "reshape" or (operation.kind == "elementwise" and "dtype" in operation.settings):
+    elif operation.kind == "reshape" or is_cast(instruction):
         found = operands
     alike = [v for v in found if isinstance(v, Variable) and (v.shape, v.dtype, v.kind) == _kind(out)]
     return alike[0] if alike else None

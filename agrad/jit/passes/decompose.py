@@ -157,8 +157,7 @@ def _is_of_rows(part: Instruction) -> bool:
 
 def with_early_reductions(program: Program) -> Program:
     """Move reductions right behind their operand, whose group can then take them."""
-    reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
-    reductions = [i for i in reductions if reduction_of(i) is not None]
+    reductions = [i for i in program.instructions if reduction_of(i) is not None]
     if not reductions:
         return program
     made = {v for i in program.instructions for v in i.results}

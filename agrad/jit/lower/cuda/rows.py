@@ -254,7 +254,7 @@ class RowSource(Source):
     def _total(self, v: Variable) -> list[str]:
         """Return the lines after all rows of a block, which join the totals of its teams."""
         n, kind, width = self.names[v], self.kind[v], v.size
-        x = self.reductions[v].operands[0]
+        x = self.sources[v]
         share = "" if self.finishers else self.share(v)
         target = f"q_{n}[({self.index})blockIdx.x * {width} + i]"
         if width > 1 and self.beside == 1:

@@ -24,8 +24,6 @@ NumPy then has one inner loop for the block in place of one for each row. Withou
 as long, and rows of 512 the same time.
 """
 
-_HOW = {"max": "maximum", "min": "minimum", "all": "logical_and", "any": "logical_or"}
-
 _Kind = tuple[np.dtype, tuple[int, ...]]
 """The dtype of a block's memory, and its shape without the axis of rows."""
 
@@ -95,7 +93,7 @@ def _masked(instruction: Instruction) -> np.dtype | None:
 
 
 def _ufunc_name(reduction: Reduction) -> str:
-    return f"np.{_HOW.get(reduction.name, 'add')}"
+    return f"np.{reduction.combine.identifier}"
 
 
 def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -174,7 +172,7 @@ class _Text:
         lines += self._loop(body)
         for v, reduction in totals.items():
             lines.append(f"    p_{names[v]} = {_ufunc_name(reduction)}.reduce(p_{names[v]}, axis=0)")
-            if reduction.name == "mean":
+            if reduction.averages:
                 lines.append(f"    p_{names[v]} = p_{names[v]} / {self._averaged(v)}")
             if reduction.keepdims:
                 lines.append(f"    p_{names[v]} = p_{names[v]}.reshape({v.shape})")
@@ -291,7 +289,7 @@ class _Text:
         lines = self._target(out, at)
         function = self.scope.hold(reduced, "reduced")
         lines.append(f"{function}({ufunc}, {x}, {axis}, {reduction.keepdims}, {name})")
-        if reduction.name == "mean":
+        if reduction.averages:
             lines.append(f"np.divide({name}, {self._averaged(out)}, {name})")
         return lines
 
