@@ -223,7 +223,7 @@ def _take_attribute(
     nested = _nested(attribute.spec, names)
     if nested is None:
         values += [f"{stem}[{k}]" for k in range(len(attribute.places))]
-        return f"        {stem} = {scope.hold(attribute.take, 'take')}()", [f"{stem} is None"]
+        return f"        {stem} = {scope.hold(attribute.take, 'state')}()", [f"{stem} is None"]
     values += [names[i] for i in attribute.places]
     wrong: list[str] = []
     for name, kind in zip(names, attribute.kinds, strict=True):

@@ -122,7 +122,7 @@ class Guards:
         parts = (container.keys(), container.values()) if mapping else (container,)
         look = functools.partial(chain, *parts, _END)
         kept = self._named_look(look, what)
-        if (numbers or type(container) is list) and all([_is_exact(v, numbers) for v in kept]):
+        if (numbers or type(container) is list) and False not in [_is_exact(v, numbers) for v in kept]:
             self._containers.append(container)
             self._copies.append(container.copy())
         else:
@@ -131,7 +131,7 @@ class Guards:
     def guard_values(self, look: Look, what: Sequence[str] | str, numbers: bool = False) -> None:
         """Guard the tuple of objects that ``look`` returns and ``what`` names."""
         kept = self._named_look(look, what)
-        if all([_is_exact(v, numbers) for v in kept]):
+        if False not in [_is_exact(v, numbers) for v in kept]:
             self._looks.append(look)
             self._looked.append(look())
         else:

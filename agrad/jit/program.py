@@ -143,10 +143,11 @@ def works_by_element(instruction: Instruction) -> bool:
     return instruction.outputs[0] is not None and instruction.outputs[0].kind is not None
 
 
-def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
-    """Return True if an instruction is a rule of a primitive, such as ``vjp:x``."""
+def rule_of(instruction: Instruction) -> tuple[Operation, str] | None:
+    """Return the primitive whose rule an instruction is, and the part of the rule, such as ``vjp:x``, or None."""
     operation = instruction.operation
-    return getattr(operation, "primitive", None) is primitive and operation.rule.part == part
+    primitive = getattr(operation, "primitive", None)
+    return None if primitive is None else (primitive, operation.rule.part)
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agrad.jit.passes.tiling import is_cast
-from agrad.jit.program import Instruction, Program, Variable, is_rule
+from agrad.jit.program import Instruction, Program, Variable, rule_of
 from agrad.ops import elementwise
 
 MULTIPLY, POWER, SQUARE = (f.primitive for f in (elementwise.multiply, elementwise.pow, elementwise.square))
@@ -56,7 +56,7 @@ def _is_one(value: Any, program: Program) -> bool:
 def _without_powers(instruction: Instruction) -> list[Instruction]:
     """Return a square for a second power, two products for its derivative, else the instruction."""
     is_power = instruction.operation is POWER
-    if not is_power and not is_rule(instruction, POWER, "vjp:x1"):
+    if not is_power and rule_of(instruction) != (POWER, "vjp:x1"):
         return [instruction]
     (*g, x, power), out = instruction.operands, instruction.outputs[0]
     if type(power) not in (int, float) or power != 2 or out is None or not isinstance(x, Variable):

@@ -38,6 +38,8 @@ class Rounding(FunctionOperation):
 class NarrowProduct(Operation):
     """``matmul`` of rounded arrays, or ``linear`` of two and a float32 bias."""
 
+    kind = "product"
+
     def __init__(self, name: str, product: Callable[[Any, Any], Any], precision: str) -> None:
         self.name, self.product, self.precision = name, product, precision
 

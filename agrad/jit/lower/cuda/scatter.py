@@ -27,10 +27,10 @@ def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
 
     No index may have arrays.
     """
-    settings, parts = instruction.settings, instruction.operands
-    if instruction.name not in ("scatter_add", "scatter_sum") or len(instruction.outputs) != 1:
+    operation, settings, parts = instruction.operation, instruction.settings, instruction.operands
+    if not operation.is_own or operation.sparsity != "adds" or len(instruction.outputs) != 1:
         return None
-    indices = settings["indices"] if instruction.name == "scatter_sum" else (settings["index"],)
+    indices = settings["indices"] if "indices" in settings else (settings["index"],)
     out = instruction.outputs[0]
     if out is None or not out.size or len(parts) != len(indices) or len(parts) > MOST:
         return None

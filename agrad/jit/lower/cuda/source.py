@@ -32,6 +32,7 @@ C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 NARROW = dict.fromkeys("eH", "unsigned short")
 """The types of results of ``Rounding``: the bits of float16, and of bfloat16 in uint16."""
 
+
 def _char(dtype: Any) -> str:
     return "" if dtype == HOST else str(np.dtype(dtype).char)
 
