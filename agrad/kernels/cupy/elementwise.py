@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_source
+from agrad.kernels.cupy.source import ELEMENTWISE, THREADS, joint_update
 
 Raw = Any
 
@@ -27,16 +27,48 @@ def on_each(name: str, x: Raw, *others: Any) -> Any:
         return elementwise_kernel(name)(x, *others)
 
 
+CHUNK = 4 * THREADS
+"""The elements of an update that a block computes."""
+
+
+class Part(NamedTuple):
+    """One part of the launch of a ``joint_kernel``."""
+
+    parameters: Sequence[Any]
+    """Arrays, addresses and numbers."""
+    size: int
+    blocks: int
+    """The number of blocks that the kernel is told."""
+    grid: int
+    """The number of blocks that are launched."""
+
+
+def launch_parts(kernel: Any, parts: Sequence[Part], most: int, shared: Sequence[float] = ()) -> None:
+    """Launch a kernel of ``joint_kernel`` for ``most`` parts over some."""
+    width, first = len(parts[0].parameters) + 3, 0
+    words = np.zeros(most * width, np.int64)
+    for k, part in enumerate(parts):
+        row = words[k * width : (k + 1) * width]
+        for i, value in enumerate(part.parameters):
+            if isinstance(value, float):
+                row[i : i + 1].view(np.float64)[0] = value
+            else:
+                row[i] = value if isinstance(value, int) else value.data.ptr
+        row[-3:] = part.size, first, part.blocks
+        first += part.grid
+    kernel((first,), (THREADS,), (words.view(f"V{words.nbytes}"), np.int32(len(parts)), *shared))
+
+
 @cache
 def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, int]:
     """Return the kernel over parts, compiled for a device, and the most parts."""
     import cupy
 
-    text, most = joint_source(name, {"f": "float", "d": "double"}[char], arrays)
-    kernel = cupy.RawKernel(text, f"agrad_{name}_parts")
+    joint = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
+    kernel = cupy.RawKernel(joint.text, joint.name)
     with cupy.cuda.Device(device):
         kernel.compile()
-    return kernel, most
+    return kernel, joint.most
 
 
 class Joint(threading.local):
@@ -53,20 +85,11 @@ class Joint(threading.local):
     def __exit__(self, *exception: object) -> None:
         waiting, self.waiting = self.waiting or {}, None
         for (kernel, most, values), parts in waiting.items():
-            p = parts[0][0]
-            for start in range(0, len(parts), most):
-                some = parts[start : start + most]
-                words: list[int] = []
-                blocks = 0
-                for arrays in some:
-                    size = arrays[0].size
-                    words += [*[a.data.ptr for a in arrays], size, blocks]
-                    blocks += -(-size // CHUNK)
-                structure = np.zeros(most * (len(parts[0]) + 2), np.int64)
-                structure[: len(words)] = words
-                given = (structure.view(f"V{structure.nbytes}"), np.int32(len(some)), *map(float, values))
-                with p.device:
-                    kernel((blocks,), (THREADS,), given)
+            blocks = [-(-arrays[0].size // CHUNK) for arrays in parts]
+            some = [Part(arrays, arrays[0].size, n, n) for arrays, n in zip(parts, blocks, strict=True)]
+            with parts[0][0].device:
+                for start in range(0, len(some), most):
+                    launch_parts(kernel, some[start : start + most], most, tuple(map(float, values)))
 
 
 JOINT = Joint()

@@ -3,7 +3,7 @@
 The operands are ``{0}``, ``{1}`` and ``{2}``. Neither CuPy nor a GPU is needed.
 """
 
-from agrad.kernels.cupy.source import ELEMENTWISE
+from agrad.kernels.cupy.source import ELEMENTWISE, REDUCE
 
 _SAME_NAME = """
 acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2 sigmoid sin sinh sqrt tan tanh trunc
@@ -69,6 +69,7 @@ def functions(rounds: bool) -> list[str]:
         "template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }",
         "template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }",
         PACK,
+        REDUCE,
     ]
     for name in _FUNCTIONS:
         inputs, _, body = ELEMENTWISE[name]

@@ -8,14 +8,15 @@ read where they lie: they may broadcast along any axis, and have any strides.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, THREADS, Source, expression
+from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, Source, expression
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.cupy.source import THREADS
 
 MOST_THREADS = 1024
 """The most threads of a block."""
@@ -101,8 +102,8 @@ class RowSource(Source):
         text = [*self.head(), *self._kernel()]
         self._text = "\n".join(text + (self._finish() if self.finishers else []))
 
-    def joined(self, parts: Sequence[Any]) -> str:
-        """See ``Source.joined``. A kernel computes one group of rows."""
+    def text(self) -> str:
+        """Return the text of the kernels."""
         return self._text
 
     def _is_full(self, shape: Sequence[int]) -> bool:

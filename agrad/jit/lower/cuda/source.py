@@ -16,9 +16,7 @@ from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import is_cast, reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
 from agrad.kernels.cupy.expressions import ARRAYS, CHOICES, COMPARISONS, FLOATS, INTEGERS, ROUNDINGS, functions
-
-THREADS = 256
-"""Threads of a block, a power of two, as reductions halve it."""
+from agrad.kernels.cupy.source import THREADS, joint_kernel, most_parts
 
 BLOCKS = 1024
 """The most blocks of a launch, the same on every GPU: sums are then added in the same order everywhere."""
@@ -163,15 +161,6 @@ class Source:
         known = (*inputs, *found)
         self.kind = {v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known}
 
-    @property
-    def text(self) -> str:
-        """The text of the kernels for the group alone."""
-        return self.joined([self])
-
-    def joined(self, parts: Sequence[Any]) -> str:
-        """Return the text of the kernels for groups that they can compute together."""
-        raise NotImplementedError
-
     def head(self) -> list[str]:
         """Return the functions that all texts begin with."""
         return functions(any(isinstance(i.operation, Rounding) for i in self.program.instructions))
@@ -217,14 +206,14 @@ class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
     All instructions of the group satisfy ``has_cuda_expression``. The function ``run`` computes the share of one block,
-    in packs of elements. Its parameters are:
+    in packs of elements, and ``complete`` combines the totals of all blocks. The parameters of ``run`` are:
 
     - the arrays of the group's shape, aligned to packs;
     - the single values, a pointer each, and for host numbers a pointer to a double, or null, and the value;
     - the result arrays, and for each reduction an array of the partial results of the blocks.
 
     The parameters of ``complete`` are the partial results, then the arrays for the reductions' results. The text of
-    both functions does not depend on the number of elements: see ``joined``.
+    both functions does not depend on the number of elements. A kernel calls them for several groups with the same text.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
@@ -241,41 +230,13 @@ class GroupSource(Source):
         parts = [*self.head(), *self.element(), *self.run()]
         self.functions = "\n".join(parts + (self.complete() if self.totals else []))
         """The text of the functions, which is the same for groups that one kernel can compute."""
+        self.most = most_parts(len(self.given()))
+        """The largest number of groups that one kernel can compute."""
 
-    def joined(self, parts: Sequence["GroupSource"]) -> str:
-        """Return the text of the kernels for groups with the same functions.
-
-        Each takes the parameters of all groups. A group has as many blocks as alone in the first, and one in the
-        second.
-        """
-        text = [self.functions]
-        blocks = [part.blocks for part in parts]
-        places = [f"block = blockIdx.x - {sum(blocks[:k])}; blocks = {part.blocks};" for k, part in enumerate(parts)]
-        text += self._kernel(self.name, "run", self.given(), parts, places, blocks)
-        if self.totals:
-            places = [f"block = 0; blocks = {part.blocks};" for part in parts]
-            text += self._kernel("finish", "complete", self.ends(), parts, places, [1] * len(parts))
-        return "\n".join(text)
-
-    def _kernel(
-        self,
-        name: str,
-        function: str,
-        given: list[str],
-        parts: Sequence["GroupSource"],
-        places: list[str],
-        blocks: list[int],
-    ) -> list[str]:
-        """Return a kernel that calls a function with the arguments of the part that a block belongs to."""
-        names = [parameter.rpartition(" ")[2] for parameter in given]
-        parameters = ", ".join(f"{parameter}_{k}" for k in range(len(parts)) for parameter in given)
-        lines = [f'extern "C" __global__ void {name}({parameters}) {{', *[f"    {parameter};" for parameter in given]]
-        lines.append(f"    {self.index} block, blocks, size;")
-        for k, (part, place) in enumerate(zip(parts, places, strict=True)):
-            condition = f"if (blockIdx.x < {sum(blocks[: k + 1])}) " if k + 1 < len(parts) else ""
-            own = " ".join(f"{x} = {x}_{k};" for x in names)
-            lines.append(f"    {'else ' if k else ''}{condition}{{ {place} size = {part.size}; {own} }}")
-        return [*lines, f"    {function}(block, blocks, size, {', '.join(names)});", "}", ""]
+    def text(self, count: int = 1) -> str:
+        """Return the text of the kernels for as many groups with the same functions."""
+        finish = joint_kernel("finish", "complete", count, self.ends()) if self.totals else ""
+        return self.functions + joint_kernel(self.name, "run", count, self.given()) + finish
 
     def element(self) -> list[str]:
         """Return the function that computes one element and adds it to the totals."""
@@ -306,7 +267,7 @@ class GroupSource(Source):
         lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
         lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = s_{n}[0];", (v,))]
+            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = t_{n};", (v,))]
         return [*lines, "}", ""]
 
     def _packs(self) -> list[str]:
@@ -330,15 +291,12 @@ class GroupSource(Source):
         return f"element({', '.join(given)});"
 
     def _over_threads(self, v: Variable) -> list[str]:
-        """Return the reduction of a block's totals, by halves. Thread 0 has the result."""
-        n = self.names[v]
+        """Return the reduction of a block's totals. All its threads get the result."""
+        n, kind = self.names[v], self.kind[v]
+        step = f"[]({kind} a, {kind} b) {{ return {self.step(v, 'a', 'b')}; }}"
         return [
-            f"    __shared__ {self.kind[v]} s_{n}[{THREADS}];",
-            f"    s_{n}[me] = t_{n};",
-            f"    for (unsigned int half = {THREADS // 2}; half > 0; half /= 2) {{",
-            "        __syncthreads();",
-            f"        if (me < half) s_{n}[me] = {self.step(v, f's_{n}[me]', f's_{n}[me + half]')};",
-            "    }",
+            f"    __shared__ {kind} s_{n}[{THREADS}];",
+            f"    t_{n} = reduced(t_{n}, s_{n}, me, me, {THREADS}, 1, {step});",
         ]
 
     def complete(self) -> list[str]:
@@ -352,5 +310,5 @@ class GroupSource(Source):
             lines.append(f"    {kind} t_{n} = {self.start(v)};")
             lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
             share = f" / {kind}(size)" if self.reductions[v].averages else ""
-            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
+            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = t_{n}{share};"]
         return [*lines, "}", ""]
