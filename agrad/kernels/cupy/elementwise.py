@@ -1,9 +1,10 @@
 """Launches of CuPy's elementwise kernels, which compile on first use."""
 
+import struct
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,32 +32,25 @@ CHUNK = 4 * THREADS
 """The elements of an update that a block computes."""
 
 
-class Part(NamedTuple):
-    """One part of the launch of a ``joint_kernel``."""
-
-    parameters: Sequence[Any]
-    """Arrays, addresses and numbers."""
-    size: int
-    blocks: int
-    """The number of blocks that the kernel is told."""
-    grid: int
-    """The number of blocks that are launched."""
+Part = tuple[Sequence[Any], int, int, int]
+"""The arrays, addresses and numbers of a part, its size, the number of blocks it is told, and that of its launch."""
 
 
-def launch_parts(kernel: Any, parts: Sequence[Part], most: int, shared: Sequence[float] = ()) -> None:
-    """Launch a kernel of ``joint_kernel`` for ``most`` parts over some."""
-    width, first = len(parts[0].parameters) + 3, 0
-    words = np.zeros(most * width, np.int64)
-    for k, part in enumerate(parts):
-        row = words[k * width : (k + 1) * width]
-        for i, value in enumerate(part.parameters):
+def launch_parts(kernel: Any, most: int, parts: Sequence[Part], shared: Sequence[float] = ()) -> None:
+    """Launch the kernel that ``joint_kernel`` wrote for ``most`` parts over some."""
+    words: list[int] = []
+    first = 0
+    for values, size, blocks, grid in parts:
+        for value in values:
             if isinstance(value, float):
-                row[i : i + 1].view(np.float64)[0] = value
+                words += struct.unpack("q", struct.pack("d", value))
             else:
-                row[i] = value if isinstance(value, int) else value.data.ptr
-        row[-3:] = part.size, first, part.blocks
-        first += part.grid
-    kernel((first,), (THREADS,), (words.view(f"V{words.nbytes}"), np.int32(len(parts)), *shared))
+                words.append(value if isinstance(value, int) else value.data.ptr)
+        words += size, first, blocks
+        first += grid
+    table = np.zeros(most * len(words) // len(parts), np.int64)
+    table[: len(words)] = words
+    kernel((first,), (THREADS,), (table.view(f"V{table.nbytes}"), np.int32(len(parts)), *shared))
 
 
 @cache
@@ -64,11 +58,11 @@ def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, 
     """Return the kernel over parts, compiled for a device, and the most parts."""
     import cupy
 
-    joint = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
-    kernel = cupy.RawKernel(joint.text, joint.name)
+    text, most = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
+    kernel = cupy.RawKernel(text, f"agrad_{name}_parts")
     with cupy.cuda.Device(device):
         kernel.compile()
-    return kernel, joint.most
+    return kernel, most
 
 
 class Joint(threading.local):
@@ -77,7 +71,7 @@ class Joint(threading.local):
     Nothing may read their results before. An exception is an end too.
     """
 
-    waiting: dict[Any, list[Sequence[Raw]]] | None = None
+    waiting: dict[Any, list[Part]] | None = None
 
     def __enter__(self) -> None:
         self.waiting = {}
@@ -85,11 +79,9 @@ class Joint(threading.local):
     def __exit__(self, *exception: object) -> None:
         waiting, self.waiting = self.waiting or {}, None
         for (kernel, most, values), parts in waiting.items():
-            blocks = [-(-arrays[0].size // CHUNK) for arrays in parts]
-            some = [Part(arrays, arrays[0].size, n, n) for arrays, n in zip(parts, blocks, strict=True)]
-            with parts[0][0].device:
-                for start in range(0, len(some), most):
-                    launch_parts(kernel, some[start : start + most], most, tuple(map(float, values)))
+            with parts[0][0][0].device:
+                for start in range(0, len(parts), most):
+                    launch_parts(kernel, most, parts[start : start + most], tuple(map(float, values)))
 
 
 JOINT = Joint()
@@ -112,5 +104,6 @@ def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: S
         on_each(name, *arrays, *values, *over)
     else:
         key = (*_joint_kernel(name, p.dtype.char, device, len(arrays)), values)
-        waiting.setdefault(key, []).append((*arrays, *over))
+        blocks = -(-p.size // CHUNK)
+        waiting.setdefault(key, []).append(((*arrays, *over), p.size, blocks, blocks))
     return tuple(over)

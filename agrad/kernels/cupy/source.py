@@ -123,7 +123,8 @@ ARGUMENT_BYTES = 4096
 
 REDUCE = """
 // The values of threads that are apart in scratch, combined by halves. All of them get the result.
-template <class T, class F> __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, int apart, F step) {
+template <class T, class F>
+__device__ inline T reduced(T value, T* scratch, int me, int lane, int width, int apart, F step) {
     scratch[me] = value;
     for (int half = width / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -137,22 +138,13 @@ template <class T, class F> __device__ inline T reduced(T value, T* scratch, int
 """
 
 
-class JointKernel(NamedTuple):
-    """A kernel over parts, each with its own arrays and size. A block works on one part."""
-
-    text: str
-    name: str
-    most: int
-    """The largest number of parts of a launch."""
-
-
 def most_parts(parameters: int, shared: int = 0) -> int:
     """Return how many parts with so many parameters fit into the arguments of a kernel."""
     return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 3)
 
 
 def joint_kernel(name: str, function: str, parts: int, parameters: Sequence[str], shared: Sequence[str] = ()) -> str:
-    """Return the text of a kernel that calls a function for each of at most ``parts`` parts.
+    """Return the text of a kernel that calls a function for each of at most ``parts`` parts; a block works on one.
 
     The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
     ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``.
@@ -175,8 +167,9 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
 }}
 """
 
-def joint_update(name: str, real: str, arrays: int) -> JointKernel:
-    """Return an entry of ``ELEMENTWISE`` as a kernel over parts.
+
+def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and the largest number of parts.
 
     The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
     contiguous and of one size; the inputs may be overwritten.
@@ -189,7 +182,7 @@ def joint_update(name: str, real: str, arrays: int) -> JointKernel:
     read = " ".join(f"const {x} = p{k}[i];" for k, x in enumerate(inputs[:arrays]))
     write = " ".join(f"p{k}[i] = {y[2:]};" for k, y in enumerate(outputs, arrays))
     place = ["long long block", "long long blocks", "long long size"]
-    kernel, most = f"agrad_{name}_parts", most_parts(len(pointers), len(numbers))
+    most = most_parts(len(pointers), len(numbers))
     text = f"""
 typedef {real} T;
 __device__ inline void update({", ".join([*place, *pointers, *numbers])}) {{
@@ -202,7 +195,7 @@ __device__ inline void update({", ".join([*place, *pointers, *numbers])}) {{
     }}
 }}
 """
-    return JointKernel(text + joint_kernel(kernel, "update", most, pointers, numbers), kernel, most)
+    return text + joint_kernel(f"agrad_{name}_parts", "update", most, pointers, numbers), most
 
 
 _ROWS = """

@@ -87,11 +87,11 @@ def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
             made, *more = _arguments(source, list(itertools.islice(rest, len(source.program.inputs))), own)
             found += [made[v] for v in source.program.outputs]
             for arguments, into, grid in zip(more, (parts, ends), (source.blocks, 1), strict=True):
-                into.append(Part(arguments, source.size, source.blocks, grid))
+                into.append((arguments, source.size, source.blocks, grid))
         kernels = module(text)
-        launch_parts(kernels.get_function(first.name), parts, count)
+        launch_parts(kernels.get_function(first.name), count, parts)
         if first.finishers:
-            launch_parts(kernels.get_function("finish"), ends, count)
+            launch_parts(kernels.get_function("finish"), count, ends)
         return tuple(found)
 
     return run
