@@ -265,7 +265,7 @@ def _container_text(value: Any, scope: Scope | None) -> str:
     return f"[{text}]" if type(value) is list else f"({text})"
 
 
-def stride_guard() -> Callable[[Sequence[Any]], bool]:
+def stride_check() -> Callable[[Sequence[Any]], bool]:
     """Return a test of the strides of inputs: those of its first call."""
     kept: list[Any] = []
 

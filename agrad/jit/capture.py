@@ -15,7 +15,7 @@ from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
+from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_check
 from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
 from agrad.jit.entry import Entry
@@ -286,7 +286,7 @@ class Tracing:
             flags = {number.variable: False for number in trace.donations.values() if number is not None}
             instructions = [instruction.replaced(flags) for instruction in instructions]
         program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
-        program.notes.update(self.options, given_back=trace.given_back)
+        program.notes.update(self.options, returns_operand=trace.returns_operand)
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
@@ -306,7 +306,7 @@ class Tracing:
             "tensor_leaves": self.tensor_leaves,
             "captured": list(captured.values()),
             "guards": self._guards(program),
-            "strides": stride_guard() if trace.by_layout else None,
+            "strides": stride_check() if trace.by_layout else None,
             "out_spec": spec,
             "out_leaves": shown,
             "derivative": derivative,

@@ -97,7 +97,7 @@ class Keys(Items):
 Look = Callable[[], Iterable[Any]]
 
 
-class Guards:
+class RetraceGuards:
     """Objects that must be in their places, and values that must be unchanged."""
 
     def __init__(self) -> None:

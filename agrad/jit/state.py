@@ -29,7 +29,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.jit.guards import PLAIN, Contents, Guards, Items, Keys, is_library, is_library_module, is_value, root_of
+from agrad.jit.guards import PLAIN, Contents, RetraceGuards, Items, Keys, is_library, is_library_module, is_value, root_of
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
@@ -41,7 +41,7 @@ _MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_n
 _PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
-class CapturedState(Guards):
+class CapturedState(RetraceGuards):
     """The state that a function can reach, and guards of the values on the way to it.
 
     title: the name of the function in errors.
@@ -364,7 +364,7 @@ class _Class:
         """True if the function can make objects of it."""
         self.found: dict[str, type] = {}
 
-    def guard(self, guards: Guards) -> None:
+    def guard(self, guards: RetraceGuards) -> None:
         """Guard the attributes; descriptors by the class that defines them."""
         plain: list[str] = []
         made: list[str] = []

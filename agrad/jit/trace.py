@@ -88,7 +88,7 @@ class Trace(Level):
         "constants",
         "donations",
         "evaluating",
-        "given_back",
+        "returns_operand",
         "guards",
         "holders",
         "installed",
@@ -126,7 +126,7 @@ class Trace(Level):
         """The name of the function in errors."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
-        self.given_back: set[Any] = set()
+        self.returns_operand: set[Any] = set()
         """Operations that returned an operand itself."""
         self.holders: dict[int, Any] = {}
         """By id, the stateful objects whose attributes are inputs, and those that were made in the trace."""
@@ -205,7 +205,7 @@ class Trace(Level):
         if primitive.outputs is None:
             for value in values:
                 if value is out:
-                    self.given_back.add(primitive)
+                    self.returns_operand.add(primitive)
             made = self._made(out, values)
             self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
             return made

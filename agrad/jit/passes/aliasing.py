@@ -45,9 +45,9 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def __init__(self, program: Program) -> None:
         super().__init__()
-        given_back = program.notes.get("given_back", ())
+        returns_operand = program.notes.get("returns_operand", ())
         for instruction in program.instructions:
-            if instruction.operation.may_alias or instruction.operation in given_back:
+            if instruction.operation.may_alias or instruction.operation in returns_operand:
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
         self._last = last = program.last_uses()
