@@ -84,8 +84,8 @@ class HostCall(FunctionOperation):
 class Instruction:
     """One operation: ``outputs = operation(*operands, **settings)``.
 
-    An output without a use is None. Programs share instructions: a pass makes new ones in the place of those that it
-    changes.
+    An output without a use is None. Programs share instructions: a pass replaces an instruction instead of
+    changing it.
     """
 
     __slots__ = ("_reads", "operands", "operation", "outputs", "results", "settings")
@@ -121,7 +121,7 @@ class Instruction:
         return {v: part for v, part in zip(self.outputs, parts, strict=True) if v is not None}
 
     def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
-        """Return the instruction with values or variables in the place of variables."""
+        """Return the instruction with variables replaced by values or other variables."""
         if table.keys().isdisjoint(self.reads()):
             return self
 

@@ -14,8 +14,8 @@ MULTIPLY, POWER, SQUARE = (f.primitive for f in (elementwise.multiply, elementwi
 def simplified(program: Program) -> Program:
     """Remove factors of one and copies, and replace second powers by squares.
 
-    The results have the same bits, or those of the operator that an ordinary run uses. An instruction whose result is
-    an output stays: no two outputs, and no output and input, may be one array.
+    The results have the same bits, or the bits of the operator that an ordinary run uses. An instruction whose result
+    is an output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
     table: dict[Variable, Any] = {}
@@ -54,7 +54,7 @@ def _is_one(value: Any, program: Program) -> bool:
 
 
 def _without_powers(instruction: Instruction) -> list[Instruction]:
-    """Return a square for a second power, two products for its derivative, else the instruction."""
+    """Return a square for a second power, two products for its derivative, or the instruction."""
     is_power = instruction.operation is POWER
     if not is_power and rule_of(instruction) != (POWER, "vjp:x1"):
         return [instruction]

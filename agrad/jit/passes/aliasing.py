@@ -155,12 +155,12 @@ class Ownership:
 class ResultCopies:
     """Copies of outputs that share memory with inputs, constants, or one another.
 
-    places: the numbers of the outputs that callers get, and may write into. beside: the numbers of those that are kept
-    as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides if its
-    reshape is a view.
+    places: the numbers of the outputs that callers get, and may write into. state: the numbers of the outputs that are
+    kept as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides
+    if its reshape is a view.
     """
 
-    def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
+    def __init__(self, program: Program, places: Sequence[int], state: Sequence[int]) -> None:
         self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
         """For each output that may share memory: with which inputs, constants and other outputs."""
         aliases = aliases_of(program)
@@ -174,7 +174,7 @@ class ResultCopies:
                 for base in aliases[v]:
                     holders.setdefault(base, []).append(place)
 
-        for place in beside:
+        for place in state:
             hold(place)
         for place in places:
             v = program.outputs[place]

@@ -9,13 +9,13 @@ from agrad.jit.program import Instruction, Program, Variable, works_by_element
 
 
 def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
-    """Have elementwise operations read an array in the place of its broadcast.
+    """Let elementwise operations read an array instead of its broadcast.
 
     Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
-    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation on broadcasts alone is
-    computed before them. Broadcasts without a use are dead code.
+    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation that reads
+    only broadcasts is computed before them. Unused broadcasts are dead code.
 
-    singles_only: leave broadcasts of arrays with axes alone.
+    singles_only: replace only broadcasts of arrays without axes.
     """
     narrow: dict[Variable, Variable] = {}
     constants = dict(program.constants)
@@ -53,7 +53,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
 
 
 with_single_values = functools.partial(without_broadcasts, singles_only=True)
-"""For lowerings whose groups take arrays of one shape alone."""
+"""For lowerings whose groups support only arrays of one shape."""
 
 
 def _may_stay_narrow(x: Any, singles_only: bool) -> bool:

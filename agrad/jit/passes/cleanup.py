@@ -93,7 +93,7 @@ FOLDED = 1 << 16
 
 
 def with_constants_folded(program: Program) -> Program:
-    """Compute instructions of constants alone, unless their results are large."""
+    """Compute instructions that read only constants, unless their results are large."""
     known = dict(program.constants)
     is_known = known.__contains__
     kept: list[Instruction] = []

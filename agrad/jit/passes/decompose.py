@@ -26,7 +26,7 @@ class _Unknown(Exception):
 
 
 class Shapes(Trace):
-    """A trace that evaluates shapes and dtypes alone."""
+    """A trace that evaluates only shapes and dtypes."""
 
     __slots__ = ()
 

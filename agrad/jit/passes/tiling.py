@@ -2,7 +2,7 @@
 
 A group of shape ``(*lead, *inner)`` has as many rows as ``lead`` has elements, and ``split`` is the number of leading
 axes. An operand of a member is *of rows*, with one part for each row, or *whole*, the same for all rows, such as a
-bias. A reduction over inner axes gives an array of rows again, and one over all leading axes gives a *total*, which is
+bias. A reduction over inner axes returns an array of rows again, and one over all leading axes a *total*, which is
 known after the last block.
 """
 
@@ -35,7 +35,7 @@ class Reduction(NamedTuple):
         return set(range(split)) <= set(self.axis)
 
     def of_block(self, split: int) -> tuple[int, ...]:
-        """Return the axes in a block, whose first axis stands for all leading ones."""
+        """Return the axes in a block, whose first axis represents all leading axes."""
         first = (0,) if self.is_total(split) else ()
         return (*first, *(a - split + 1 for a in self.axis if a >= split))
 
@@ -102,7 +102,7 @@ def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
 
 
 def best_split(shape: Shape, splits: Iterable[int]) -> int:
-    """Return the split of single elements, else of the shortest rows that are long."""
+    """Return the split of single elements if possible, otherwise of the shortest rows that are long."""
     found = sorted(splits, reverse=True)
     if found[0] == len(shape):
         return found[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.source import ELEMENTWISE, THREADS, joint_update
+from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_update
 
 Raw = Any
 
@@ -28,26 +28,22 @@ def on_each(name: str, x: Raw, *others: Any) -> Any:
         return elementwise_kernel(name)(x, *others)
 
 
-CHUNK = 4 * THREADS
-"""The elements of an update that a block computes."""
-
-
-Part = tuple[Sequence[Any], int, int, int]
-"""The arrays, addresses and numbers of a part, its size, the number of blocks it is told, and that of its launch."""
+Part = tuple[Sequence[Any], int, int]
+"""The arrays, addresses and numbers of a part, its size, and the number of its blocks."""
 
 
 def launch_parts(kernel: Any, most: int, parts: Sequence[Part], shared: Sequence[float] = ()) -> None:
     """Launch the kernel that ``joint_kernel`` wrote for ``most`` parts over some."""
     words: list[int] = []
     first = 0
-    for values, size, blocks, grid in parts:
+    for values, size, blocks in parts:
         for value in values:
             if isinstance(value, float):
                 words += struct.unpack("q", struct.pack("d", value))
             else:
                 words.append(value if isinstance(value, int) else value.data.ptr)
-        words += size, first, blocks
-        first += grid
+        words += size, first
+        first += blocks
     table = np.zeros(most * len(words) // len(parts), np.int64)
     table[: len(words)] = words
     kernel((first,), (THREADS,), (table.view(f"V{table.nbytes}"), np.int32(len(parts)), *shared))
@@ -104,6 +100,5 @@ def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: S
         on_each(name, *arrays, *values, *over)
     else:
         key = (*_joint_kernel(name, p.dtype.char, device, len(arrays)), values)
-        blocks = -(-p.size // CHUNK)
-        waiting.setdefault(key, []).append(((*arrays, *over), p.size, blocks, blocks))
+        waiting.setdefault(key, []).append(((*arrays, *over), p.size, -(-p.size // CHUNK)))
     return tuple(over)

@@ -118,6 +118,9 @@ ELEMENTWISE = {
 THREADS = 256
 """The threads of a block, a power of two, as reductions halve it. Rows that fit share a block."""
 
+CHUNK = 4 * THREADS
+"""The elements of an update that a block computes."""
+
 ARGUMENT_BYTES = 4096
 """The most bytes of the arguments of a kernel."""
 
@@ -140,19 +143,22 @@ __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, in
 
 def most_parts(parameters: int, shared: int = 0) -> int:
     """Return how many parts with so many parameters fit into the arguments of a kernel."""
-    return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 3)
+    return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
 
 
-def joint_kernel(name: str, function: str, parts: int, parameters: Sequence[str], shared: Sequence[str] = ()) -> str:
+def joint_kernel(
+    name: str, function: str, parts: int, blocks: str, parameters: Sequence[str], shared: Sequence[str] = ()
+) -> str:
     """Return the text of a kernel that calls a function for each of at most ``parts`` parts; a block works on one.
 
     The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
-    ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``.
+    ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``. ``blocks`` is the expression
+    of the number of blocks of a part with ``size`` elements.
     """
     of_part = [f"part.{parameter.rpartition(' ')[2]}" for parameter in parameters]
     of_all = [parameter.rpartition(" ")[2] for parameter in shared]
     return f"""
-struct {name}_part {{ {"; ".join([*parameters, "long long size, first, blocks"])}; }};
+struct {name}_part {{ {"; ".join([*parameters, "long long size, first"])}; }};
 struct {name}_parts {{ {name}_part all[{parts}]; }};
 
 extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int count", *shared])}) {{
@@ -163,7 +169,8 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
         else last = middle - 1;
     }}
     const {name}_part& part = parts.all[k];
-    {function}({", ".join(["blockIdx.x - part.first", "part.blocks", "part.size", *of_part, *of_all])});
+    const long long size = part.size;
+    {function}({", ".join(["blockIdx.x - part.first", blocks, "size", *of_part, *of_all])});
 }}
 """
 
@@ -195,7 +202,9 @@ __device__ inline void update({", ".join([*place, *pointers, *numbers])}) {{
     }}
 }}
 """
-    return text + joint_kernel(f"agrad_{name}_parts", "update", most, pointers, numbers), most
+    return text + joint_kernel(
+        f"agrad_{name}_parts", "update", most, f"(size + {CHUNK - 1}) / {CHUNK}", pointers, numbers
+    ), most
 
 
 _ROWS = """

@@ -49,7 +49,7 @@ class FusedEpilogue(Operation):
     def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
         """Compute the operations after the product ``found``.
 
-        ``call`` takes an operation, its arguments and its settings.
+        ``call`` is called with an operation, its arguments and its settings.
         """
         if self.relu:
             found = call(RELU, found)
@@ -111,7 +111,7 @@ def is_batch(instruction: Instruction) -> bool:
 def with_epilogues(program: Program) -> Program:
     """Join products with a ReLU, the mask of a ReLU, or a sum over rows.
 
-    The operation must be the only reader of the product. The joined instruction takes the place of the product. The
+    The operation must be the only reader of the product. The joined instruction replaces the product. The
     mask of a ReLU is a further result of the product that computes the ReLU. Masks and sums are joined in float32 only.
     """
     kept: list[Instruction | None] = list(program.instructions)

@@ -1,7 +1,6 @@
 """Launches of fusion groups: one kernel for one group, or for several.
 
-Elementwise groups whose kernels differ in sizes alone are one launch: the updates of all parameters, or the tests of
-all gradients.
+Elementwise groups with the same text are one launch: the updates of all parameters, or the tests of all gradients.
 """
 
 import itertools
@@ -27,7 +26,7 @@ from agrad.kernels.cupy.source import THREADS
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
-    """Return the function of a group. It takes the operands and returns the outputs.
+    """Return the function of a group, from its operands to its outputs.
 
     It launches one kernel, and a second one for totals of several blocks.
     """
@@ -87,7 +86,7 @@ def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
             made, *more = _arguments(source, list(itertools.islice(rest, len(source.program.inputs))), own)
             found += [made[v] for v in source.program.outputs]
             for arguments, into, grid in zip(more, (parts, ends), (source.blocks, 1), strict=True):
-                into.append((arguments, source.size, source.blocks, grid))
+                into.append((arguments, source.size, grid))
         kernels = module(text)
         launch_parts(kernels.get_function(first.name), count, parts)
         if first.finishers:
@@ -193,12 +192,9 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
 
 
 def with_horizontal_fusion(program: Program) -> Program:
-    """Compute groups by one instruction, if their kernels differ in sizes alone.
+    """Compute groups by one instruction, which replaces the last one, if their kernels have the same text.
 
-    It stands in the place of the last one.
-
-    None of them may be needed before: neither its results, nor memory that it overwrites, nor the memory that another
-    instruction overwrites in which its operands lie.
+    No instruction before it may read the results, read memory that a group overwrites, or overwrite operands.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
     sources = {id(i): GroupSource(i.operation) for i in groups if i.operation.split == len(i.operation.shape)}

@@ -1,6 +1,6 @@
 """Products of CuPy's matrices by cuBLASLt, and the operations joined with them.
 
-A CUDA graph can hold these. If cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
+A CUDA graph can hold these. If cuBLASLt is absent or does not support a product, CuPy products run between graphs.
 """
 
 import sys
@@ -42,7 +42,7 @@ def absence(program: Program) -> str:
     if not reason:
         return ""
     text = (
-        f"cuBLASLt is not there ({reason}), so that products of matrices run one by one between the CUDA graphs. "
+        f"cuBLASLt is not available ({reason}), so that products of matrices run one by one between the CUDA graphs. "
         f"It is looked for as {cublaslt.library_name()}, which comes with cuBLAS: pip install nvidia-cublas (for CUDA "
         "12: nvidia-cublas-cu12), or install all of the CUDA toolkit's libraries"
     )

@@ -1,7 +1,7 @@
 """Lowering for CuPy: CUDA graphs, with fusion groups as generated kernels.
 
-Instructions that no graph can hold run between graphs. Products use cuBLASLt, since CuPy refuses its own cuBLAS calls
-in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
+Instructions that no graph can hold run between graphs. Products use cuBLASLt, since CuPy raises for its own cuBLAS
+calls in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
 """
 
 from collections.abc import Callable

@@ -67,8 +67,9 @@ def _joined(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int
 class RowSource(Source):
     """The CUDA text of a group of rows, and the data of its launch.
 
-    layouts: those of the inputs that are no single values. The parameters are those of ``GroupSource``. If one block
-    has all rows, the kernel writes totals itself, else ``finish`` takes one row of partial results for each block.
+    layouts: the layouts of the inputs that are not single values. The kernel has the parameters of ``GroupSource.run``.
+    If one block has all rows, it writes totals itself. Otherwise ``finish`` combines a row of partial results for each
+    block.
 
     Names in the text for a variable ``v``: ``p_v``, ``q_v`` and ``n_v`` as in ``GroupSource``, ``t_v`` a team's total,
     and ``v`` its value, an array of a thread's elements if it has one for each element of a row.

@@ -10,11 +10,11 @@ from agrad.jit.lower.cuda.streams import result_array
 from agrad.jit.program import Instruction, Variable
 
 MOST = 16
-"""The most parts of a kernel: each stands in its text."""
+"""The most parts of a kernel, whose text contains each part."""
 
 
 class _Axis(NamedTuple):
-    """The places ``start + k * step``, for each ``k`` below ``length``, along an axis; part_axis: that of the part."""
+    """The positions ``start + k * step`` along an axis, for ``k`` below ``length``. part_axis: the axis of the part."""
 
     start: int
     step: int

@@ -134,7 +134,7 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 class Source:
     """The text of a group's kernels, as far as all of them are alike.
 
-    arrays: the inputs that are read at each element or row. singles: those of one element. totals: the results of
+    arrays: the inputs that are read at each element or row. singles: the inputs of one element. totals: the results of
     reductions that are known after the last block. results: the other outputs.
     """
 
@@ -235,8 +235,10 @@ class GroupSource(Source):
 
     def text(self, count: int = 1) -> str:
         """Return the text of the kernels for as many groups with the same functions."""
-        finish = joint_kernel("finish", "complete", count, self.ends()) if self.totals else ""
-        return self.functions + joint_kernel(self.name, "run", count, self.given()) + finish
+        each = THREADS * self.pack
+        blocks = f"max(1ll, min((size + {each - 1}) / {each}, {BLOCKS}ll))"
+        finish = joint_kernel("finish", "complete", count, blocks, self.ends()) if self.totals else ""
+        return self.functions + joint_kernel(self.name, "run", count, blocks, self.given()) + finish
 
     def element(self) -> list[str]:
         """Return the function that computes one element and adds it to the totals."""
