@@ -6,8 +6,9 @@ parameters do. An instruction that no graph can hold is called between two graph
 buffers. Outputs are copies, unless they are the caller's own arrays, updated in place.
 
 Such instructions are found by trying. In a capture CuPy raises for copies from and to the host, synchronization, and
-the libraries that need either. The instruction at which captures fail runs between two graphs from then on. Another thread can spoil a
-capture too, which is therefore tried again: it blames an instruction only if captures fail there one after another.
+the libraries that need either. The instruction at which captures fail runs between two graphs from then on. Another
+thread can also spoil a capture, which is therefore repeated: only an instruction at which captures fail in a row is
+kept out.
 """
 
 import sys
