@@ -277,12 +277,12 @@ class Trace(Level):
     def _check_shape_known(self, primitive: Any, args: tuple[Any, ...]) -> None:
         if primitive.data_dependent_shape:
             raise TracedValueError(
-                f"{primitive.name} inside {self.named}, which is traced: the shape of the result must not depend on "
-                "values. Call it outside of jit."
+                f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values. "
+                "Call it outside of jit."
             )
         if any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
             raise TracedValueError(
-                f"a boolean index inside {self.named}, which is traced: the shape of the result must not depend on "
+                f"a boolean index inside {self.named}, which is traced: the shape of the result depends on "
                 "values. Use agrad.where(mask, x, 0), or index outside of jit."
             )
 

@@ -298,7 +298,7 @@ def test_a_write_into_an_argument_that_is_no_leaf_is_refused() -> None:
         y = x * 2
         with pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* must be a leaf"):
             agrad.jit(f)(y)
-        with agrad.no_grad(), pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* must be a leaf"):
+        with agrad.no_grad(), pytest.raises(agrad.errors.TracedValueError, match="which must be a leaf"):
             agrad.jit(f)(y)
         np.testing.assert_array_equal(y.detach().numpy(), 2 * X)
         with pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* must be a leaf"):
