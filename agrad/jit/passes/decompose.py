@@ -12,7 +12,7 @@ import numpy as np
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.passes.aliasing import overwritten
-from agrad.jit.passes.broadcasts import with_single_values
+from agrad.jit.passes.broadcasts import without_broadcasts
 from agrad.jit.passes.fusion import LARGE
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
@@ -84,7 +84,7 @@ def body_of(instruction: Instruction) -> Program | None:
         return None
     constants = {variable: raw for raw, variable in trace.constants.values()}
     body = Program(arrays, constants, trace.instructions, [out.node])
-    return with_single_values(body) if constants else body
+    return without_broadcasts(body) if constants else body
 
 
 def _is_numpys(v: Variable) -> bool:
