@@ -463,7 +463,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
     held = list(trace.captured_values.values())
     constants = {variable: raw for raw, variable in trace.constants.values()}
     program = Program([*[v for _, v in held], *inputs], constants, [], list(outputs))
-    program.notes["given_back"] = trace.given_back
+    program.notes["returns_operand"] = trace.returns_operand
     full = program.with_instructions(trace.instructions if instructions is None else instructions)
     return Body(full, [value for value, _ in held], trace.examples, trace.tensors)
 

@@ -123,7 +123,8 @@ def primitive(
         batch for one of their axes.
     **traits : object
         Those of ``agrad.engine.operation``, by name: ``core_axes=2`` for an operation on the last two axes of each
-        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``.
+        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``, with ``combine=agrad.add``
+        if the results for two parts are added.
 
     Returns
     -------

@@ -18,9 +18,9 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "core_axes", "decompose", "finite_slopes", "has_effect", "is_update", "is_view", "kind",
-        "may_alias", "moves", "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity",
-        "takes_traced_numbers",
+        "averages", "capturable", "combine", "commutative", "core_axes", "decompose", "finite_slopes", "has_effect",
+        "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "operator", "product_rules",
+        "raises", "rule_traits", "sparsity", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -90,8 +90,16 @@ class Operation:
     elementwise: each element of the result depends on the operands' elements at its place. reduction: over the axes
     ``axis``, and may also combine the results for parts of them. row_sum: the sum over all axes of the first operand
     but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
-    elements at positions. product: of matrices.
+    elements at positions. product: of matrices. A reduction without ``combine`` is not computed in parts.
     """
+    combine: Function | None = None
+    """For a reduction, the elementwise operation of two arguments that combines the results for two parts."""
+    averages = False
+    """True if a reduction divides the combined result by the number of elements."""
+    neutral: float | None = None
+    """For an operation of two arguments, the number that leaves the other argument unchanged."""
+    capturable = True
+    """False if a CUDA graph cannot hold the work: it uses memory or a stream that the graph does not know."""
     sparsity = ""
     """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
 
@@ -157,6 +165,12 @@ class Operation:
             raise PrimitiveDefinitionError(
                 f"{self.name}: core_axes must be an integer or one for each array, got {core!r} for "
                 f"{', '.join(self.arrays)}"
+            )
+        combine = traits.get("combine")
+        if combine is not None and getattr(getattr(combine, "primitive", None), "neutral", None) is None:
+            raise PrimitiveDefinitionError(
+                f"{self.name}: combine must be an operation with a neutral number, such as agrad.add or agrad.maximum, "
+                f"got {combine!r}"
             )
         for name, value in traits.items():
             setattr(self, name, value)

@@ -26,7 +26,7 @@ from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
-from agrad.registry import KERNELS, Kernel
+from agrad.registry import KERNELS, PRIMITIVES, Kernel
 
 Function = Callable[..., Any]
 
@@ -98,7 +98,9 @@ class Primitive(Operation):
                 "with .batch."
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
-        self.name = name
+        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
+        # kernels and generated code are found by names
+        self.name = name if self.is_own or name not in PRIMITIVES else f"{forward.__module__}.{name}"
         self.forward = forward
         self.by_name = forward is None
         self.arrays, self.variadic = arrays, variadic
@@ -110,7 +112,6 @@ class Primitive(Operation):
         self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
         self.may_alias = not self.is_own
         self.data_dependent_shape = batch == "values decide"
         self.alphabet = (
@@ -272,7 +273,7 @@ class Primitive(Operation):
         backend = backend_of_type(kind)
         if backend is None:
             raise self.not_an_array(kind)
-        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
+        if [key for key in KERNELS if key[:2] == (backend.name, self.name) and key[2] != "forward"]:
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
         return backend.placed(self.resolve_kernel(backend))
 

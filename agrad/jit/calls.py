@@ -22,7 +22,7 @@ class Derivative(Operation):
     forward: Program
     """The program as it was traced, for passes that are themselves recorded."""
     backward: Compiled
-    """From the residuals and the cotangents of the recorded outputs to those of the recorded inputs."""
+    """From the residuals and the cotangents of the recorded outputs to the cotangents of the recorded inputs."""
     residuals: list[int]
     """The numbers of the outputs that the backward program takes."""
     inputs: list[int]

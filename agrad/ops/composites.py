@@ -15,7 +15,7 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
-from agrad.ops.elementwise import multiply
+from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
 from agrad.ops.special.normal import erfc
@@ -477,7 +477,11 @@ def softmax_cross_entropy_batch(
 
 @public
 @primitive(
-    broadcasts=True, core_axes=(1, 1, 0), kind="product", decompose=True, rule_traits={"vjp:bias": {"kind": "row_sum"}}
+    broadcasts=True,
+    core_axes=(1, 1, 0),
+    kind="product",
+    decompose=True,
+    rule_traits={"vjp:bias": {"kind": "row_sum", "combine": add}},
 )
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """Return ``x @ weight + bias``, as one operation.

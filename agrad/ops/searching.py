@@ -8,6 +8,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.discrete import logical_and, logical_or
 from agrad.ops.indexing import take
 from agrad.ops.shared import array_arguments, axes_of, ndim_of
 from agrad.registry import public
@@ -89,7 +90,7 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(name="all", constant="x", batch="axis", kind="reduction")
+@primitive(name="all", constant="x", batch="axis", kind="reduction", combine=logical_and)
 def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
@@ -125,7 +126,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="any", constant="x", batch="axis", kind="reduction")
+@primitive(name="any", constant="x", batch="axis", kind="reduction", combine=logical_or)
 def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 

@@ -6,6 +6,7 @@ from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
 from agrad.ops.casting import astype
 from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.elementwise import add, maximum, minimum
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
 from agrad.ops.shared import axes_of, keep
@@ -36,7 +37,7 @@ def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(name="sum", linear="x", batch="axis", kind="reduction", moves=True)
+@primitive(name="sum", linear="x", batch="axis", kind="reduction", combine=add, moves=True)
 def sum_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -85,7 +86,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="mean", linear="x", batch="axis", kind="reduction", moves=True)
+@primitive(name="mean", linear="x", batch="axis", kind="reduction", combine=add, averages=True, moves=True)
 def mean_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.mean(x, axis=axis, keepdims=keepdims)
 
@@ -219,12 +220,12 @@ def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
     return hit / xp.sum(hit, axis=axis, keepdims=True)
 
 
-@primitive(name="max", batch="axis", kind="reduction")
+@primitive(name="max", batch="axis", kind="reduction", combine=maximum)
 def max_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.max(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(name="min", batch="axis", kind="reduction")
+@primitive(name="min", batch="axis", kind="reduction", combine=minimum)
 def min_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.min(x, axis=axis, keepdims=keepdims)
 

@@ -76,7 +76,7 @@ Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
 @functools.lru_cache(maxsize=1024)
 def stem_of(name: str) -> str:
     """Return the name of an operation as Python may have it."""
-    return "".join(c if c.isalnum() else "_" for c in name)
+    return "".join([c if c.isalnum() else "_" for c in name])
 
 
 def call_text(

@@ -45,9 +45,9 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def __init__(self, program: Program) -> None:
         super().__init__()
-        given_back = program.notes.get("given_back", ())
+        returns_operand = program.notes.get("returns_operand", ())
         for instruction in program.instructions:
-            if instruction.operation.may_alias or instruction.operation in given_back:
+            if instruction.operation.may_alias or instruction.operation in returns_operand:
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
         self._last = last = program.last_uses()
@@ -155,12 +155,12 @@ class Ownership:
 class ResultCopies:
     """Copies of outputs that share memory with inputs, constants, or one another.
 
-    places: the numbers of the outputs that callers get, and may write into. beside: the numbers of those that are kept
-    as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides if its
-    reshape is a view.
+    places: the numbers of the outputs that callers get, and may write into. state: the numbers of the outputs that are
+    kept as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides
+    if its reshape is a view.
     """
 
-    def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
+    def __init__(self, program: Program, places: Sequence[int], state: Sequence[int]) -> None:
         self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
         """For each output that may share memory: with which inputs, constants and other outputs."""
         aliases = aliases_of(program)
@@ -174,7 +174,7 @@ class ResultCopies:
                 for base in aliases[v]:
                     holders.setdefault(base, []).append(place)
 
-        for place in beside:
+        for place in state:
             hold(place)
         for place in places:
             v = program.outputs[place]

@@ -39,7 +39,7 @@ _INPUTS, _MEMBERS = 120, 256
 """The most inputs and members of a group: their addresses fit into the 4,096 bytes of a CUDA kernel's arguments."""
 
 _SINGLES = 32
-"""The most inputs with which a group of single elements takes an operation on others."""
+"""The most inputs with which a group of single elements accepts an operation on others."""
 
 Accepts = Callable[[Instruction], bool]
 
@@ -134,7 +134,7 @@ class _Fitting:
         self.reduction = reduction_of(instruction)
         self.is_reshape = broadcasts and is_reshape(instruction)
         self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
-        """The shape that a group of its own would have."""
+        """The shape of a group that begins with it."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -152,9 +152,9 @@ class _Fitting:
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result with a part for each row, False for a total, else None.
+        """Return True for a result with a part for each row, False for a total, otherwise None.
 
-        shape: that of the group.
+        shape: the shape of the group.
         """
         lead = shape[:split]
         if any(v in made and split not in made[v] for v in self.operands):
@@ -266,7 +266,7 @@ class _Grouping:
     def run(self) -> Program:
         program = self.program
         known = (program.inputs, program.constants, *[instruction.results for instruction in program.instructions])
-        if not any(v.size * _WIDEST >= self.minimum for v in chain.from_iterable(known)):
+        if max([v.size for v in chain.from_iterable(known)], default=0) * _WIDEST < self.minimum:
             return program
         aliases: Aliases | None = None
         for instruction in self.program.instructions:

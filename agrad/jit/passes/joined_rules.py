@@ -17,7 +17,7 @@ from agrad.registry import KERNELS
 class ForwardWithRule(Operation):
     """A primitive and its rule as one operation.
 
-    Its operands are those of the primitive and the cotangents, its results those of both.
+    Its operands are the operands of the primitive and the cotangents. It returns the results of both.
     """
 
     no_alias = True

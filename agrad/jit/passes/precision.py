@@ -38,6 +38,8 @@ class Rounding(FunctionOperation):
 class NarrowProduct(Operation):
     """``matmul`` of rounded arrays, or ``linear`` of two and a float32 bias."""
 
+    kind = "product"
+
     def __init__(self, name: str, product: Callable[[Any, Any], Any], precision: str) -> None:
         self.name, self.product, self.precision = name, product, precision
 
@@ -102,7 +104,7 @@ def _narrow_matmul(
     backends = sorted(program.backends())
     if len(backends) != 1 or backends[0] not in matmuls:
         raise ConfigurationError(
-            f"jit: precision={precision!r} is not offered for arrays of {' and '.join(backends)}; leave it "
-            f"out, or use arrays of {', '.join(sorted(matmuls))}"
+            f"jit: precision={precision!r} is not supported for arrays of {' and '.join(backends)}. Omit it, or use "
+            f"arrays of {', '.join(sorted(matmuls))}."
         )
     return matmuls[backends[0]](precision)

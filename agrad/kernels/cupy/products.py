@@ -437,7 +437,7 @@ def tensor_float_by_default() -> bool:
 def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> Any:
     """Return ``x @ weight`` of two matrices in ``dtype``, by CuPy's own cuBLAS.
 
-    No graph can hold this call. The current device must be that of the arrays.
+    No graph can hold this call. The current device must be the device of the arrays.
     """
     cupy = sys.modules["cupy"]
     if x.dtype == dtype and not (tensor_float and dtype.char == "f"):

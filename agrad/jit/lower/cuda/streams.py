@@ -82,7 +82,7 @@ _PART = _Part()
 
 
 def runs_as_part() -> bool:
-    """Return True where programs run as parts of a graph, without graphs of their own."""
+    """Return True if programs run as parts of a graph, without separate graphs."""
     return _PART.depth > 0
 
 
@@ -117,7 +117,7 @@ def result_array(v: Variable) -> Any:
 class Streams:
     """The memory of a program's graphs, and their streams of capture and replay.
 
-    The memory belongs to a pool of the program, which takes it from CuPy's pool and returns it when the program is
+    The memory belongs to a pool of the program, which allocates it from the CuPy pool and frees it when the program is
     deleted.
     """
 
