@@ -12,7 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     """Margin ranking loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
 
     Parameters
@@ -27,14 +27,12 @@ class MarginRankingLoss(Loss):
     array([3., 0.])
     """
 
-    function = staticmethod(functional.margin_ranking_loss)
-
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class HingeEmbeddingLoss(Loss):
+class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
     """Hinge embedding loss of similar and dissimilar pairs.
 
     Parameters
@@ -49,14 +47,12 @@ class HingeEmbeddingLoss(Loss):
     array([0.5 , 0.75])
     """
 
-    function = staticmethod(functional.hinge_embedding_loss)
-
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class SoftMarginLoss(Loss):
+class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
     """Soft margin loss ``log(1 + exp(-target * x))``.
 
     Parameters
@@ -71,10 +67,8 @@ class SoftMarginLoss(Loss):
     array([0.6931, 1.3133])
     """
 
-    function = staticmethod(functional.soft_margin_loss)
 
-
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     """Multi-class margin loss.
 
     Parameters
@@ -89,14 +83,12 @@ class MultiMarginLoss(Loss):
     np.float64(0.1667)
     """
 
-    function = staticmethod(functional.multi_margin_loss)
-
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.p, self.margin, self.weight = p, margin, buffer(weight)
 
 
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
     """Multi-label margin loss.
 
     Parameters
@@ -111,10 +103,8 @@ class MultiLabelMarginLoss(Loss):
     0.85
     """
 
-    function = staticmethod(functional.multilabel_margin_loss)
 
-
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_loss):
     """Multi-label soft margin loss: mean binary cross entropy over classes.
 
     Parameters
@@ -129,14 +119,12 @@ class MultiLabelSoftMarginLoss(Loss):
     0.6931
     """
 
-    function = staticmethod(functional.multilabel_soft_margin_loss)
-
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
 
 
-class TripletMarginWithDistanceLoss(Loss):
+class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
     """Triplet margin loss with a custom distance.
 
     Parameters
@@ -152,8 +140,6 @@ class TripletMarginWithDistanceLoss(Loss):
     np.float64(6.0)
     """
 
-    function = staticmethod(functional.triplet_margin_with_distance_loss)
-
     def __init__(
         self,
         *,
@@ -166,7 +152,7 @@ class TripletMarginWithDistanceLoss(Loss):
         self.distance_function, self.margin, self.swap = distance_function, margin, swap
 
 
-class CTCLoss(Loss):
+class CTCLoss(Loss, function=functional.ctc_loss):
     """Connectionist temporal classification (CTC) loss.
 
     Parameters
@@ -181,8 +167,6 @@ class CTCLoss(Loss):
     >>> round(float(np.exp(-loss)) * 3**4, 4)  # ways to write "12" in four steps
     15.0
     """
-
-    function = staticmethod(functional.ctc_loss)
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)

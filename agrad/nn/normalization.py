@@ -181,7 +181,7 @@ class GroupNorm(ArrayModule):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
-class LocalResponseNorm(FunctionModule):
+class LocalResponseNorm(FunctionModule, function=functional.local_response_norm):
     """Local response normalization, see ``functional.local_response_norm``.
 
     Parameters
@@ -196,8 +196,6 @@ class LocalResponseNorm(FunctionModule):
     array([[[0.5],
             [0.4]]])
     """
-
-    function = staticmethod(functional.local_response_norm)
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
