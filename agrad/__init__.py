@@ -52,7 +52,7 @@ from agrad import fft as fft, linalg as linalg, special as special
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
-bool = _DTYPES["bool"]
+bool: DType = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
 uint8, uint16, uint32, uint64 = (_DTYPES[name] for name in ("uint8", "uint16", "uint32", "uint64"))
 float32, float64 = _DTYPES["float32"], _DTYPES["float64"]

@@ -174,7 +174,7 @@ class Subset:
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
         self.dataset = dataset
-        self.indices = checked(indices, len(dataset))
+        self.indices: np.ndarray = checked(indices, len(dataset))
 
     def __len__(self) -> int:
         return int(self.indices.shape[0])
@@ -214,7 +214,7 @@ class ConcatDataset:
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Dataset] = list(datasets)
         if not self.datasets:
             raise ConfigurationError("ConcatDataset: datasets must contain at least one data set, got none")
         self.cumulative_sizes: list[int] = list(itertools.accumulate(len(part) for part in self.datasets))

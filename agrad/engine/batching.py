@@ -54,7 +54,7 @@ class Batch(Level):
 
     def __init__(self, members: int) -> None:
         super().__init__()
-        self.members = members
+        self.members: int = members
         self._written: list[tuple[Any, ...]] = []
 
     def note_write(self, tensor: Tensor) -> None:

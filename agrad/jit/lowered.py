@@ -25,7 +25,7 @@ class Lowered:
     def __init__(self, name: str, entry: Entry) -> None:
         self.name = name
         self.stages = entry.stages
-        self.code = getattr(entry.run, "text", "")
+        self.code: str = getattr(entry.run, "text", "")
 
     def __str__(self) -> str:
         parts = []

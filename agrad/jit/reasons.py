@@ -38,8 +38,8 @@ class Explanation:
 
     def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str]]]) -> None:
         self.name, self.count, self.hits = name, count, hits
-        self.signatures = [signature for signature, _ in traces]
-        self.reasons = [reasons for _, reasons in traces]
+        self.signatures: list[str] = [signature for signature, _ in traces]
+        self.reasons: list[list[str]] = [reasons for _, reasons in traces]
 
     def __repr__(self) -> str:
         if not self.count:

@@ -259,7 +259,8 @@ class Softplus(FunctionModule, function=functional.softplus):
     """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta, self.threshold = beta, threshold
+        self.beta: float = beta
+        self.threshold: float = threshold
 
 
 class Hardtanh(FunctionModule, function=functional.hardtanh):
@@ -277,7 +278,8 @@ class Hardtanh(FunctionModule, function=functional.hardtanh):
     """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val: float = min_val
+        self.max_val: float = max_val
 
 
 class Hardshrink(FunctionModule, function=functional.hardshrink):
@@ -331,7 +333,8 @@ class Threshold(FunctionModule, function=functional.threshold):
     """
 
     def __init__(self, threshold: float, value: float) -> None:
-        self.threshold, self.value = threshold, value
+        self.threshold: float = threshold
+        self.value: float = value
 
 
 class _AlongAxis(FunctionModule):

@@ -32,7 +32,10 @@ class Unfold(FunctionModule, function=functional.unfold):
     """
 
     def __init__(self, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> None:
-        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+        self.kernel_size: Lengths = kernel_size
+        self.dilation: Lengths = dilation
+        self.padding: Lengths = padding
+        self.stride: Lengths = stride
 
 
 class Fold(FunctionModule, function=functional.fold):
@@ -59,8 +62,11 @@ class Fold(FunctionModule, function=functional.fold):
         padding: Lengths = 0,
         stride: Lengths = 1,
     ) -> None:
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
+        self.output_size: Lengths = output_size
+        self.kernel_size: Lengths = kernel_size
+        self.dilation: Lengths = dilation
+        self.padding: Lengths = padding
+        self.stride: Lengths = stride
 
 
 class PixelShuffle(FunctionModule, function=functional.pixel_shuffle):
@@ -142,8 +148,11 @@ class Upsample(FunctionModule, function=functional.interpolate):
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
-        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = mode
+        self.align_corners: bool | None = align_corners
+        self.recompute_scale_factor: bool | None = recompute_scale_factor
 
 
 class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):
@@ -162,7 +171,9 @@ class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):
     """
 
     def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, "nearest"
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = "nearest"
 
 
 class UpsamplingBilinear2d(FunctionModule, function=functional.interpolate):
@@ -181,4 +192,7 @@ class UpsamplingBilinear2d(FunctionModule, function=functional.interpolate):
     """
 
     def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
-        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, "bilinear", True
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = "bilinear"
+        self.align_corners: bool = True

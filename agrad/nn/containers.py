@@ -305,7 +305,7 @@ class ParameterList(_Row):
     [('0', (2,)), ('1', (3,))]
     """
 
-    holds = agrad.Tensor
+    holds: ClassVar[type] = agrad.Tensor
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         self.extend(() if values is None else values)
@@ -503,7 +503,7 @@ class ParameterDict(_Dict):
     [('left', (2,)), ('right', (3,))]
     """
 
-    holds = agrad.Tensor
+    holds: ClassVar[type] = agrad.Tensor
 
     def __init__(self, parameters: Pairs | None = None) -> None:
         self.update(parameters or {})

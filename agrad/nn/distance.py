@@ -21,7 +21,8 @@ class CosineSimilarity(ArraysFunctionModule, function=functional.cosine_similari
     """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self.dim, self.eps = dim, eps
+        self.dim: int = dim
+        self.eps: float = eps
 
 
 class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distance):
@@ -39,4 +40,6 @@ class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distan
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self.p, self.eps, self.keepdim = p, eps, keepdim
+        self.p: float = p
+        self.eps: float = eps
+        self.keepdim: bool = keepdim

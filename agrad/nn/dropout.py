@@ -29,11 +29,11 @@ class RandomModule(OfFunction):
         Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
     """
 
-    traced_attributes = ("calls",)
+    traced_attributes: tuple[str, ...] = ("calls",)
 
     def __init__(self, rng: Rng = None) -> None:
-        self.seed = draw_seed(rng)
-        self.calls = 0
+        self.seed: int = draw_seed(rng)
+        self.calls: int = 0
 
     def key(self, call: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
         """Return the key of a call in training.
@@ -283,7 +283,8 @@ class RReLU(RandomModule, function=functional.rrelu):
     """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, rng: Rng = None) -> None:
-        self.lower, self.upper = lower, upper
+        self.lower: float = lower
+        self.upper: float = upper
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:

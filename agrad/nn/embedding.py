@@ -130,7 +130,8 @@ class EmbeddingBag(Embedding):
     ) -> None:
         place = {"dtype": dtype, "backend": backend, "device": device}
         super().__init__(num_embeddings, embedding_dim, padding_idx, rng=rng, **place)
-        self.mode, self.include_last_offset = mode, include_last_offset
+        self.mode: str = mode
+        self.include_last_offset: bool = include_last_offset
 
     def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> agrad.Tensor:
         """Return the reduced bags of the rows with the indices ``x``.

@@ -72,7 +72,7 @@ class Linear(Module):
     Tensor([4.0, 4.0], dtype=float32, backend=numpy, device=cpu)
     """
 
-    torch_transposed = ("weight",)
+    torch_transposed: tuple[str, ...] = ("weight",)
 
     def __init__(
         self,
@@ -216,7 +216,8 @@ class Flatten(ArrayModule):
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = index(start_dim), index(end_dim)
+        self.start_dim: int = index(start_dim)
+        self.end_dim: int = index(end_dim)
 
     def forward(self, x: Any, /) -> Any:
         """Return ``x`` with the axes flattened; by default (n,) becomes (n, 1)."""
@@ -254,7 +255,8 @@ class Unflatten(ArrayModule):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        self.dim, self.unflattened_size = index(dim), tuple(map(index, unflattened_size))
+        self.dim: int = index(dim)
+        self.unflattened_size: tuple[int, ...] = tuple(map(index, unflattened_size))
 
     def forward(self, x: Any, /) -> Any:
         """Return ``x`` with the axis split."""

@@ -164,7 +164,8 @@ class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logi
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
-        self.weight, self.pos_weight = buffer(weight), buffer(pos_weight)
+        self.weight: Any = buffer(weight)
+        self.pos_weight: Any = buffer(pos_weight)
 
 
 class NLLLoss(Loss, function=functional.nll_loss):
@@ -184,7 +185,8 @@ class NLLLoss(Loss, function=functional.nll_loss):
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight, self.ignore_index = buffer(weight), ignore_index
+        self.weight: Any = buffer(weight)
+        self.ignore_index: int = ignore_index
 
 
 class CrossEntropyLoss(Loss, function=functional.cross_entropy):
@@ -211,7 +213,9 @@ class CrossEntropyLoss(Loss, function=functional.cross_entropy):
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(reduction)
-        self.weight, self.ignore_index, self.label_smoothing = buffer(weight), ignore_index, label_smoothing
+        self.weight: Any = buffer(weight)
+        self.ignore_index: int = ignore_index
+        self.label_smoothing: float = label_smoothing
 
 
 class KLDivLoss(Loss, function=functional.kl_div):
@@ -253,7 +257,8 @@ class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full, self.eps = full, eps
+        self.full: bool = full
+        self.eps: float = eps
 
 
 class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
@@ -273,7 +278,9 @@ class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
+        self.log_input: bool = log_input
+        self.full: bool = full
+        self.eps: float = eps
 
 
 class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
@@ -296,7 +303,10 @@ class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+        self.margin: float = margin
+        self.p: float = p
+        self.eps: float = eps
+        self.swap: bool = swap
 
 
 class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):

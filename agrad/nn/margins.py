@@ -85,7 +85,9 @@ class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.p, self.margin, self.weight = p, margin, buffer(weight)
+        self.p: int = p
+        self.margin: float = margin
+        self.weight: Any = buffer(weight)
 
 
 class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
@@ -149,7 +151,9 @@ class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_wit
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = distance_function
+        self.margin: float = margin
+        self.swap: bool = swap
 
 
 class CTCLoss(Loss, function=functional.ctc_loss):
@@ -170,4 +174,5 @@ class CTCLoss(Loss, function=functional.ctc_loss):
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
+        self.blank: int = blank
+        self.zero_infinity: bool = zero_infinity

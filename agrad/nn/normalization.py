@@ -198,4 +198,7 @@ class LocalResponseNorm(FunctionModule, function=functional.local_response_norm)
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        self.size: int = size
+        self.alpha: float = alpha
+        self.beta: float = beta
+        self.k: float = k

@@ -128,8 +128,11 @@ class AvgPool1d(FunctionModule, function=functional.avg_pool1d):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.kernel_size: Lengths = kernel_size
+        self.stride: Lengths | None = stride
+        self.padding: Lengths = padding
+        self.ceil_mode: bool = ceil_mode
+        self.count_include_pad: bool = count_include_pad
 
 
 class AvgPool2d(_AvgPool, function=functional.avg_pool2d):

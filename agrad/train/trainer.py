@@ -110,12 +110,17 @@ class Trainer:
     ) -> None:
         optimizer = getattr(optimizer, "inner", optimizer)  # of a ParallelOptimizer
         arguments.check(model, loss, optimizer)
-        self.model, self.loss, self.optimizer = model, loss, optimizer
-        self.callbacks = list(callbacks)
+        self.model = model
+        self.loss: Loss = loss
+        self.optimizer = optimizer
+        self.callbacks: list[Callback] = list(callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
                 raise OperandError(f"callbacks must be Callback objects, got {type(callback).__name__}")
-        self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
+        self.jit: bool | None = jit
+        self.precision: str = precision
+        self.threads: str | int | None = threads
+        self.seed: int = seed
         first = optimizer.parameters[0]
         self.place = place_of(first)
         self.dtype: str = arguments.real_dtype(first.dtype.name)
@@ -127,9 +132,9 @@ class Trainer:
         self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
-        self.progress = Progress()
+        self.progress: Progress = Progress()
         self.world = parallel.world()
-        self.stopping = False
+        self.stopping: bool = False
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}

@@ -333,7 +333,9 @@ class Frozen:
     """
 
     def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
-        self.dist, self.args, self.kwds = dist, args, kwds
+        self.dist: Any = dist
+        self.args: tuple[Any, ...] = args
+        self.kwds: dict[str, Any] = kwds
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

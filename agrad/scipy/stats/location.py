@@ -431,7 +431,7 @@ class LogNorm(Continuous):
     3.545177
     """
 
-    shapes = ("s",)
+    shapes: tuple[str, ...] = ("s",)
     low: float = 0.0
 
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
@@ -485,7 +485,7 @@ class Pareto(Continuous):
     -2.0
     """
 
-    shapes = ("b",)
+    shapes: tuple[str, ...] = ("b",)
     low: float = 1.0
     point: float = 2.0
 
@@ -540,7 +540,7 @@ class Weibull_Min(Continuous):
     -1.0
     """
 
-    shapes = ("c",)
+    shapes: tuple[str, ...] = ("c",)
     low: float = 0.0
 
     def _logpdf(self, z: Tensor, c: Tensor) -> Tensor:
