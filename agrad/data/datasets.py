@@ -7,7 +7,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,9 +38,10 @@ class Dataset(Protocol):
     [[0.0, 1.0], [4.0, 9.0], [16.0]]
     """
 
-    def __init__(self) -> None:
-        """Do nothing; a protocol's own would take any arguments."""
-        return  # type checkers take a method without a body for an abstract one
+    if not TYPE_CHECKING:  # which would take it for a part of the protocol
+
+        def __init__(self) -> None:
+            """Do nothing; a protocol's own would take any arguments."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -67,9 +68,10 @@ class IterableDataset(Protocol):
     [[1.0, 0.5], [0.25, 0.125]]
     """
 
-    def __init__(self) -> None:
-        """Do nothing; a protocol's own would take any arguments."""
-        return  # type checkers take a method without a body for an abstract one
+    if not TYPE_CHECKING:  # which would take it for a part of the protocol
+
+        def __init__(self) -> None:
+            """Do nothing; a protocol's own would take any arguments."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:

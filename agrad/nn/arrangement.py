@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agrad.nn import functional
 from agrad.nn.function_module import FunctionModule
+from agrad.nn.functional.interpolation import Mode
 
 __all__ = [
     "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
@@ -144,7 +145,7 @@ class Upsample(FunctionModule, function=functional.interpolate):
         self,
         size: Lengths | None = None,
         scale_factor: Factors | None = None,
-        mode: str = "nearest",
+        mode: Mode = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:

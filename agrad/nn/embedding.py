@@ -1,6 +1,6 @@
 """Embedding layers."""
 
-from typing import Any
+from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -120,7 +120,7 @@ class EmbeddingBag(Embedding):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        mode: str = "mean",
+        mode: Literal["mean", "sum", "max"] = "mean",
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         rng: Rng = None,

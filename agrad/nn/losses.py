@@ -5,7 +5,7 @@ from typing import Any
 import agrad
 from agrad.nn import functional
 from agrad.nn.function_module import ArraysFunctionModule
-from agrad.nn.functional.losses import REDUCTIONS, check_reduction
+from agrad.nn.functional.losses import REDUCTIONS, Batchmean, Reduction, check_reduction
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HuberLoss",
@@ -34,9 +34,9 @@ class Loss(ArraysFunctionModule):
 
     reductions = REDUCTIONS
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, reduction: Batchmean = "mean") -> None:
         check_reduction(type(self).__name__, reduction, self.reductions)
-        self.reduction = reduction
+        self.reduction: str = reduction
 
     def settings(self) -> str:
         shown = {name: value for name, value in self.options().items() if not hasattr(value, "shape")}
@@ -96,7 +96,7 @@ class HuberLoss(Loss, function=functional.huber_loss):
     array([0.5, 1. ])
     """
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
         self.delta = delta
 
@@ -118,7 +118,7 @@ class SmoothL1Loss(Loss, function=functional.smooth_l1_loss):
     array([0.5, 1. ])
     """
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+    def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
         self.beta = beta
 
@@ -140,7 +140,7 @@ class BCELoss(Loss, function=functional.binary_cross_entropy):
     array([ 2.  , -1.25])
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
 
@@ -162,7 +162,7 @@ class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logi
     array([0.5, 0. ])
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
         self.pos_weight: Any = buffer(pos_weight)
@@ -183,7 +183,7 @@ class NLLLoss(Loss, function=functional.nll_loss):
     array([0.6931, 1.3863])
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
         self.ignore_index: int = ignore_index
@@ -210,7 +210,7 @@ class CrossEntropyLoss(Loss, function=functional.cross_entropy):
     """
 
     def __init__(
-        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
@@ -235,7 +235,7 @@ class KLDivLoss(Loss, function=functional.kl_div):
 
     reductions: tuple[str, ...] = (*REDUCTIONS, "batchmean")
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+    def __init__(self, reduction: Batchmean = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)
         self.log_target = log_target
 
@@ -255,7 +255,7 @@ class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
     array([0.    , 1.1931])
     """
 
-    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.full: bool = full
         self.eps: float = eps
@@ -276,7 +276,9 @@ class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
     array([1.    , 0.7183])
     """
 
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+    def __init__(
+        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+    ) -> None:
         super().__init__(reduction)
         self.log_input: bool = log_input
         self.full: bool = full
@@ -300,7 +302,7 @@ class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean"
     ) -> None:
         super().__init__(reduction)
         self.margin: float = margin
@@ -324,6 +326,6 @@ class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
     array([0., 1.])
     """
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.nn import functional
+from agrad.nn.functional.losses import Reduction
 from agrad.nn.losses import Loss, buffer
 
 __all__ = [
@@ -27,7 +28,7 @@ class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     array([3., 0.])
     """
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
@@ -47,7 +48,7 @@ class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
     array([0.5 , 0.75])
     """
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
@@ -83,7 +84,7 @@ class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     np.float64(0.1667)
     """
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.p: int = p
         self.margin: float = margin
@@ -121,7 +122,7 @@ class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_
     0.6931
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
 
@@ -148,7 +149,7 @@ class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_wit
         distance_function: Callable[[Any, Any], Any] | None = None,
         margin: float = 1.0,
         swap: bool = False,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.distance_function = distance_function
@@ -172,7 +173,7 @@ class CTCLoss(Loss, function=functional.ctc_loss):
     15.0
     """
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+    def __init__(self, blank: int = 0, reduction: Reduction = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
         self.blank: int = blank
         self.zero_infinity: bool = zero_infinity

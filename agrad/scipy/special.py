@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad import Tensor
 from agrad.errors import OperandError
 from agrad.interop.arguments import is_complex
 from agrad.interop.scipy import WORDS, documentation, riemann_zeta
@@ -96,7 +97,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 
 
 @function
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: Any, axis: Any = None) -> Tensor:
     """Return exponentials over their sum.
 
     Parameters
@@ -124,7 +125,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 @function
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = None) -> Tensor:
     """Return the logarithm of ``softmax``.
 
     Parameters
@@ -156,7 +157,7 @@ def _exact(name: str, exact: Any) -> None:
 
 
 @function
-def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Tensor:
     """Return the number of combinations of k out of N things.
 
     Parameters
@@ -203,7 +204,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 
 @function
-def perm(N: Any, k: Any, exact: bool = False) -> Any:
+def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     """Return the number of permutations of k out of N things.
 
     Parameters
@@ -243,7 +244,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
 
 
 @function
-def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     """Return the factorial, as the gamma function of n + 1.
 
     Parameters
@@ -283,7 +284,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 
 @function
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: Any, d: Any) -> Tensor:
     """Return the logarithm of the multivariate gamma function.
 
     Parameters
@@ -323,7 +324,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 
 @function
-def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
     """Return Lambert's function, the solution w of ``w * exp(w) = z``.
 
     Parameters
@@ -363,7 +364,7 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
 
 
 @function
-def wofz(z: Any) -> Any:
+def wofz(z: Any) -> Tensor:
     """Return the Faddeeva function, ``exp(-z**2) * erfc(-1j * z)``.
 
     Parameters
@@ -394,7 +395,7 @@ def wofz(z: Any) -> Any:
 
 
 @function
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: Any, q: Any = None) -> Tensor:
     """Return the Riemann or the Hurwitz zeta function.
 
     The Hurwitz zeta function is the sum over k >= 0 of ``(q + k)**-x``.
@@ -423,7 +424,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 
 @function
-def yn(n: Any, x: Any) -> Any:
+def yn(n: Any, x: Any) -> Tensor:
     """Return the Bessel function of the second kind of integer order.
 
     Parameters

@@ -8,7 +8,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class EarlyStopping(Monitored):
         monitor: str | None = None,
         patience: int = 5,
         min_delta: float = 0.0,
-        mode: str = "auto",
+        mode: Literal["auto", "min", "max"] = "auto",
         restore_best: bool = True,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
@@ -211,7 +211,11 @@ class Checkpoint(Monitored):
     saves = True
 
     def __init__(
-        self, path: StrPath, monitor: str | None = None, save_best_only: bool = False, mode: str = "auto"
+        self,
+        path: StrPath,
+        monitor: str | None = None,
+        save_best_only: bool = False,
+        mode: Literal["auto", "min", "max"] = "auto",
     ) -> None:
         super().__init__(monitor, mode)
         self.path: str = os.fspath(path)

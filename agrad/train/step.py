@@ -7,7 +7,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from agrad.train.streaming import Metric
 JITTED = ("numpy", "jax", "torch", "cupy")
 """Backends on which a step is traced and replayed by default."""
 
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+Precision = Literal["float32", "tf32", "bfloat16", "float16"]
+PRECISIONS = get_args(Precision)
 
 
 def raw(value: Any) -> Any:

@@ -24,7 +24,7 @@ from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
 from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
 from agrad.train.ranks import RankStep
-from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.step import Precision, Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
 from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
 
@@ -104,7 +104,7 @@ class Trainer:
         callbacks: Iterable[Callback] = (),
         *,
         jit: bool | None = None,
-        precision: str = "float32",
+        precision: Precision = "float32",
         threads: str | int | None = "auto",
         seed: int = 0,
     ) -> None:

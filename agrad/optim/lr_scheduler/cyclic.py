@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from agrad.errors import ConfigurationError
 from agrad.nn.expect import one_of
@@ -231,7 +231,7 @@ class CyclicLR(_Cyclic):
         max_lr: float | list[float],
         step_size_up: int = 2000,
         step_size_down: int | None = None,
-        mode: str = "triangular",
+        mode: Literal["triangular", "triangular2", "exp_range"] = "triangular",
         gamma: float = 1.0,
         scale_fn: Callable[[float], float] | None = None,
         scale_mode: str = "cycle",

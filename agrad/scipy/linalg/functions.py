@@ -18,7 +18,7 @@ __all__ = [
 
 
 @function
-def expm(A: Any) -> Any:
+def expm(A: Any) -> Tensor:
     """Return the exponential of each matrix.
 
     Parameters
@@ -168,7 +168,7 @@ def _sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
 
 
 @function
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: Any, b: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ b = q``.
 
     Parameters
@@ -215,7 +215,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 @function
-def sqrtm(A: Any) -> Any:
+def sqrtm(A: Any) -> Tensor:
     """Return the principal square root of each matrix.
 
     Parameters
@@ -255,7 +255,7 @@ def sqrtm(A: Any) -> Any:
 
 
 @function
-def logm(A: Any) -> Any:
+def logm(A: Any) -> Tensor:
     """Return the principal logarithm of each matrix.
 
     Parameters
@@ -294,7 +294,7 @@ def logm(A: Any) -> Any:
 
 
 @function
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ a.H = q``.
 
     Parameters
@@ -332,7 +332,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
 
 @function
-def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Tensor:
     """Return the solution x of ``a @ x @ a.H - x + q = 0``.
 
     Parameters

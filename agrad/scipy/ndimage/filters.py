@@ -234,7 +234,7 @@ def uniform_filter1d(
     mode: str = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Tensor:
     """Return means of neighbors along one axis.
 
     Parameters
@@ -293,7 +293,7 @@ def uniform_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Return means of neighbors.
 
     Parameters

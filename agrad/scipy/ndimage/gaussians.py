@@ -65,7 +65,7 @@ def gaussian_filter1d(
     truncate: float = 4.0,
     *,
     radius: int | None = None,
-) -> Any:
+) -> Tensor:
     """Convolve with a Gaussian or a derivative of it along one axis.
 
     Parameters
@@ -126,7 +126,7 @@ def gaussian_filter(
     *,
     radius: Any = None,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Convolve with a Gaussian or a derivative of it.
 
     Parameters
@@ -270,7 +270,7 @@ def _total(parts: list[Tensor]) -> Tensor:
 
 
 @function
-def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Tensor:
     """Return the sum of second differences.
 
     Parameters
@@ -337,7 +337,7 @@ def gaussian_laplace(
     *,
     axes: Any = None,
     **kwargs: Any,
-) -> Any:
+) -> Tensor:
     """Return the sum of second derivatives of Gaussian filters.
 
     Parameters
@@ -390,7 +390,7 @@ def gaussian_gradient_magnitude(
     *,
     axes: Any = None,
     **kwargs: Any,
-) -> Any:
+) -> Tensor:
     """Return the length of the gradient by Gaussian filters.
 
     Parameters

@@ -141,7 +141,7 @@ def rank_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the neighbor of a given rank.
 
     Parameters

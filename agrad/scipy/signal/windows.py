@@ -181,7 +181,7 @@ Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, devi
 
 
 @function
-def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
+def general_cosine(M: int, a: Any, sym: bool = True) -> Tensor:
     """Return a sum of cosines.
 
     Parameters
@@ -210,7 +210,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
 
 
 @function
-def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
+def general_hamming(M: int, alpha: Any, sym: bool = True) -> Tensor:
     """Return Hamming's window of a parameter.
 
     Parameters
@@ -240,7 +240,7 @@ def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
 
 
 @function
-def gaussian(M: int, std: Any, sym: bool = True) -> Any:
+def gaussian(M: int, std: Any, sym: bool = True) -> Tensor:
     """Return a Gaussian.
 
     Parameters
@@ -269,7 +269,7 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Any:
 
 
 @function
-def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
+def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Tensor:
     """Return ``exp(-|x / sig|**(2 p) / 2)``.
 
     Parameters
@@ -302,7 +302,7 @@ def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
 
 
 @function
-def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
+def kaiser(M: int, beta: Any, sym: bool = True) -> Tensor:
     """Return Kaiser's window.
 
     Parameters
@@ -331,7 +331,7 @@ def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
 
 
 @function
-def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
+def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Tensor:
     """Return ones with cosines at the ends.
 
     Parameters
@@ -358,7 +358,7 @@ def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
 
 
 @function
-def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Any:
+def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Tensor:
     """Return a decay to both sides.
 
     Parameters
@@ -406,7 +406,7 @@ _SHAPED: dict[str, Callable[..., Any]] = {
 
 
 @function
-def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
+def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     """Return a window by its name.
 
     Parameters
