@@ -7,7 +7,7 @@ mixed dtypes. They accept only real values, whereas ``gamma``, ``erf`` and other
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,10 +48,14 @@ def _elementwise(name: str) -> Callable[..., Any]:
     return function(call)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ELEMENTWISE:
-        raise AttributeError(f"module 'agrad.scipy.special' has no attribute {name!r}")
-    return globals().setdefault(name, _elementwise(name))
+if TYPE_CHECKING:
+    from agrad.special import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ELEMENTWISE:
+            raise AttributeError(f"module 'agrad.scipy.special' has no attribute {name!r}")
+        return globals().setdefault(name, _elementwise(name))
 
 
 def __dir__() -> list[str]:
