@@ -163,8 +163,8 @@ class GroupNorm(ArrayModule):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.num_groups,) = numbers("GroupNorm", "num_groups", num_groups, 1, 1)
-        (self.num_channels,) = numbers("GroupNorm", "num_channels", num_channels, 1, 1)
+        self.num_groups: int = numbers("GroupNorm", "num_groups", num_groups, 1, 1)[0]
+        self.num_channels: int = numbers("GroupNorm", "num_channels", num_channels, 1, 1)[0]
         if self.num_channels % self.num_groups:
             raise ConfigurationError(
                 f"GroupNorm: num_channels must be a multiple of num_groups={num_groups}, got {num_channels}"

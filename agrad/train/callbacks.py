@@ -131,7 +131,8 @@ class EarlyStopping(Monitored):
             raise ConfigurationError(f"EarlyStopping: patience must be an integer of at least 1, got {patience!r}")
         self.patience: int = patience
         self.restore_best: bool = restore_best
-        self.waited = self.best_epoch = 0
+        self.waited: int = 0
+        self.best_epoch: int = 0
         self._values: dict[str, np.ndarray] = {}
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:

@@ -16,7 +16,7 @@ from agrad.data.files import StrPath
 from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
 from agrad.train import arguments, examples, saving
 from agrad.train.display import ProgressBar
-from agrad.train.feed import Feed, place_of
+from agrad.train.feed import Feed, Place, place_of
 from agrad.train.history import History, Record
 from agrad.train.hooks import Callback
 from agrad.train.interrupts import Interrupts
@@ -122,18 +122,18 @@ class Trainer:
         self.threads: str | int | None = threads
         self.seed: int = seed
         first = optimizer.parameters[0]
-        self.place = place_of(first)
+        self.place: Place = place_of(first)
         self.dtype: str = arguments.real_dtype(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
             raise ConfigurationError(f"precision={precision!r} requires float32 parameters, got {self.dtype}")
-        self.scale = optim.LossScale(optimizer) if precision == "float16" else None
+        self.scale: optim.LossScale | None = optim.LossScale(optimizer) if precision == "float16" else None
         self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
         self.progress: Progress = Progress()
-        self.world = parallel.world()
+        self.world: parallel.World = parallel.world()
         self.stopping: bool = False
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""

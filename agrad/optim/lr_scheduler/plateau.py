@@ -79,7 +79,9 @@ class ReduceLROnPlateau(LRScheduler):
         self.eps: Any = number(what, "eps", eps)
         self.min_lrs: list[float] = numbers_for_groups(what, "min_lr", min_lr, optimizer)
         self.best: float = math.inf if mode == "min" else -math.inf
-        self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
+        self.last_epoch: int = 0
+        self.num_bad_epochs: int = 0
+        self.cooldown_counter: int = 0
         self._last_lr = self._rates()
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]

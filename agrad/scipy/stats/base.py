@@ -148,7 +148,8 @@ class Distribution(Drawing):
     """The names of the shape parameters."""
     scaled = True
     """True if there is a scale."""
-    low, high = -agrad.inf, agrad.inf
+    low: float = -agrad.inf
+    high: float = agrad.inf
     """The ends of the standard form's support."""
     point: float = 0.5
     """A point inside of the support."""

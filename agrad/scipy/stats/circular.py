@@ -63,7 +63,8 @@ class WrapCauchy(Continuous):
     """
 
     shapes: tuple[str, ...] = ("c",)
-    low, high = 0.0, 2 * math.pi
+    low: float = 0.0
+    high: float = 2 * math.pi
     safe: tuple[float] = (0.5,)
 
     def _valid(self, *shapes: Tensor) -> Tensor:

@@ -203,7 +203,8 @@ class Beta(Continuous):
     """
 
     shapes: tuple[str, ...] = ("a", "b")
-    low, high = 0.0, 1.0
+    low: float = 0.0
+    high: float = 1.0
 
     def _logpdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return log_beta_density(a, b, z)
