@@ -50,7 +50,7 @@ class Batch(Level):
 
     name = "batch"
     derivative = False
-    kind = BatchedTensor
+    kind: type[Tensor] = BatchedTensor
 
     def __init__(self, members: int) -> None:
         super().__init__()

@@ -93,7 +93,10 @@ class Instruction:
     def __init__(
         self, operation: Any, operands: tuple[Any, ...], settings: dict[str, Any], outputs: tuple[Variable | None, ...]
     ) -> None:
-        self.operation, self.operands, self.settings, self.outputs = operation, operands, settings, outputs
+        self.operation: Any = operation
+        self.operands: tuple[Any, ...] = operands
+        self.settings: dict[str, Any] = settings
+        self.outputs: tuple[Variable | None, ...] = outputs
         self.results: tuple[Variable, ...] = tuple([v for v in outputs if v is not None])
         """The outputs that are used."""
         self._reads: tuple[Variable, ...] | None = None

@@ -96,7 +96,7 @@ class Step:
         traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
         self._plain = step
         self._may_fall_back = traced and jit is None and narrow is None
-        self.run = agrad.jit(step, precision=narrow) if traced else step
+        self.run: Callable[..., Any] = agrad.jit(step, precision=narrow) if traced else step
 
     def __call__(self, x: Any, y: Any, size: int = 0) -> Any:
         try:
