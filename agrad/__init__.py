@@ -52,7 +52,7 @@ from agrad import fft as fft, linalg as linalg, special as special
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
-bool = _DTYPES["bool"]
+bool: DType = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
 uint8, uint16, uint32, uint64 = (_DTYPES[name] for name in ("uint8", "uint16", "uint32", "uint64"))
 float32, float64 = _DTYPES["float32"], _DTYPES["float64"]
@@ -64,7 +64,7 @@ newaxis = None
 if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads them
     from agrad import data as data, errors as errors, nn as nn, numpy as numpy, optim as optim, parallel as parallel
     from agrad import plotting as plotting, random as random, scipy as scipy, testing as testing, train as train
-    from agrad import tree as tree
+    from agrad import registry as registry, tree as tree
     from agrad.interop.words import cumsum as cumsum, einsum as einsum, gradient as gradient, pad as pad
     from agrad.interop.words import quantile as quantile, transpose as transpose
     from agrad.nn.saving import load as load, save as save

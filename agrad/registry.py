@@ -42,7 +42,7 @@ class Section(SimpleNamespace):
         return found
 
 
-namespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
+namespace: SimpleNamespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
 """agrad's own namespace: the ``xp`` of a rule with a Tensor among its arguments."""
 
 

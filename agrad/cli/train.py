@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import Any
 
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
@@ -48,10 +49,10 @@ class Run:
         sources.check_source(self.config.data, data_dir, self.config.label)
         sources.check_settings(self.config)
         self._find_data(data_dir)
-        self.save_path = args.save if args.save is not None else args.resume
+        self.save_path: str | None = args.save if args.save is not None else args.resume
         self._check_outputs(args)
         # the first of all, so that the others see the best epoch's values at the end
-        self.early = EarlyStopping(patience=self.config.patience or NEVER)
+        self.early: EarlyStopping = EarlyStopping(patience=self.config.patience or NEVER)
         self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
@@ -125,7 +126,7 @@ class Run:
                 "--class-weight balanced requires class labels, but the targets are numeric. Omit the option."
             )
         if self.saved is not None:
-            self.model = self.saved.model(place, best=False)
+            self.model: Any = self.saved.model(place, best=False)
         else:
             self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
         self._make_trainer()
@@ -133,9 +134,9 @@ class Run:
     def _make_trainer(self) -> None:
         """Make the trainer, at the position of the saved run if there is one."""
         config, place = self.config, self.place
-        self.batches = -(-self.rows.shape[0] // config.batch_size)
+        self.batches: int = -(-self.rows.shape[0] // config.batch_size)
         optimizer = models.optimizer_for(config, self.model, self.batches)
-        self.trainer = Trainer(
+        self.trainer: Trainer = Trainer(
             self.model,
             loss_of(config.task),
             optimizer,

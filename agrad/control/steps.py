@@ -32,9 +32,9 @@ class ControlFlow(ProgramCall, Rules):
     def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
         super().__init__(name, len(results))
         self.programs = list(programs)
-        self.has_effect = any(program.has_effect for program in programs)
-        self.examples = list(examples)
-        self.results = [apart_by_rows(x) for x in results]
+        self.has_effect: bool = any(program.has_effect for program in programs)
+        self.examples: list[Any] = list(examples)
+        self.results: list[Any] = [apart_by_rows(x) for x in results]
         self.derived: dict[Any, Any] = {}
         """Derivatives and compiled steps, by what they are made for."""
         self._functions: dict[Any, Callable[..., Any]] = {}
@@ -117,7 +117,7 @@ class Step:
         self.first = compiled(Program(fixed, program.constants, before, [*fixed, *made], program.notes), kind)
         body = Program([*fixed, *made, *carried, *sliced], program.constants, [], program.outputs, dict(program.notes))
         body = body.with_instructions(rest)
-        self.donated = _made_anew(body, carried) if on_numpy(kind) else []
+        self.donated: list[int] = _made_anew(body, carried) if on_numpy(kind) else []
         body.notes["donated"] = {carried[k] for k in self.donated}
         self.run = compiled(body, kind)
 

@@ -82,8 +82,10 @@ class TableEncoder:
         for name, value in (("min_count", min_count), ("max_categories", max_categories)):
             if value is not None and whole(value, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, got {value}")
-        self.categorical, self.keep = tuple(categorical), tuple(keep)
-        self.min_count, self.max_categories = min_count, max_categories
+        self.categorical: tuple[str | int, ...] = tuple(categorical)
+        self.keep: tuple[str | int, ...] = tuple(keep)
+        self.min_count: int | None = min_count
+        self.max_categories: int = max_categories
         self.report = report
         self.encodings: tuple[Encoding, ...] = ()
         self.left_out: dict[str, str] = {}

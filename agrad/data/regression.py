@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class RegressionData:
     about: tuple[str, ...] = ()
 
     task = "regression"
-    class_names = ()
+    class_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def n_features(self) -> int:

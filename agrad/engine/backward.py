@@ -160,10 +160,10 @@ class SliceCotangents:
     def __init__(self, node: Node, g: Any) -> None:
         saved = node.saved
         assert saved is not None
-        self.call = node.plan.primitive.sum_slices
+        self.call: Any = node.plan.primitive.sum_slices
         self.meta: Meta = saved[0]
-        self.parts = [g]
-        self.indices = [saved[-1]["index"]]
+        self.parts: list[Any] = [g]
+        self.indices: list[Any] = [saved[-1]["index"]]
 
     def __add__(self, other: Any) -> "SliceCotangents":
         """Take up the cotangents of other parts, or of the whole array, in place.

@@ -50,11 +50,11 @@ class Batch(Level):
 
     name = "batch"
     derivative = False
-    kind = BatchedTensor
+    kind: type[Tensor] = BatchedTensor
 
     def __init__(self, members: int) -> None:
         super().__init__()
-        self.members = members
+        self.members: int = members
         self._written: list[tuple[Any, ...]] = []
 
     def note_write(self, tensor: Tensor) -> None:

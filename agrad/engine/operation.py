@@ -66,13 +66,13 @@ class Operation:
     """
     masks = False
     """True if elements of an argument may be unused."""
-    moves = False
+    moves: bool = False
     """True if its rules move cotangents and add them up, and multiply them by no value."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
     flags: dict[str, tuple[int, ...]] | None = None
     """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
-    sketches = False
+    sketches: bool = False
     """True if ``sketch`` returns other values than ``evaluate``."""
     joins = False
     """True if all arrays must be on one backend. False for loops, for example."""
@@ -94,13 +94,13 @@ class Operation:
     """
     combine: Function | None = None
     """For a reduction, the elementwise operation of two arguments that combines the results for two parts."""
-    averages = False
+    averages: bool = False
     """True if a reduction divides the combined result by the number of elements."""
     neutral: float | None = None
     """For an operation of two arguments, the number that leaves the other argument unchanged."""
-    capturable = True
+    capturable: bool = True
     """False if a CUDA graph cannot hold the work: it uses memory or a stream that the graph does not know."""
-    sparsity = ""
+    sparsity: str = ""
     """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
 
     picks: each is an element of an operand, or 0. adds: elements of the operands are added up at positions of the
@@ -111,7 +111,7 @@ class Operation:
     """True if the one result has elements of the first operand, perhaps in its memory."""
     is_own = True
     """True if it is agrad's own; nothing is known of an operation that a user defines."""
-    may_alias = False
+    may_alias: bool = False
     """True if a result may share an operand's memory."""
     no_alias = False
     """True if results are always new arrays, or those given to be overwritten."""

@@ -38,11 +38,11 @@ class Rule:
 
     def __init__(self, function: Function, primitive: "Primitive", targets: tuple[str, ...], kind: str) -> None:
         parameters = inspect.signature(function).parameters.values()
-        self.function = function
-        self.targets = targets
-        self.part = f"{kind}:{','.join(targets)}"
-        self.names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.function: Function = function
+        self.targets: tuple[str, ...] = targets
+        self.part: str = f"{kind}:{','.join(targets)}"
+        self.names: tuple[str, ...] = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+        self.settings: tuple[str, ...] = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         incoming = primitive.incoming(kind)
         alphabet = {"xp", *incoming, *(primitive.all_arrays if kind == "batch" else primitive.alphabet)}
         unknown = [n for n in self.names if n not in alphabet]
@@ -59,7 +59,7 @@ class Rule:
                 f"the {kind} of {primitive.name} must be for one of its arrays {', '.join(primitive.all_arrays)}, got "
                 f"{', '.join(map(repr, strange))}"
             )
-        self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
+        self.kept: tuple[str, ...] = tuple(n for n in self.names if n != "xp" and n not in incoming)
 
 
 class Primitive(Operation):
@@ -102,19 +102,21 @@ class Primitive(Operation):
         # kernels and generated code are found by names
         self.name = name if self.is_own or name not in PRIMITIVES else f"{forward.__module__}.{name}"
         self.forward = forward
-        self.by_name = forward is None
-        self.arrays, self.variadic = arrays, variadic
-        self.all_arrays = (*arrays, *((variadic,) if variadic else ()))
-        self.settings, self.defaults = settings, dict(defaults or {})
+        self.by_name: bool = forward is None
+        self.arrays: tuple[str, ...] = arrays
+        self.variadic: str | None = variadic
+        self.all_arrays: tuple[str, ...] = (*arrays, *((variadic,) if variadic else ()))
+        self.settings: tuple[str, ...] = settings
+        self.defaults: dict[str, Any] = dict(defaults or {})
         vars(self).update(traits)
-        self.takes_numbers = self.elementwise
-        self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
+        self.takes_numbers: bool = self.elementwise
+        self.overwrites: tuple[int, ...] = tuple([self._overwritten(argument) for argument in overwrites])
         self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.may_alias = not self.is_own
-        self.data_dependent_shape = batch == "values decide"
-        self.alphabet = (
+        self.may_alias: bool = not self.is_own
+        self.data_dependent_shape: bool = batch == "values decide"
+        self.alphabet: tuple[str, ...] = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
             *(() if self.spreads else self.outputs or ("y",)),
@@ -145,13 +147,13 @@ class Primitive(Operation):
 
     def _make_tables(self) -> None:
         """Make the tables of plans, pushforwards and evaluations."""
-        self.plans = Memo(functools.partial(plan_of, self))
-        self.pushes = Memo(lambda key: build_pushforward(self, *key))
+        self.plans: Memo = Memo(functools.partial(plan_of, self))
+        self.pushes: Memo = Memo(lambda key: build_pushforward(self, *key))
         """Pushforwards by the positions of arguments with tangents, the number of arguments, and if Tensors are among
         the values."""
         self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
-        self.raw = Memo(self._evaluation)
-        self.pairs = Memo(functools.partial(pair_evaluation, self))
+        self.raw: Memo = Memo(self._evaluation)
+        self.pairs: Memo = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
         """The rule of a write to the result, once it is defined."""
 
@@ -255,7 +257,7 @@ class Primitive(Operation):
 
     def file_write_back(self, function: Function) -> None:
         """File the write_back rule: the first array after a write to the result."""
-        self.write_back = write_back_rule(self, function)
+        self.write_back: Function | None = write_back_rule(self, function)
         self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
 

@@ -41,9 +41,9 @@ class TracedNumber:
     __slots__ = ("trace", "value", "variable")
 
     def __init__(self, value: Any, trace: Any, variable: Any) -> None:
-        self.value = value
-        self.trace = trace
-        self.variable = variable
+        self.value: Any = value
+        self.trace: Any = trace
+        self.variable: Any = variable
 
     def read(self) -> Any:
         """Return the number itself.

@@ -82,7 +82,7 @@ class Comparison:
         self.backends = backends
         self.operations = operations
         """The number of results compared, forward and backward, on each backend."""
-        self.differences = tuple(differences)
+        self.differences: tuple[Difference, ...] = tuple(differences)
         """All results that differ, in the order of computation, with those that follow from the first."""
 
     @property

@@ -106,7 +106,7 @@ class Graph:
     """
 
     def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
-        self.rows = tuple(rows)
+        self.rows: tuple[Row, ...] = tuple(rows)
         self.count = count
         self.gradients = gradients
 

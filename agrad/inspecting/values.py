@@ -86,7 +86,7 @@ class Recall:
     def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
         self.values: dict[Node, Any] = dict(known or {})
         self.layouts: dict[Plan, Layout] = {}
-        self.freed = False
+        self.freed: bool = False
         """True after a search for a value that a backward pass has freed."""
 
     def layout(self, plan: Plan) -> Layout:
@@ -267,7 +267,7 @@ class Op:
     def __init__(self, node: Node, level: Any, output: str | None) -> None:
         self._node = node
         self._level = level
-        self.output = output
+        self.output: str | None = output
 
     @property
     def name(self) -> str:

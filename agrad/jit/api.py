@@ -5,7 +5,7 @@ import sys
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -19,7 +19,7 @@ from agrad.jit.capture import Tracing
 from agrad.jit.compile import COMPILERS
 from agrad.jit.entry import Entry
 from agrad.jit.lowered import CacheInfo, Lowered
-from agrad.jit.passes.precision import PRECISIONS
+from agrad.jit.passes.precision import PRECISIONS, Precision
 from agrad.jit.reasons import (
     KEPT,
     Explanation,
@@ -356,9 +356,9 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -369,9 +369,9 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> "_Decorator": ...
 def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
@@ -381,9 +381,9 @@ def jit(  # type: ignore[misc]
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 

@@ -36,7 +36,7 @@ class Derivative(Operation):
 
     def __post_init__(self) -> None:
         self.outputs = tuple(f"output_{i}" for i in range(len(self.places)))
-        self.arrays = tuple(f"x{i}" for i in range(len(self.inputs)))
+        self.arrays: tuple[str, ...] = tuple(f"x{i}" for i in range(len(self.inputs)))
 
     def pullback(self, node: Node, g: OutputCotangents) -> tuple[Any, ...]:
         """Return the cotangents of the recorded inputs, by the backward program if raw."""

@@ -78,9 +78,9 @@ class Tracing:
         self.donated = donated
         self.options = options
         self.call = call
-        self.trace = Trace(name, keeps_values)
+        self.trace: Trace = Trace(name, keeps_values)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_raw(leaf)]
-        self.state = CapturedState(function, *others, *static, title=f"jit({name})")
+        self.state: CapturedState = CapturedState(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.state.add(value)
         self.inputs: dict[int, Variable] = {}

@@ -27,10 +27,10 @@ class Variable:
     __slots__ = ("dtype", "kind", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, kind: type | None) -> None:
-        self.shape = shape
-        self.size = math.prod(shape)
-        self.dtype = dtype
-        self.kind = kind
+        self.shape: tuple[int, ...] = shape
+        self.size: int = math.prod(shape)
+        self.dtype: Any = dtype
+        self.kind: type | None = kind
         """The type of the raw array; None for a number of the host."""
 
     @property
@@ -93,8 +93,11 @@ class Instruction:
     def __init__(
         self, operation: Any, operands: tuple[Any, ...], settings: dict[str, Any], outputs: tuple[Variable | None, ...]
     ) -> None:
-        self.operation, self.operands, self.settings, self.outputs = operation, operands, settings, outputs
-        self.results = tuple([v for v in outputs if v is not None])
+        self.operation: Any = operation
+        self.operands: tuple[Any, ...] = operands
+        self.settings: dict[str, Any] = settings
+        self.outputs: tuple[Variable | None, ...] = outputs
+        self.results: tuple[Variable, ...] = tuple([v for v in outputs if v is not None])
         """The outputs that are used."""
         self._reads: tuple[Variable, ...] | None = None
 

@@ -37,9 +37,11 @@ class Explanation:
     """
 
     def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str]]]) -> None:
-        self.name, self.count, self.hits = name, count, hits
-        self.signatures = [signature for signature, _ in traces]
-        self.reasons = [reasons for _, reasons in traces]
+        self.name: str = name
+        self.count: int = count
+        self.hits: int = hits
+        self.signatures: list[str] = [signature for signature, _ in traces]
+        self.reasons: list[list[str]] = [reasons for _, reasons in traces]
 
     def __repr__(self) -> str:
         if not self.count:

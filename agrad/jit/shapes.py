@@ -41,7 +41,7 @@ class ShapeDtype:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape = tuple(shape)
+        self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
 
     def __eq__(self, other: object) -> bool:

@@ -110,19 +110,19 @@ class Trace(Level):
 
     def __init__(self, named: str, keeps_values: bool = True) -> None:
         super().__init__(TRACE_ID)
-        self.born = next_id()
-        self.keeps_values = keeps_values
-        self.closed = False
-        self.evaluating = False
+        self.born: int = next_id()
+        self.keeps_values: bool = keeps_values
+        self.closed: bool = False
+        self.evaluating: bool = False
         """True while an operation is evaluated on the real values."""
-        self.unreal = False
+        self.unreal: bool = False
         """True after a loop, a branch or an update: operations may fail for its values, not for those of a call."""
-        self.is_hollow = False
+        self.is_hollow: bool = False
         """True after a large array whose values were not kept."""
-        self.by_layout = False
+        self.by_layout: bool = False
         """True if an operation is a view or a copy depending on the layout of its array."""
-        self.thread = get_ident()
-        self.named = named
+        self.thread: int = get_ident()
+        self.named: str = named
         """The name of the function in errors."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
@@ -134,7 +134,7 @@ class Trace(Level):
         """Stand-ins of Tensors that are not leaves, with their variables."""
         self.installed: set[Any] = set()
         """The nodes that captured Tensors have outside of the trace, if they are not leaves."""
-        self.may_end = False
+        self.may_end: bool = False
         """True if ``NoProgram`` may end the trace."""
         self.reads_at_call: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""

@@ -6,7 +6,7 @@ and a backend may register one fused kernel.
 
 import inspect
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import reshape
-from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
+from agrad.ops.shared import Axes, Reduction, axes_of, axis_of, floated, keep, ndim_of
 from agrad.ops.special.normal import erfc
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
@@ -193,7 +193,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 
 
 @public_of_array
-def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
     The result is minus infinity for no elements. If it is infinite, its derivatives in infinite elements are NaN.
@@ -384,11 +384,11 @@ def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) ->
     return t_lse - picked, t_lse
 
 
-_REDUCTIONS = ("mean", "sum", "none")
+_REDUCTIONS = get_args(Reduction)
 
 
 @public_of_arrays
-def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
+def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean") -> Any:
     """Return the cross entropy of softmax(logits) with the labels.
 
     Parameters

@@ -9,7 +9,7 @@ from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.elementwise import add, maximum, minimum
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
-from agrad.ops.shared import axes_of, keep
+from agrad.ops.shared import Axes, axes_of, keep
 from agrad.shapes import size
 
 __all__ = ["max", "mean", "min", "prod", "std", "sum", "var"]
@@ -48,7 +48,7 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 
 @public_of_array
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over axes.
 
     Integers are widened as the standard requires.
@@ -97,7 +97,7 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 
 @public_of_array
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -175,7 +175,7 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 
 @public_of_array
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product over axes.
 
     Derivatives of every order are also correct at zeros.
@@ -243,7 +243,7 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 
 @public_of_array
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the maximum over axes.
 
     Elements that tie share the derivative evenly.
@@ -278,7 +278,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @public_of_array
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the minimum over axes.
 
     Elements that tie share the derivative evenly.
@@ -359,7 +359,7 @@ def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: 
 
 
 @public_of_array
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the variance over axes.
 
     It is sum(abs(x - mean)**2) / (n - correction).
@@ -396,7 +396,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 @public_of_array
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation over axes, the square root of ``var``.
 
     If all elements are equal, the derivative is 0, as for a norm at the zero vector.

@@ -64,7 +64,15 @@ class Optimizer(Declared, Stateful):
     params: InitVar[Params]
     lr: Rate = 1e-3
 
-    traced_attributes = ("steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken")
+    traced_attributes: ClassVar[tuple[str, ...]] = (
+        "steps",
+        "numbers",
+        "choices",
+        "_counts",
+        "_members",
+        "arrays",
+        "_taken",
+    )
     """Attributes that compiled functions read and write at each call."""
 
     def __init__(self, params: Params, options: dict[str, Any]) -> None:
@@ -74,7 +82,7 @@ class Optimizer(Declared, Stateful):
         self._name = type(self).__name__
         self.defaults: dict[str, Any] = self.checked(options)
         self.parameters: list[agrad.Tensor] = []
-        self.steps = 0
+        self.steps: int = 0
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
         """Numeric options of each group that may change, by name."""

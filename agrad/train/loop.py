@@ -86,11 +86,14 @@ class Loop:
         callbacks: Sequence[Callback],
         validate: Callable[[], dict[str, float]] | None,
     ) -> None:
-        self.trainer, self.source, self.epochs, self.callbacks = trainer, source, epochs, callbacks
+        self.trainer: Trainer = trainer
+        self.source: Arrays | Batches = source
+        self.epochs: int = epochs
+        self.callbacks: Sequence[Callback] = callbacks
         self.batches: int | None = source.batches
         self.begun: list[Callback] = []
-        self.samples = 0
-        self.seconds = 0.0
+        self.samples: int = 0
+        self.seconds: float = 0.0
         self._validate = validate
         self._compute = step
         self._sums = Sums(trainer.streaming, trainer.place) if isinstance(step, Step) else step.sums

@@ -73,12 +73,14 @@ class Inputs:
     """
 
     def __init__(self, trees: Sequence[Any], what: str, word: str = "primal", keys: Sequence[Any] = ()) -> None:
-        self.what, self.word, self.keys = what, word, keys
-        self.trees = tuple(trees)
+        self.what: str = what
+        self.word: str = word
+        self.keys: Sequence[Any] = keys
+        self.trees: tuple[Any, ...] = tuple(trees)
         leaves, self.spec = flatten(self.trees)
-        self.leaves = [captured(leaf) for leaf in leaves] if CAPTURED else leaves
+        self.leaves: list[Any] = [captured(leaf) for leaf in leaves] if CAPTURED else leaves
         self.values = []
-        self.tensors = False
+        self.tensors: bool = False
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, Tensor):
                 self.tensors = self.tensors or not is_bare(leaf)
@@ -130,8 +132,10 @@ class Chosen(Inputs):
     def __init__(
         self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
     ) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
-        self.single = isinstance(argnums, (int, str))
+        self.f: Callable[..., Any] = f
+        self.args: Any = args
+        self.kwargs: dict[str, Any] = kwargs
+        self.single: bool = isinstance(argnums, (int, str))
         keys: list[int | str] = []
         values = []
         for key in (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums):

@@ -133,9 +133,10 @@ class CustomRules(Rules):
     """
 
     def __init__(self, custom: Any, args: tuple[Any, ...]) -> None:
-        self.custom, self.name = custom, custom.title
-        self.loop = custom.batch == "loop"
-        self.count = len(args)
+        self.custom: Any = custom
+        self.name: str = custom.title
+        self.loop: bool = custom.batch == "loop"
+        self.count: int = len(args)
         self.fixed: dict[int, Any] = {}
         for n in custom.nondiff:
             if not -self.count <= n < self.count:

@@ -55,8 +55,8 @@ class Recording:
 
     def __init__(self, inputs: Inputs, call: Callable[[tuple[Any, ...]], Any], has_aux: bool = False) -> None:
         self.inputs = inputs
-        self.level = Reverse()
-        self.roots = [leaf_node() for _ in inputs.values]
+        self.level: Reverse = Reverse()
+        self.roots: list[Node] = [leaf_node() for _ in inputs.values]
         try:
             out = call(inputs.lift(self.level, self.roots))
         finally:

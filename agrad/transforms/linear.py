@@ -294,11 +294,11 @@ class LinearTape:
 
     def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
         level = Reverse()
-        self.roots = [leaf_node() for _ in point]
+        self.roots: list[Node] = [leaf_node() for _ in point]
         outs = function(
             [wrap(strip_constant_levels(x), level, root) for x, root in zip(point, self.roots, strict=True)]
         )
-        self.ends = [None if out is None else split_level(out, level)[1] for out in outs]
+        self.ends: list[Any | None] = [None if out is None else split_level(out, level)[1] for out in outs]
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:

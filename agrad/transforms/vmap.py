@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import optree
 
@@ -51,7 +51,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Same: ...
 @overload
 def vmap(
@@ -61,7 +61,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Callable[P, R]: ...
 def vmap(
     f: Function,
@@ -70,7 +70,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Function:
     """Vectorize a function over a batch.
 

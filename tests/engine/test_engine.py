@@ -325,7 +325,10 @@ def test_shapes_that_do_not_fit_name_both_and_the_operation(backend: str) -> Non
     x = leaf(np.zeros((2, 3)).tolist())
     with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\) and \(4,\) must be broadcastable"):
         x + agrad.ones(4)
-    with pytest.raises(ShapeError, match=r"matmul: shapes \(2, 3\) and \(2, 3\) are incompatible: the last axis of x1 has length 3, axis -2 of x2 has length 2"):
+    with pytest.raises(
+        ShapeError,
+        match=r"matmul: shapes \(2, 3\) and \(2, 3\) are incompatible: the last axis of x1 has length 3, axis -2 of x2 has length 2",
+    ):
         x @ x
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4,\)"):
         agrad.where(x > 0, x, agrad.ones(4))

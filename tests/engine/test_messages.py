@@ -178,7 +178,9 @@ CREATED: dict[str, Callable[[], Any]] = {
     "clip: shapes (2,) and (3,) must be broadcastable": lambda: agrad.clip(X, 0.0, np.ones(3)),
     "sum: arguments must be Tensors or arrays, got float": lambda: agrad.jit(agrad.sum)(0.5),
     "the Hessian of sum: argument 0 must be a floating-point array, got 'x'": lambda: agrad.hessian(agrad.sum)("x"),
-    "the Hessian of sum: argument 0 must have a floating-point dtype, got int": lambda: agrad.hessian(agrad.sum)(np.arange(2)),
+    "the Hessian of sum: argument 0 must have a floating-point dtype, got int": lambda: agrad.hessian(agrad.sum)(
+        np.arange(2)
+    ),
 }
 
 

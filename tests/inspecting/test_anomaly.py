@@ -143,7 +143,10 @@ def test_inside_a_checkpoint(place: Any) -> None:
         return agrad.sum(agrad.sqrt(x * 0.0))
 
     for g in (agrad.checkpoint(f), agrad.checkpoint(agrad.checkpoint(f))):
-        with agrad.detect_anomaly(), pytest.raises(AnomalyError, match=r"rule of sqrt returned .* at .*sqrt\(x \* 0\.0\)"):
+        with (
+            agrad.detect_anomaly(),
+            pytest.raises(AnomalyError, match=r"rule of sqrt returned .* at .*sqrt\(x \* 0\.0\)"),
+        ):
             agrad.grad(g)(place(ZERO))
 
 

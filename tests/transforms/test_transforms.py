@@ -129,7 +129,9 @@ def test_cotangents_and_tangents_have_the_structure() -> None:
         pull([X])
     with pytest.raises(ShapeError, match="structure"):
         agrad.jvp(lambda x: x["a"], ({"a": X},), ({"b": X},))
-    with pytest.raises(ShapeError, match=r"primal 0\['a'\] must have dtype float64 and shape \(3,\), got float64 and \(2,\)"):
+    with pytest.raises(
+        ShapeError, match=r"primal 0\['a'\] must have dtype float64 and shape \(3,\), got float64 and \(2,\)"
+    ):
         agrad.jvp(lambda x: x["a"], ({"a": X},), ({"a": X[:2]},))
     with pytest.raises(ShapeError, match="float32"):
         agrad.jvp(total, (X,), (X.astype(np.float32),))
@@ -443,7 +445,11 @@ def test_a_plain_number_as_a_result_has_the_gradient_zero() -> None:
 def test_arguments_that_cannot_be_differentiated() -> None:
     cases: list[tuple[Any, type[AgradError], str]] = [
         (np.asarray([1, 2]), DtypeError, r"argument 0 must have a floating-point dtype, got int64.*Cast"),
-        ({"w": [X, np.asarray([True])]}, DtypeError, r"argument 0\['w'\]\[1\] must have a floating-point dtype, got bool"),
+        (
+            {"w": [X, np.asarray([True])]},
+            DtypeError,
+            r"argument 0\['w'\]\[1\] must have a floating-point dtype, got bool",
+        ),
         (3, DtypeError, r"argument 0 must be .* int 3.*3.0"),
         (True, DtypeError, r"bool True"),
         ("text", OperandError, r"argument 0 must be a floating-point array, got 'text'"),

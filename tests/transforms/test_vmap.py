@@ -154,14 +154,39 @@ def test_gradients_flow_through_chunks() -> None:
     "how, args, error, match",
     [
         ({}, (draw(3, 2), draw(4, 2)), ShapeError, r"argument 1 must have 3 elements .* as argument 0 has, got 4"),
-        ({"axis_size": 2}, (draw(3), draw(3)), ShapeError, r"argument 0 must have 2 elements .* as axis_size says, got 3"),
+        (
+            {"axis_size": 2},
+            (draw(3), draw(3)),
+            ShapeError,
+            r"argument 0 must have 2 elements .* as axis_size says, got 3",
+        ),
         ({"in_axes": (0, 2)}, (draw(3), draw(3)), ShapeError, r"argument 1 must be an axis of its shape \(3,\), got 2"),
-        ({}, (draw(3), 2.0), OperandError, "argument 1 must be an array to be mapped, got 2.0. Set its in_axes to None"),
+        (
+            {},
+            (draw(3), 2.0),
+            OperandError,
+            "argument 1 must be an array to be mapped, got 2.0. Set its in_axes to None",
+        ),
         ({}, (draw(3), draw()), ShapeError, "argument 1 must have an axis to be mapped"),
-        ({"in_axes": (0, None, None)}, (draw(3), 1.0), ConfigurationError, "in_axes must have an entry for each of the 2 positional arguments, got 3"),
+        (
+            {"in_axes": (0, None, None)},
+            (draw(3), 1.0),
+            ConfigurationError,
+            "in_axes must have an entry for each of the 2 positional arguments, got 3",
+        ),
         ({"in_axes": (None, None)}, (draw(3), draw(3)), ConfigurationError, "axis_size"),
-        ({"in_axes": (0, {"a": 0})}, (draw(3), draw(3)), ConfigurationError, "in_axes must be .* a prefix of the arguments"),
-        ({"in_axes": (0, "one")}, (draw(3), draw(3)), ConfigurationError, "in_axes must contain only ints and None, got 'one'"),
+        (
+            {"in_axes": (0, {"a": 0})},
+            (draw(3), draw(3)),
+            ConfigurationError,
+            "in_axes must be .* a prefix of the arguments",
+        ),
+        (
+            {"in_axes": (0, "one")},
+            (draw(3), draw(3)),
+            ConfigurationError,
+            "in_axes must contain only ints and None, got 'one'",
+        ),
         ({"out_axes": [0, 0]}, (draw(3), draw(3)), ConfigurationError, "out_axes must be .* a prefix of the result"),
     ],
 )
@@ -417,13 +442,12 @@ def test_rules_are_checked() -> None:
         agrad.primitive(batch="sideways")(lambda xp, x, /: x)
     f = cube()
     with pytest.raises(
-        PrimitiveDefinitionError, match=r"the batch of cube: parameters must be among batch_size, x, x_mapped, xp, got 'y'"
+        PrimitiveDefinitionError,
+        match=r"the batch of cube: parameters must be among batch_size, x, x_mapped, xp, got 'y'",
     ):
         f.batch(lambda x, y: x)
     f.batch(lambda xp, x: xp.sum(x))
-    with pytest.raises(
-        RuleError, match=r"batching rule of cube must return a batch axis of length 3 first"
-    ):
+    with pytest.raises(RuleError, match=r"batching rule of cube must return a batch axis of length 3 first"):
         agrad.vmap(f)(draw(3, 2))
     with pytest.raises(PrimitiveDefinitionError, match="'batch_size'"):
         agrad.primitive(name="odd")(lambda xp, batch_size, /: batch_size).batch(lambda batch_size: batch_size)

@@ -127,9 +127,9 @@ class Ownership:
     """
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
-        self.aliases = aliases_of(program)
+        self.aliases: Aliases = aliases_of(program)
         donated = program.notes.get("donated", ())
-        self.owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
+        self.owned: set[Variable] = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
         states: list[tuple[Instruction, list[Variable]]] = []
         for instruction in program.instructions:
             operation = instruction.operation
@@ -145,7 +145,7 @@ class Ownership:
         for instruction, state in states:
             self.owned.difference_update(instruction.results, self.aliases.of(*state))
         end = len(program.instructions)
-        self.kept = {v for v in self.owned if v.size and self.aliases.last(v) < end}
+        self.kept: set[Variable] = {v for v in self.owned if v.size and self.aliases.last(v) < end}
         """Those that may lie in a buffer of the program."""
 
 

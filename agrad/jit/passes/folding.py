@@ -35,9 +35,9 @@ class Folded(Operation):
 
     def __init__(self, outer: Any, inner: Any, place: int, count: int) -> None:
         self.outer, self.inner, self.place, self.count = outer, inner, place, count
-        self.outputs = outer.outputs
-        self.overwrites = tuple([i if i < place else i + count - 1 for i in outer.overwrites])
-        self.name = f"{outer.name} of a {inner.kind}"
+        self.outputs: tuple[str, ...] | None = outer.outputs
+        self.overwrites: tuple[int, ...] = tuple([i if i < place else i + count - 1 for i in outer.overwrites])
+        self.name: str = f"{outer.name} of a {inner.kind}"
 
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
         end = self.place + self.count

@@ -64,12 +64,12 @@ class Group(Operation):
         self.program = program
         self.in_place = in_place
         self.flags: dict[str, tuple[int, ...]] = {flag: tuple(some.values()) for flag, some in in_place.items()}
-        self.overwrites = tuple(chain.from_iterable(self.flags.values()))
+        self.overwrites: tuple[int, ...] = tuple(chain.from_iterable(self.flags.values()))
         self.shape = shape
-        self.split = len(shape) if split is None else split
+        self.split: int = len(shape) if split is None else split
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
         kind = "fused" if self.split == len(shape) else "fused rows"
-        self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
+        self.name: str = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
 
     @property
     def has_totals(self) -> bool:

@@ -5,14 +5,15 @@ narrow. TF32 is not a dtype but a mode of matrix multiplication on GPUs, which i
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from agrad.dtypes import dtype_name
 from agrad.engine.operation import Operation
 from agrad.errors import ConfigurationError
 from agrad.jit.program import FunctionOperation, Instruction, Program, Variable
 
-PRECISIONS = ("tf32", "bfloat16", "float16")
+Precision = Literal["tf32", "bfloat16", "float16"]
+PRECISIONS = get_args(Precision)
 
 
 class NarrowMatmul(NamedTuple):

@@ -36,9 +36,9 @@ class FusedEpilogue(Operation):
         self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False, sums: bool = False
     ) -> None:
         self.product, self.relu, self.mask, self.masked, self.sums = product, relu, mask, masked, sums
-        self.outputs = ("y", "mask") if mask else ("product", "bias") if sums else None
+        self.outputs: tuple[str, ...] | None = ("y", "mask") if mask else ("product", "bias") if sums else None
         parts = {RELU.name: relu, "mask": mask, "masked": masked, SUM.name: sums}
-        self.name = "_".join([product.name, *(part for part, there in parts.items() if there)])
+        self.name: str = "_".join([product.name, *(part for part, there in parts.items() if there)])
 
     def bind(self, *args: Any) -> Any:
         """Call the operations one by one, as a user does."""

@@ -287,13 +287,13 @@ class GraphProgram:
         function_of: Evaluation,
     ) -> None:
         self.split, self.program, self.pairs = split, program, pairs
-        self.outputs = {v for v in program.outputs if isinstance(v, Variable)}
+        self.outputs: set[Variable] = {v for v in program.outputs if isinstance(v, Variable)}
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
         """Errors of instructions that could not be captured."""
         self.given_up = self.remark = ""
-        self.home = -1
+        self.home: int = -1
         """The device of the graphs: the device of the arrays of the first call."""
         self._can_capture, self._function_of = can_capture, function_of
         self._captures = self._replays = 0
@@ -355,7 +355,9 @@ class GraphProgram:
     def _prepare(self, device: int) -> None:
         self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
-        self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
+        self.functions: dict[Instruction, Callable[..., Any]] = {
+            i: self._function_of(i, self.program) for i in self.program.instructions
+        }
         self.home = device
         self._streams = Streams()
         weakref.finalize(self, self._streams.release).atexit = False

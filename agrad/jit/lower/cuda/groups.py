@@ -163,14 +163,14 @@ class HorizontalFusion(Operation):
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups = groups
-        self.name = f"joint[{len(groups)} {groups[0].name}]"
+        self.name: str = f"joint[{len(groups)} {groups[0].name}]"
         starts = itertools.accumulate((len(group.program.inputs) for group in groups), initial=0)
         self.flags = {
             f"{name}_{k}": tuple([start + i for i in some])
             for k, (start, group) in enumerate(zip(starts, groups, strict=False))
             for name, some in group.flags.items()
         }
-        self.overwrites = tuple(itertools.chain.from_iterable(self.flags.values()))
+        self.overwrites: tuple[int, ...] = tuple(itertools.chain.from_iterable(self.flags.values()))
         self.outputs = tuple([f"output_{i}" for i in range(sum(len(group.program.outputs) for group in groups))])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:

@@ -82,24 +82,24 @@ class RowSource(Source):
         self.split, self.layouts = group.split, layouts
         self.rows, self.n = math.prod(group.shape[: self.split]), math.prod(group.shape[self.split :])
         widest = max(np.dtype(v.dtype).itemsize for v in self.kind if not v.on_host)
-        self.pack = PACK_BYTES // widest if self.n % (PACK_BYTES // widest) == 0 else 1
-        self.team = min(MOST_THREADS, _power(-(-self.n * widest // PACK_BYTES)))
+        self.pack: int = PACK_BYTES // widest if self.n % (PACK_BYTES // widest) == 0 else 1
+        self.team: int = min(MOST_THREADS, _power(-(-self.n * widest // PACK_BYTES)))
         """The threads that share a row."""
-        self.each = -(-self.n // (self.team * self.pack)) * self.pack
+        self.each: int = -(-self.n // (self.team * self.pack)) * self.pack
         """The elements of a thread."""
-        self.beside = max(1, THREADS // self.team)
+        self.beside: int = max(1, THREADS // self.team)
         """The rows of a block."""
-        self.threads = self.team * self.beside
-        self.blocks = min(-(-self.rows // self.beside), BLOCKS)
+        self.threads: int = self.team * self.beside
+        self.blocks: int = min(-(-self.rows // self.beside), BLOCKS)
         extents = [sum(abs(s) * (n - 1) for n, s in zip(v.shape, at.strides, strict=True)) for v, at in layouts.items()]
         # the number of a row goes beyond the last by at most the rows of all blocks
         self.index = "int" if max(self.size, *extents, 0) < 1 << 30 else "long long"
-        self.whole = self.team * self.each == self.n
+        self.whole: bool = self.team * self.each == self.n
         """True if each thread has as many elements."""
         self._read: dict[tuple[Variable, tuple[int, ...]], str] = {}
         self._loads: list[str] = []
         widths = [v.size for v in self.totals]
-        self.finishers = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
+        self.finishers: int = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
         text = [*self.head(), *self._kernel()]
         self._text = "\n".join(text + (self._finish() if self.finishers else []))
 

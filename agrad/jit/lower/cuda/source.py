@@ -148,18 +148,20 @@ class Source:
 
     def __init__(self, group: Group) -> None:
         self.group, self.program, self.names = group, group.program, names_of(group.program)
-        self.size = math.prod(group.shape)
+        self.size: int = math.prod(group.shape)
         found = {i.results[0]: (i, reduction_of(i)) for i in group.program.instructions}
-        self.reductions = {v: r for v, (_, r) in found.items() if r is not None}
-        self.sources = {v: found[v][0].operands[0] for v in self.reductions}
+        self.reductions: dict[Variable, Any] = {v: r for v, (_, r) in found.items() if r is not None}
+        self.sources: dict[Variable, Any] = {v: found[v][0].operands[0] for v in self.reductions}
         """The operands of reductions, by their results."""
-        self.totals = [v for v, r in self.reductions.items() if r.is_total(group.split)]
+        self.totals: list[Variable] = [v for v, r in self.reductions.items() if r.is_total(group.split)]
         inputs, outputs = group.program.inputs, group.program.outputs
-        self.arrays = [v for v in inputs if not v.on_host and (v.size > 1 or v.shape == group.shape)]
-        self.singles = [v for v in inputs if v not in self.arrays]
-        self.results = [v for v in outputs if v not in self.totals]
+        self.arrays: list[Variable] = [v for v in inputs if not v.on_host and (v.size > 1 or v.shape == group.shape)]
+        self.singles: list[Variable] = [v for v in inputs if v not in self.arrays]
+        self.results: list[Any] = [v for v in outputs if v not in self.totals]
         known = (*inputs, *found)
-        self.kind = {v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known}
+        self.kind: dict[Variable, str] = {
+            v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known
+        }
 
     def head(self) -> list[str]:
         """Return the functions that all texts begin with."""
@@ -222,13 +224,13 @@ class GroupSource(Source):
     def __init__(self, group: Group) -> None:
         super().__init__(group)
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
-        self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
+        self.pack: int = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
         """The number of elements that a thread loads at once."""
-        self.name = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
-        self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
-        self.finishers = min(1, len(self.totals))
+        self.name: str = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
+        self.blocks: int = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
+        self.finishers: int = min(1, len(self.totals))
         parts = [*self.head(), *self.element(), *self.run()]
-        self.functions = "\n".join(parts + (self.complete() if self.totals else []))
+        self.functions: str = "\n".join(parts + (self.complete() if self.totals else []))
         """The text of the functions, which is the same for groups that one kernel can compute."""
         self.most = most_parts(len(self.given()))
         """The largest number of groups that one kernel can compute."""

@@ -122,9 +122,9 @@ class Streams:
     """
 
     def __init__(self) -> None:
-        self.cuda = sys.modules["cupy"].cuda
-        self.pool = self.cuda.MemoryPool(self.cuda.get_allocator())
-        self.stream = capturing_stream(int(self.cuda.Device().id))
+        self.cuda: Any = sys.modules["cupy"].cuda
+        self.pool: Any = self.cuda.MemoryPool(self.cuda.get_allocator())
+        self.stream: Any = capturing_stream(int(self.cuda.Device().id))
         self.recording: Any = None
         """The graphs in use."""
         self._last: Any = None

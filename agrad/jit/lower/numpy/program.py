@@ -39,15 +39,15 @@ class Writer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.scope = Scope()
-        self.names = names_of(program)
+        self.scope: Scope = Scope()
+        self.names: dict[Variable, str] = names_of(program)
         self.scope.names.update({self.names[v]: raw for v, raw in program.constants.items()})
-        self.workspace = Workspace()
+        self.workspace: Workspace = Workspace()
         self._ufuncs = {id(instruction): ufunc_of(instruction, program) for instruction in program.instructions}
-        self.ownership = Ownership(program, self._is_new)
+        self.ownership: Ownership = Ownership(program, self._is_new)
         self.aliases = self.ownership.aliases
         self.lines: list[str] = []
-        self.at = 0
+        self.at: int = 0
         self._last = program.last_uses()
         self._read_last: list[list[Variable]] = [[] for _ in (*program.instructions, None)]
         """For each instruction the variables that no later one reads, for the program's end its outputs."""
