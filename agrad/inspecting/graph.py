@@ -218,7 +218,7 @@ class Graph:
         if done.returncode:
             raise MissingExtraError(
                 f"the Graphviz program {program} failed with code {done.returncode}: "
-                f"{done.stderr.strip() or 'no message'}. Install Graphviz again, or draw the text of to_dot() elsewhere."
+                f"{done.stderr.strip() or 'no message'}. Install Graphviz again, or use to_dot()."
             )
         return done.stdout
 

@@ -247,8 +247,8 @@ def _gone(operation: str, what: str, freed: bool) -> str:
             "retain_graph=True to that pass, or compute the result again."
         )
     return (
-        f"{operation}: {what} is not available, because the tape does not store it. Keep a reference to the Tensor, and "
-        "pass retain_graph=True to backward passes."
+        f"{operation}: {what} is not available, because the tape does not store it. Keep a reference to the Tensor, "
+        "and pass retain_graph=True to backward passes."
     )
 
 

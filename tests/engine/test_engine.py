@@ -310,7 +310,7 @@ def test_a_cotangent_that_does_not_fit() -> None:
     y = x * 2
     with pytest.raises(ShapeError, match=r"must have shape \(2,\), got \(3,\)"):
         y.backward(np.ones(3))
-    with pytest.raises(ShapeError, match="got 1.0"):
+    with pytest.raises(ShapeError, match=r"got 1\.0"):
         y.backward(1.0)
     with pytest.raises(DtypeError, match=r"float64, got float32"):
         y.backward(np.ones(2, np.float32))
@@ -327,7 +327,7 @@ def test_shapes_that_do_not_fit_name_both_and_the_operation(backend: str) -> Non
         x + agrad.ones(4)
     with pytest.raises(
         ShapeError,
-        match=r"matmul: shapes \(2, 3\) and \(2, 3\) are incompatible: the last axis of x1 has length 3, axis -2 of x2 has length 2",
+        match=r"matmul: shapes \(2, 3\) and \(2, 3\) are incompatible: .* x1 has length 3, .* x2 has length 2",
     ):
         x @ x
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4,\)"):

@@ -95,7 +95,7 @@ def test_python_complex_numbers_elsewhere(backend: str) -> None:
 def test_numbers_that_fit_no_array_are_refused(place: Any) -> None:
     with pytest.raises(DtypeError, match="cotangent must have dtype float64, got complex128"):
         agrad.vjp(agrad.sin, 1.0)[1](1j)
-    with pytest.raises(ShapeError, match="tangent of primal 0 must have .* got complex128"):
+    with pytest.raises(ShapeError, match=r"tangent of primal 0 must have .* got complex128"):
         agrad.jvp(agrad.sin, (1.0,), (1j,))
     with pytest.raises(ShapeError, match=r"must be an array of shape \(2,\), got 1.0"):
         agrad.vjp(agrad.sin, place(np.ones(2)))[1](1.0)

@@ -143,7 +143,7 @@ def test_arguments_by_name(jac: Any) -> None:
     assert_close(by_a, np.diag(b * s), "a positional argument by its name")
     assert_close(jac(f, argnums="b")(a, b=b, scale=s), np.diag(a * s), "positional, given by keyword")
     with pytest.raises(
-        ConfigurationError, match="argnums must be an argument of the call, got 'c'. Choose from 'a', 'b', 's"
+        ConfigurationError, match=r"argnums must be an argument of the call, got 'c'\. Choose from 'a', 'b', 's"
     ):
         jac(f, argnums="c")(a, b, scale=s)
     with pytest.raises(ConfigurationError, match="must list each argument once"):
