@@ -13,7 +13,7 @@ INSTALLED = "installed; agrad info --check imports it and lists its devices"
 
 
 def run_info(args: argparse.Namespace) -> int:
-    """Print every backend with its version, and with its devices or the reason why it cannot run."""
+    """Print every backend: its version, and its devices or why it cannot run."""
     # the list helps to correct an unusable selection, so it is printed before the error
     failure = None
     line = ""
