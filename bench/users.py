@@ -177,7 +177,7 @@ def memory(quick: bool) -> float:
             x = agrad.sin(x) * 1.01
         return agrad.sum(x)
 
-    call, x, peaks = agrad.jit(agrad.grad(f)), np.linspace(0.0, 1.0, 10_000 if quick else 500_000), []
+    call, x, peaks = agrad.jit(f), np.linspace(0.0, 1.0, 10_000 if quick else 500_000), []
     for _ in range(2):
         tracemalloc.start()
         call(x)
