@@ -28,6 +28,7 @@ MODULES = {
     "conv": "bench.conv",
     "launches": "bench.launches",
     "kernels": "bench.kernels",
+    "users": "bench.users",
 }
 """The modules of the suites, by name."""
 

@@ -39,10 +39,14 @@ def parser() -> argparse.ArgumentParser:
     _predict(commands)
     info = commands.add_parser(
         "info",
-        help="list the backends with their devices, or why they cannot run",
-        description="List every backend with its version and devices, or the reason why it cannot run here, "
-        "and say which one is selected and why.",
+        help="list the installed backends, and the selected one",
+        description="List every backend with its version, and say which one is selected and why.",
         allow_abbrev=False,
+    )
+    info.add_argument(
+        "--check",
+        action="store_true",
+        help="import every installed backend, and list its devices or the reason why it cannot run here",
     )
     _where(info)
     return top

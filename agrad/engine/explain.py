@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from opcode import opmap
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -70,7 +69,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
 # ------------------------------------------------------------------ requests for values
 
 _CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
-_OWN = str(Path(__file__).parents[1])
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
 _WRITABLE = (
     "A NumPy array cannot store a Tensor. Write to agrad.zeros(shape) instead, or join the parts with agrad.stack."

@@ -5,7 +5,6 @@ rule is filed, at import. The notation that makes primitives is in ``notation.py
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +25,7 @@ from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
-from agrad.registry import KERNELS, PRIMITIVES, Kernel
+from agrad.registry import KERNELS, PRIMITIVES, Kernel, names_of
 
 Function = Callable[..., Any]
 
@@ -37,12 +36,12 @@ class Rule:
     __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
     def __init__(self, function: Function, primitive: "Primitive", targets: tuple[str, ...], kind: str) -> None:
-        parameters = inspect.signature(function).parameters.values()
+        self.names: tuple[str, ...]
+        self.settings: tuple[str, ...]
+        self.names, self.settings = names_of(function)
         self.function: Function = function
         self.targets: tuple[str, ...] = targets
         self.part: str = f"{kind}:{','.join(targets)}"
-        self.names: tuple[str, ...] = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.settings: tuple[str, ...] = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         incoming = primitive.incoming(kind)
         alphabet = {"xp", *incoming, *(primitive.all_arrays if kind == "batch" else primitive.alphabet)}
         unknown = [n for n in self.names if n not in alphabet]

@@ -336,12 +336,12 @@ class Tensor(NumPyOperand):
 
         It has the attributes ``.name``, ``.args`` and ``.settings``.
         """
-        return CALLS["inspect_op"](self)
+        return CALLS["op"](self)
 
     @property
     def parents(self) -> "tuple[Tensor, ...]":
         """The operands of ``op`` that a derivative flows to."""
-        return CALLS["inspect_parents"](self)
+        return CALLS["parents"](self)
 
     @property
     def grad_fn(self) -> Any:
@@ -349,7 +349,7 @@ class Tensor(NumPyOperand):
 
         Called with a cotangent, it returns those of ``parents``.
         """
-        return CALLS["inspect_grad_fn"](self)
+        return CALLS["grad_fn"](self)
 
     # ------------------------------------------------------------------ conversions
 
@@ -436,10 +436,10 @@ class Tensor(NumPyOperand):
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return CALLS["inspect_repr"](self)
+        return CALLS["represent"](self)
 
     def _repr_html_(self) -> str:
-        return CALLS["inspect_html"](self)
+        return CALLS["represent_html"](self)
 
     def __format__(self, spec: str) -> str:
         if not spec or self.size != 1:

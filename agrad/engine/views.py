@@ -6,7 +6,6 @@ the operations that made the view put the new values into the base, and every ot
 base. Derivatives follow by the ordinary rules.
 """
 
-import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
-from agrad.registry import CALLS, namespace
+from agrad.registry import CALLS, names_of, namespace
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 """The operations that made a view of its base: primitives, each with its settings."""
@@ -46,9 +45,7 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
     It gives a primitive's argument after a write to the result. ``function`` is the rule, which may name ``xp``, the
     argument, ``value``, and settings after a star.
     """
-    parameters = inspect.signature(function).parameters.values()
-    names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-    settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    names, settings = names_of(function)
     alphabet = ("xp", *primitive.arrays, "value")
     unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
     if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:

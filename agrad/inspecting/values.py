@@ -16,7 +16,6 @@ from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import GraphFreedError, TracedValueError
 from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
-from agrad.registry import CALLS
 
 
 class Missing:
@@ -465,9 +464,3 @@ def represent(tensor: Tensor) -> str:
     except Exception:  # inside another library's transform there is no device to ask for
         parts.append(f"type={type(raw).__name__}")
     return f"{name}({', '.join([*parts, *_history(tensor)])})"
-
-
-CALLS["inspect_op"] = op
-CALLS["inspect_parents"] = parents
-CALLS["inspect_grad_fn"] = grad_fn
-CALLS["inspect_repr"] = represent

@@ -12,10 +12,11 @@ import numpy as np
 import agrad
 from agrad import data, tree
 from agrad.backends import backend_of_type
+from agrad.backends.base import Place
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
 from agrad.parallel import World
-from agrad.train.feed import Feed, Place
+from agrad.train.feed import Feed
 
 FLOATING = "real floating"
 ALONE = World()

@@ -18,8 +18,8 @@ from agrad.train.step import Step, raw
 from agrad.train.threads import Choice
 
 if TYPE_CHECKING:
+    from agrad.backends.base import Place
     from agrad.train.examples import Arrays, Batches
-    from agrad.train.feed import Place
     from agrad.train.ranks import RankStep
     from agrad.train.streaming import Metric
     from agrad.train.trainer import Trainer

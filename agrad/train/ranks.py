@@ -10,7 +10,7 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.backends import load
-from agrad.train.feed import Place
+from agrad.backends.base import Place
 from agrad.train.loop import Sums
 from agrad.train.step import JITTED, Step, called, check_loss, parts_of, raw
 from agrad.train.streaming import Metric

@@ -13,8 +13,8 @@ import numpy as np
 
 import agrad
 from agrad import nn
+from agrad.backends.base import Place
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
-from agrad.train.feed import Place
 from agrad.train.streaming import Metric
 
 JITTED = ("numpy", "jax", "torch", "cupy")

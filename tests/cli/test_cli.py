@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -231,7 +233,7 @@ def test_ctrl_c_before_training_is_130(run, monkeypatch):
 
 
 def test_info_lists_every_backend_and_the_selected_one(run):
-    code, out, err = run("info")
+    code, out, err = run("info", "--check")
     assert (code, err) == (0, "")
     reports = agrad.available_backends()
     lines = out.splitlines()
@@ -240,6 +242,25 @@ def test_info_lists_every_backend_and_the_selected_one(run):
         assert line.startswith(report.name)
         assert (report.version in line) if report.available else (report.reason in line)
     assert lines[-1].startswith(f"selected: {agrad.get_backend()} on ")
+
+
+def test_info_imports_no_library_that_it_lists():
+    code = (
+        "import sys; from agrad.cli import main; main(['info']);"
+        "print(sorted({'torch', 'jax', 'dask', 'cupy', 'array_api_strict', 'agrad.train'} & sys.modules.keys()))"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("AGRAD_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(agrad.__file__).parents[1]), *sys.path])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[]"
+    assert lines[-2] == "selected: numpy on cpu (by the default)"
+    rows = {line.split()[0]: line for line in lines[1:-2]}
+    for name, report in agrad.available_backends().items():
+        if report.available and name != "numpy":
+            assert report.version in rows[name]
+            assert "agrad info --check" in rows[name]
+        assert name in rows
 
 
 def test_devices_are_listed_as_the_option_takes_them():

@@ -19,28 +19,28 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 944,
-    "backends": 2410,
+    "": 981,
+    "backends": 2461,
     "control": 1626,
-    "cli": 1915,
-    "data": 2465,
-    "engine": 4032,
-    "inspecting": 1364,
-    "interop": 3397,
-    "jit": 6294,
-    "nn": 4969,
+    "cli": 1910,
+    "data": 2477,
+    "engine": 4103,
+    "inspecting": 1359,
+    "interop": 3399,
+    "jit": 6304,
+    "nn": 4981,
     "numpy": 475,
-    "ops": 6328,
-    "optim": 2198,
-    "random": 461,
-    "scipy": 5839,
+    "ops": 6372,
+    "optim": 2212,
+    "random": 498,
+    "scipy": 5910,
     "sklearn": 907,
-    "solvers": 1473,
+    "solvers": 1475,
     "testing": 870,
-    "train": 1973,
-    "transforms": 2778,
+    "train": 2009,
+    "transforms": 2822,
     "kernels": 2475,
-    "parallel": 476,
+    "parallel": 480,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
@@ -198,6 +198,8 @@ def test_passes_import_no_backend() -> None:
 
 def test_every_operation_is_an_operation() -> None:
     """A class with the methods of an operation derives from it."""
+    for module in agrad._MODULES:
+        importlib.import_module(f"agrad.{module}")
     signs = {"function_of", "pullback_of", "decomposed"}
     strange = []
     for file in FILES:
@@ -207,7 +209,7 @@ def test_every_operation_is_an_operation() -> None:
                 bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
                 if methods & signs and not bases & {kind.__name__ for kind in all_operations()}:
                     strange.append(f"{place(file, node)} {node.name}")
-    assert len(all_operations()) > 5
+    assert len(all_operations()) > 9
     assert not strange
 
 

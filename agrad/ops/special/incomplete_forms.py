@@ -12,7 +12,8 @@ from typing import Any
 
 from agrad.ops.special.coefficients import GAMMALN
 from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, digamma, polygamma, stirling_rest
-from agrad.ops.special.series import chebyshev, legendre_nodes, log1p_minus, nan_where, polynomial
+from agrad.ops.special.nodes import legendre_nodes
+from agrad.ops.special.series import chebyshev, log1p_minus, nan_where, polynomial
 
 FALL = 40.0
 NODES = 48
