@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class OfFunction(ArrayModule):
-    """Base class of modules that call a function, which a class statement passes as ``function``."""
+    """Base class of modules of a function, which a class statement passes."""
 
     function: ClassVar[Callable[..., Any]]
     """The function, of at least one array."""

@@ -6,7 +6,7 @@ and a backend may register one fused kernel.
 
 import inspect
 import math
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import reshape
-from agrad.ops.shared import Axes, Reduction, axes_of, axis_of, floated, keep, ndim_of
+from agrad.ops.shared import REDUCTIONS, Axes, Reduction, axes_of, axis_of, floated, keep, ndim_of
 from agrad.ops.special.normal import erfc
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
@@ -384,9 +384,6 @@ def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) ->
     return t_lse - picked, t_lse
 
 
-_REDUCTIONS = get_args(Reduction)
-
-
 @public_of_arrays
 def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean") -> Any:
     """Return the cross entropy of softmax(logits) with the labels.
@@ -426,8 +423,8 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
     array([[-0.0596,  0.0596],
            [ 0.25  , -0.25  ]])
     """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, got {reduction!r}")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}")
     ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
     shape = tuple(logits.shape)
     lead = shape[:-1]

@@ -32,7 +32,7 @@ public_of_sequence = cast("PublicOfSequence", publish)
 
 
 def of_first(function: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
-    """Return the function with a type: its own result for a Tensor as first argument, and any for other arrays."""
+    """Return the function with a type: its result if the first array is a Tensor."""
     return cast("OfFirst[P, R]", function)
 
 

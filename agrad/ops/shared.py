@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from types import FrameType
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex, get_args
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType, as_dtype, is_floating
@@ -20,6 +20,8 @@ Axes = SupportsIndex | Sequence[SupportsIndex] | None
 """What a reduction accepts as ``axis``; None: all axes."""
 Reduction = Literal["mean", "sum", "none"]
 """The reductions of losses."""
+Batchmean = Reduction | Literal["batchmean"]
+REDUCTIONS = get_args(Reduction)
 
 
 def shape_of(x: Any, name: str = "") -> tuple[int, ...]:

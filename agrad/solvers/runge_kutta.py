@@ -259,9 +259,7 @@ class Slopes:
         self.tableau = tableau
         self.rows: list[Any] = []
         shape = (len(tableau.nodes), like.shape[-1])
-        self.matrix: Any = (
-            tableau.xp.empty(shape, dtype=like.dtype, device=tableau.device) if tableau.writable else None
-        )
+        self.matrix = tableau.xp.empty(shape, dtype=like.dtype, device=tableau.device) if tableau.writable else None
 
     def add(self, slope: Any) -> None:
         """Add the slope of the next stage."""

@@ -1,7 +1,7 @@
 """Losses for predictions and targets."""
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -10,21 +10,17 @@ from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeErro
 from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
-from agrad.ops.shared import Reduction
+from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
     "huber_loss", "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
-REDUCTIONS = get_args(Reduction)
-Batchmean = Reduction | Literal["batchmean"]
-
 
 def check_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
     """Raise ``ConfigurationError`` unless a reduction is known."""
-    if reduction not in known:
-        one_of(name, "reduction", reduction, known)
+    one_of(name, "reduction", reduction, known)
 
 
 def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:

@@ -588,15 +588,6 @@ class Weibull_Min(Continuous):
         return _EULER * (1 - 1 / c) - agrad.log(c) + 1
 
 
-norm: Norm = Norm()
-laplace: Laplace = Laplace()
-logistic: Logistic = Logistic()
-cauchy: Cauchy = Cauchy()
-gumbel_r: Gumbel_R = Gumbel_R()
-gumbel_l: Gumbel_L = Gumbel_L()
-expon: Expon = Expon()
-uniform: Uniform = Uniform()
-halfnorm: HalfNorm = HalfNorm()
-lognorm: LogNorm = LogNorm()
-pareto: Pareto = Pareto()
-weibull_min: Weibull_Min = Weibull_Min()
+norm, laplace, logistic, cauchy = Norm(), Laplace(), Logistic(), Cauchy()
+gumbel_r, gumbel_l, expon, uniform = Gumbel_R(), Gumbel_L(), Expon(), Uniform()
+halfnorm, lognorm, pareto, weibull_min = HalfNorm(), LogNorm(), Pareto(), Weibull_Min()
