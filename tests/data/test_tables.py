@@ -7,7 +7,7 @@ import pytest
 
 from agrad import data
 from agrad.data import tablefiles
-from agrad.data.encodings import dates_of
+from agrad.data.encoder import values_of
 from agrad.errors import DataError, MissingExtraError
 
 MIXED = """id;height;city;born;mark
@@ -205,7 +205,7 @@ def test_parquet(tmp_path):
         far["ms"].values.astype(np.int64)[[0, 2]].tolist() == [2**62, 3] and far["ms"].values.dtype == "datetime64[ms]"
     )
     with pytest.raises(DataError, match="column 'days': expected a date within 292,000 years of 1970"):
-        dates_of(far, far["days"])
+        values_of(far, far["days"], "date")
     with pytest.raises(DataError, match="row 2 of the data, column 'n': expected a finite number, found nothing"):
         table.numbers(["n"])
     for bad, message in (
