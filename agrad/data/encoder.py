@@ -21,7 +21,8 @@ REASONS = {
     "constant": "the same in all rows",
     "empty": "nothing but missing values",
     "rare": "words of which none is frequent enough for a category",
-    "dates": "dates in another form than 2026-01-31",
+    "dates": "dates in a form that is not known",
+    "dropped": "named to be left out",
 }
 """The reasons to leave a column out. It warns about ids, rare strings and dates."""
 
@@ -426,7 +427,7 @@ class TableEncoder:
         for reason, remedy in (
             ("id", "--keep (keep= in Python) uses such a column all the same"),
             ("rare", "group them into categories"),
-            ("dates", "write them in that form"),
+            ("dates", "write them as 2026-01-31"),
         ):
             names = [shown(name) for name, why in self.left_out.items() if why == reason]
             if names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -240,7 +241,7 @@ def _by_csv(name: str, text: _Text, kept: set[int]) -> list[Column]:
     for line, row in text.rows():
         if len(row) != len(text.names):
             raise DataError(
-                f"{name}: line {line}: expected {len(text.names)} columns as in the first line, found {len(row)} "
+                f"{name}: line {line}: expected {len(text.names)} columns as in the header, found {len(row)} "
                 f"(separated by {text.delimiter!r})"
             )
         rows.append(row)
@@ -292,6 +293,9 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
             continue
         if not pieces[0]:
             return None
+        # an open quote swallows the rest of the file; Python's module raises an error for it
+        if any(isinstance(cell := array[-1].as_py(), str) and "\n" in cell for array in batch.columns):
+            deque(text.rows(), maxlen=0)
         return [
             _column(pyarrow, *given, text.delimiter)
             for given in zip(text.names, pieces, known, (place in kept for place in range(len(kinds))), strict=True)

@@ -45,6 +45,7 @@ def load_table(
     categorical: Sequence[str | int] = (),
     keep: Sequence[str | int] = (),
     report: Callable[[str], None] | None = None,
+    drop: Sequence[str | int] = (),
     header: bool | None = None,
     encoder: TableEncoder | None = None,
 ) -> ClassificationData | RegressionData:
@@ -71,6 +72,8 @@ def load_table(
         Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
     report : function, optional
         Function that is called with each warning. By default, `warnings.warn`.
+    drop : sequence of str or int
+        Columns to leave out.
     header : bool, optional
         False for a text table without a header; see `read_csv`.
     encoder : TableEncoder, optional
@@ -110,7 +113,11 @@ def load_table(
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
-    left = {*targets}
+    # by name, because the features have other numbers than the columns of the file
+    chosen = [tuple(table[column].name for column in columns) for columns in (categorical, keep, drop)]
+    if both := [name for name in targets if name in {*chosen[0], *chosen[1], *chosen[2]}]:
+        raise ConfigurationError(f"{shown(both[0])} is a target column, so it cannot be a feature column, nor left out")
+    left = {*targets, *chosen[2]}
     features = table.select([name for name in table.names if name not in left])
     about, texts = _described(features), [words_of(table[name]) for name in targets]
     if task == "auto":
@@ -123,12 +130,9 @@ def load_table(
         y, names = _classes(texts, where)
     parts = split(task, y, test_fraction, seed, where)
     if encoder is None:
-        # by name, because the features have other numbers than the columns of the file
-        chosen = [[table[column].name for column in columns] for columns in (categorical, keep)]
-        if both := [name for name in targets if name in {*chosen[0], *chosen[1]}]:
-            raise ConfigurationError(f"{shown(both[0])} is a target column, so it cannot be a feature column")
         encoder = TableEncoder(categorical=chosen[0], keep=chosen[1], report=tell)
         encoder.fit(features.select(rows=parts[0]))
+        encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
     encoder.report = tell
     X = encoder.encode(features)
     made = regression_dataset if task == "regression" else scaled_dataset
