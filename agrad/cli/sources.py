@@ -13,6 +13,7 @@ from agrad import data
 from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encoder import words_of
+from agrad.data.own import npz_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -240,11 +241,9 @@ def to_evaluate(
         X, y = _table(source, description, description.labels if label is None else label, report)
         what = f"all of {source}"
     else:
-        arrays = data.read_npz(source, required=("X", "y"), optional=("X_test", "y_test"))
-        if ("X_test" in arrays) != ("y_test" in arrays):
-            raise DataError(f"{source!r}: expected both X_test and y_test or neither, found one of them")
-        part = "_test" if "X_test" in arrays else ""
-        X, y = arrays[f"X{part}"], arrays[f"y{part}"]
+        train, test = npz_parts(source)
+        part = "" if test is None else "_test"
+        X, y = train if test is None else test
         if not quantities:
             y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"

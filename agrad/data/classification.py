@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agrad.data.cells import number_in
+from agrad.data.cells import number_in, shown
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -380,12 +380,12 @@ def quantities(y: np.ndarray) -> str:
             return ""
         fractional = [i for i, number in enumerate(numbers) if number is not None and not number.is_integer()]
         if fractional:
-            return f"classes, found the number {str(values[fractional[0]])!r} among others"
+            return f"classes, found the number {shown(str(values[fractional[0]]))} among others"
     if values.size > MANY and int(np.min(counts)) < FEW:
-        found = str(values[np.argmin(counts)])
+        found = shown(str(values[np.argmin(counts)]))
         return (
             f"at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
-            f"{int(np.min(counts))} of {found!r}"
+            f"{int(np.min(counts))} of {found}"
         )
     return ""
 
@@ -421,7 +421,7 @@ def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, 
     if unknown.size:
         raise DataError(
             f"{name}: expected {expected} ({listed([str(label) for label in known])}), "
-            f"found {str(labels[unknown[0]])!r} at example {unknown[0]}"
+            f"found {shown(str(labels[unknown[0]]))} at example {unknown[0]}"
         )
     return numbers
 

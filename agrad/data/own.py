@@ -31,6 +31,10 @@ from agrad.errors import ConfigurationError, DataError
 __all__ = ["load_csv", "load_npz"]
 
 TASKS = ("classification", "auto", "regression")
+Pair = tuple[np.ndarray, np.ndarray]
+"""Examples, and labels or targets."""
+Options = tuple[float, int, str, str]
+"""The fraction of the test part, seed, scaling and dtype."""
 SCALINGS = ("auto", "standard", "bytes", "none")
 
 
@@ -90,6 +94,7 @@ def load_npz(
     ((16, 2), array([0., 0.], dtype=float32), 2)
     """
     name, (train, test) = repr(os.fspath(path)), npz_parts(path)
+    options = (test_fraction, seed, scaling, dtype)
     task, about = _task_of(task, train[1])
     pairs = [train] if test is None else [train, test]
     if task == "regression":
@@ -101,8 +106,8 @@ def load_npz(
             )
         count = pairs[0][1].shape[1]
         names = ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))
-        return _scaled(path, task, pairs, names, test_fraction, seed, scaling, dtype, about=about)
-    return _classes(path, pairs, test_fraction, seed, scaling, dtype)
+        return _scaled(path, task, pairs, names, options, about=about)
+    return _classes(path, pairs, options)
 
 
 def load_csv(
@@ -175,7 +180,7 @@ def load_csv(
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
         warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
-    return _classes(path, [(X, y)], test_fraction, seed, scaling, dtype, feature_names=features)
+    return _classes(path, [(X, y)], (test_fraction, seed, scaling, dtype), feature_names=features)
 
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
@@ -193,7 +198,7 @@ def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
     return "classification", ()
 
 
-def npz_parts(path: StrPath) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
+def npz_parts(path: StrPath) -> tuple[Pair, Pair | None]:
     """Return X and y of an archive, and X_test and y_test if it has both."""
     arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
     if ("X_test" in arrays) != ("y_test" in arrays):
@@ -215,15 +220,7 @@ def _targets(X: np.ndarray, y: np.ndarray, name: str) -> np.ndarray:
     return y
 
 
-def _classes(
-    path: StrPath,
-    pairs: list[tuple[np.ndarray, np.ndarray]],
-    test_fraction: float,
-    seed: int,
-    scaling: str,
-    dtype: str,
-    **more: Any,
-) -> Any:
+def _classes(path: StrPath, pairs: list[Pair], options: Options, **more: Any) -> Any:
     """Return the classification data set of the arrays of a file."""
     (X, y), *rest = pairs
     name = repr(os.fspath(path))
@@ -241,21 +238,12 @@ def _classes(
             )
         rest = [(X_test, known)]
     names = tuple(str(value) for value in values)
-    return _scaled(path, "classification", [(X, numbers), *rest], names, test_fraction, seed, scaling, dtype, **more)
+    return _scaled(path, "classification", [(X, numbers), *rest], names, options, **more)
 
 
-def _scaled(
-    path: StrPath,
-    task: str,
-    pairs: list[tuple[np.ndarray, np.ndarray]],
-    names: tuple[str, ...],
-    test_fraction: float,
-    seed: int,
-    scaling: str,
-    dtype: str,
-    **more: Any,
-) -> Any:
+def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...], options: Options, **more: Any) -> Any:
     """Return the data set of examples with class numbers or targets, split and scaled."""
+    test_fraction, seed, scaling, dtype = options
     dtype, where = float_name(dtype), repr(os.fspath(path))
     if scaling not in SCALINGS:
         raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")

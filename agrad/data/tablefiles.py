@@ -175,7 +175,7 @@ def _layout(
             found = (len(set(widths)) == 1, widths[0] if widths else 0)
             if found[1] > 1 and found > most:
                 best, most = guess, found
-    (line, first), *rest = [*_parsed(lines, best)] or [(0, [])]
+    (line, first), *rest = [*islice(_parsed(lines, best), SAMPLE)] or [(0, [])]
     sample = [row for _, row in rest if len(row) == len(first)]
     if not first:
         raise DataError(f"{name}: expected a header row and one row of data or more, found an empty file")

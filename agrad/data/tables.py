@@ -211,7 +211,7 @@ class Table:
             if number is None or not number.is_integer() or abs(number) >= WHOLE:
                 raise DataError(
                     f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
-                    f"found the number {text[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
+                    f"found the number {shown(text)} in row {row} of the data; {no_classes(np.array(numbers))}"
                 )
         return np.array(numbers).astype(np.int64)
 

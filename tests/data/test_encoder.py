@@ -192,8 +192,14 @@ def test_marks_among_strings_are_missing_and_strings_in_older_files(tmp_path):
     assert [name for name in encoder.names if "city" in name] == ["city=Oslo", "city=Rome", "city=(missing)"]
     assert encoder.encode(table)[:, encoder.names.index("city=(missing)")].sum() == 20
     encoding = {
-        "column": "city", "kind": "word", "missing": True, "fill": 0.0, "categories": ["?", "Rome"],
-        "other": True, "parts": [], "first": 0.0,
+        "column": "city",
+        "kind": "word",
+        "missing": True,
+        "fill": 0.0,
+        "categories": ["?", "Rome"],
+        "other": True,
+        "parts": [],
+        "first": 0.0,
     }
     older = TableEncoder.from_metadata({"columns": [encoding], "left_out": {}}, np.zeros(4), np.ones(4))
     older.report = [].append
