@@ -12,7 +12,7 @@ import numpy as np
 from agrad import data
 from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
-from agrad.data.encoder import words_of
+from agrad.data.encodings import words_of
 from agrad.data.own import npz_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed

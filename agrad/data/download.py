@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import os
-import tempfile
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 
@@ -78,6 +78,6 @@ def _download(address: str, path: str, timeout: float, report: Callable[[str], N
         with urllib.request.urlopen(address, timeout=timeout) as answer:
             content: bytes = answer.read(LIMIT)
             return content
-    with tempfile.TemporaryDirectory() as place:
-        get = pooch.HTTPDownloader(timeout=timeout)
-        return read_file(pooch.retrieve(address, None, path=place, downloader=get))
+    buffer = io.BytesIO()
+    pooch.HTTPDownloader(timeout=timeout)(address, buffer, None)
+    return buffer.getvalue()

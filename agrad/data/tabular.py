@@ -21,7 +21,8 @@ from agrad.data.classification import (
     quantities,
     scaled_dataset,
 )
-from agrad.data.encoder import TableEncoder, words_of
+from agrad.data.encoder import TableEncoder
+from agrad.data.encodings import words_of
 from agrad.data.files import StrPath
 from agrad.data.regression import RegressionData, regression_dataset, split
 from agrad.data.tablefiles import read_table

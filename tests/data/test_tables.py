@@ -7,7 +7,7 @@ import pytest
 
 from agrad import data
 from agrad.data import tablefiles
-from agrad.data.encoder import values_of
+from agrad.data.encodings import values_of
 from agrad.errors import DataError, MissingExtraError
 
 MIXED = """id;height;city;born;mark

@@ -19,11 +19,11 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 944,
+    "": 947,
     "backends": 2410,
     "control": 1626,
-    "cli": 1915,
-    "data": 2465,
+    "cli": 1944,
+    "data": 2616,
     "engine": 4022,
     "inspecting": 1364,
     "interop": 3397,
