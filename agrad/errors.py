@@ -43,7 +43,9 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
-    """Return the first names of a list, each cut to ``width``, and all to `WIDTH` or so, for a readable message.
+    """Return the first names of a list, each cut to ``width``, for a message.
+
+    All of them have about `WIDTH` characters.
 
     Examples
     --------

@@ -50,7 +50,9 @@ def number_in(text: str) -> float | None:
 
 
 def numbers(texts: Sequence[str], delimiter: str | None = ",") -> tuple[list[float | None], str]:
-    """Return texts as numbers (NaN for marks of missing values, None for others), and their form.
+    """Return texts as numbers, and their form.
+
+    A mark of a missing value becomes NaN, and other texts None.
 
     The form contains what was removed: a unit, and the character between thousands, or "decimal commas". Three digits
     after a comma may be decimals if another character is the `delimiter`; such texts are not numbers.
@@ -77,7 +79,9 @@ def numbers(texts: Sequence[str], delimiter: str | None = ",") -> tuple[list[flo
 
 
 def dates(texts: Sequence[str], form: str = "") -> tuple[list[float | None], str]:
-    """Return texts as dates in microseconds since 1970 (NaN for marks, None for others), and their form.
+    """Return texts as dates in microseconds since 1970, and their form.
+
+    A mark of a missing value becomes NaN, and other texts None.
 
     The form is "" for ISO 8601 without a time zone, or with slashes or points, and otherwise one of `FORMS`.
     """
@@ -128,7 +132,7 @@ def truths(texts: Sequence[str]) -> list[float | None]:
 
 
 def distinct(values: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
-    """Return the distinct values in the order of their first place, and the place of each among them."""
+    """Return the distinct values by first position, and the index of each among them."""
     places: dict[Any, int] = {}
     codes = np.fromiter((places.setdefault(value, len(places)) for value in values), np.int64, len(values))
     return list(places), codes

@@ -60,7 +60,10 @@ def fetch(
 
 
 def _download(address: str, path: str, timeout: float, report: Callable[[str], None] | None) -> bytes:
-    """Return the bytes at an address, by pooch if it is installed, after the folder of `path` has been created."""
+    """Return the bytes at an address; pooch fetches them if it is installed.
+
+    The folder of `path` is created first.
+    """
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, exist_ok=True)

@@ -107,7 +107,7 @@ class TableEncoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Names of the columns to read as strings, for `read_csv`: categorical, and dates of a fixed form."""
+        """Columns to read as strings: categorical ones, and dates of a fixed form."""
         return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word" or encoding.form)
 
     @property

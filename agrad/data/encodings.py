@@ -170,7 +170,9 @@ def part_of_date(values: np.ndarray, part: str, first: float) -> np.ndarray:
 
 
 def values_of(table: Table, column: Column, kind: str, form: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers, Booleans as 1 and 0, or dates in microseconds, NaN if missing, and the rows of other cells.
+    """Return a column as float64, NaN if missing, and the rows of other cells.
+
+    Booleans are 1 and 0, and dates microseconds since 1970.
 
     Raises `DataError` for a column of another kind, infinity, and a date too far from 1970.
     """
@@ -202,7 +204,7 @@ def values_of(table: Table, column: Column, kind: str, form: str = "") -> tuple[
 
 
 def words_of(column: Column) -> np.ndarray:
-    """Return a column as objects of type str, with empty ones for missing numbers and dates."""
+    """Return a column as objects of type str, empty for missing numbers and dates."""
     if column.kind == "word":
         return column.values
     if column.kind == "date":
@@ -218,7 +220,10 @@ def _few(wrong: int, total: int) -> bool:
 
 
 def kind_of(table: Table, column: Column) -> tuple[str, str]:
-    """Return the kind of a column, and the form of its dates; a few strings may be wrong numbers or dates."""
+    """Return the kind of a column, and the form of its dates.
+
+    A few strings may be wrong numbers or dates.
+    """
     if column.kind != "word":
         return column.kind, column.form if column.kind == "date" else ""
     counts = Counter(text for text in column.values.tolist() if text not in MARKS)

@@ -51,7 +51,7 @@ def open_file(path: StrPath) -> IO[bytes]:
 
 @contextlib.contextmanager
 def unpacked(path: StrPath) -> Iterator[IO[bytes]]:
-    """Open a file to read its bytes, unpacked if it is gzip, bzip2, xz, or zip with one member."""
+    """Open a file to read its bytes, unpacked from gzip, bzip2, xz or zip."""
     with open_file(path) as file:
         try:
             start = file.read(6)
@@ -74,14 +74,17 @@ def unpacked(path: StrPath) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def opened_text(path: StrPath, encoding: str) -> Iterator[Iterable[str]]:
-    """Open a file to read its lines, unpacked, with the line ends that it has."""
+    """Open a file to read its lines, unpacked, with their line ends."""
     encoding = "utf-8-sig" if encoding == "utf-8" else encoding
     with unpacked(path) as file, io.TextIOWrapper(file, encoding, newline="") as text:  # type: ignore[type-var]
         yield text
 
 
 def encoding_of(path: StrPath) -> str:
-    """Return the encoding of a text file, guessed from its first bytes, or raise `DataError`."""
+    """Return the encoding of a text file, guessed from its first bytes.
+
+    Raises `DataError` for a file that is not text.
+    """
     with unpacked(path) as file:
         start = file.read(PIECE)
     for mark, name in BOMS.items():
@@ -95,9 +98,10 @@ def encoding_of(path: StrPath) -> str:
                     return name
     # the last character may be cut
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
-    if any(c < " " and c not in "\t\r\n\f\v" for c in text):
+    odd = "\ufffd" in text
+    if "\0" in text or (odd and any(c < " " and c not in "\t\r\n\f\v" for c in text)):
         raise DataError(f"{os.fspath(path)!r}: expected text in UTF-8 or another encoding, found a binary file")
-    return "cp1252" if "\ufffd" in text else "utf-8"
+    return "cp1252" if odd else "utf-8"
 
 
 def read_file(path: StrPath) -> bytes:

@@ -148,7 +148,10 @@ def regression_dataset(
 
 
 def split(task: str, y: np.ndarray, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Split the examples into most and few, both sorted int64: at random, or for classes a part of each."""
+    """Split the examples into most and few, both sorted int64.
+
+    The split is random; for classes, it contains a part of each.
+    """
     if task != "regression":
         return stratified_split(y, fraction, seed, name)
     if not 0.0 < fraction < 1.0:

@@ -191,14 +191,14 @@ def _layout(
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Return an iterator over (line, cells) of lines; the last row may be cut, and damaged."""
+    """Return an iterator over (line, cells) of lines, whose last row may be cut."""
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     with suppress(csv.Error):
         yield from ((rows.line_num, row) for row in rows if row)
 
 
 def _like_data(first: list[str], sample: list[list[str]]) -> bool:
-    """Return True if the first row has values of the kinds below it, not names of columns."""
+    """Return True if the first row has values like those below it."""
     heads = [number_in(cell) for cell in first]
     if None not in heads and heads:
         return True
@@ -351,7 +351,7 @@ def read_parquet(path: StrPath) -> Table:
 
 
 def _read_parquet(path: StrPath, words: Words | None) -> Table:
-    """Return the table of a Parquet file, after a call of `words` with the names of its columns."""
+    """Return the table of a Parquet file; `words` is called with the names first."""
     name, content = repr(os.fspath(path)), read_file(path)
     try:
         import pyarrow

@@ -302,7 +302,7 @@ class Table:
 
 
 def column_of(name: str, texts: Sequence[str], codes: np.ndarray, as_words: bool, delimiter: str | None) -> Column:
-    """Return a column of cells `texts[codes]`: numbers or dates if all are, otherwise strings."""
+    """Return a column of cells `texts[codes]`: numbers, dates or strings."""
     texts = [text.strip() for text in texts]
     marks = () if as_words else tuple(sorted({text for text in texts if text in MARKS} - {""}))
     given = any(text not in MARKS for text in texts) or not any(texts)

@@ -23,7 +23,7 @@ BUDGETS = {
     "backends": 2410,
     "control": 1626,
     "cli": 1944,
-    "data": 2616,
+    "data": 2617,
     "engine": 4022,
     "inspecting": 1364,
     "interop": 3397,
