@@ -28,6 +28,7 @@ COLUMNS = ("categorical", "keep")
 COMMON: dict[str, Any] = {
     "label": None,
     "task": "auto",
+    "header": None,
     "categorical": (),
     "keep": (),
     "class_weight": "none",
@@ -49,7 +50,8 @@ COMMON: dict[str, Any] = {
 }
 """The defaults for data of the user's own."""
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet")
+TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet")
+PACKED = (".gz", ".bz2", ".xz", ".zip")
 HELD_OUT = 0.15
 """The part of a table's training rows that is held out where none is named."""
 ENOUGH = {"regression": 200, "classification": 1000}
@@ -108,6 +110,7 @@ class Config:
     data: str
     label: str | None
     task: str
+    header: bool | None
     categorical: tuple[str, ...]
     keep: tuple[str, ...]
     class_weight: str
@@ -137,6 +140,7 @@ class Config:
             ("precision", narrow, "float32 with --dtype float64, whose products stay wide"),
             ("data", text, "a name or a file"),
             *((name, _texts(getattr(self, name)), "names of columns, such as zip,code") for name in COLUMNS),
+            ("header", self.header in (None, True, False), "true or false"),
             ("label", self.label is None or isinstance(self.label, str), "a column's name or number"),
             ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
             ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
@@ -188,7 +192,8 @@ def resolve(given: Mapping[str, Any]) -> Config:
 
 def is_table(data: str) -> bool:
     """Return True for the name of a file that holds a table."""
-    return os.path.splitext(data)[1].lower() in TABLES
+    stem, end = os.path.splitext(data.lower())
+    return (os.path.splitext(stem)[1] if end in PACKED else end) in TABLES
 
 
 def settled(config: Config, task: str, rows: int) -> Config:
@@ -225,6 +230,8 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
 def from_metadata(saved: Any, path: str) -> Config:
     """Return the options of a model file. Raises ``DataError`` for any other content."""
     names = {field.name for field in fields(Config)}
+    if isinstance(saved, dict):  # older files do not have all options
+        saved = {"header": None, **saved}
     lists = ("hidden", *COLUMNS)
     if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
         raise DataError(f"{path!r}: expected the options {', '.join(sorted(names))} in the header, found others")

@@ -87,7 +87,8 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         if args.label is not None:
             raise ConfigurationError("--label requires --data FILE.csv, got no --data")
         source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
-        dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain)
+        encoder = saved.description.encoder
+        dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain, encoder=encoder)
         if changed := saved.changed(dataset):
             raise DataError(
                 f"{source!r} is no longer the data that {saved.path!r} was trained on: {changed}. Pass the data to "
@@ -97,7 +98,14 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     if not is_table(args.data):
         label = args.label
     try:
-        dataset = sources.load(args.data, saved.config, data_dir=data_dir, label=label, report=lambda line: None)
+        dataset = sources.load(
+            args.data,
+            saved.config,
+            data_dir=data_dir,
+            label=label,
+            report=lambda line: None,
+            encoder=saved.description.encoder,
+        )
         same = not saved.changed(dataset)
     except AgradError:
         # a file that cannot be trained on (with one class only, say) can still be measured on

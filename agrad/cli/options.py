@@ -96,7 +96,7 @@ def _training_data(data: Any) -> None:
         "--data",
         metavar="NAME|FILE",
         help="digits, mnist, FILE.npz (arrays X and y), or a table with --label: FILE.csv, FILE.tsv (text in columns, "
-        "whose separator is found), FILE.parquet (default: digits)",
+        "whose separator and encoding are found; .gz, .bz2, .xz and .zip are unpacked), FILE.parquet (default: digits)",
     )
     data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
     data.add_argument(
@@ -111,6 +111,12 @@ def _training_data(data: Any) -> None:
         help=_choice("task", "auto")
         + ". auto: regression for several columns, for fractions, and for more than 20 different numbers of which one "
         "has fewer than 5 rows",
+    )
+    data.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line of a text table has the names of columns; --no-header names them c0, c1, ... (default: an "
+        "error if the first line looks like data)",
     )
     data.add_argument(
         "--categorical",

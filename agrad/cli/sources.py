@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad import data
-from agrad.cli.config import ENOUGH, HELD_OUT, TABLES, Config, is_table, option
+from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
+from agrad.data.own import npz_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
-KINDS = (".npz", *TABLES)
 SAMPLE = 4096
 """The number of examples of each part that a fingerprint reads, about."""
 
@@ -69,8 +69,7 @@ Report = Callable[[str], None]
 
 def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
     """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
-    kind = os.path.splitext(source)[1].lower()
-    if source not in NAMED and kind not in KINDS:
+    if source not in NAMED and not is_table(source) and not source.lower().endswith(".npz"):
         raise ConfigurationError(
             f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
         )
@@ -91,15 +90,23 @@ def check_settings(config: Config) -> None:
     """Raise ``ConfigurationError`` for options that do not fit the data."""
     if config.data in NAMED and config.task == "regression":
         raise ConfigurationError(f"--task regression: {config.data} has classes. Omit the option.")
-    for name in ("categorical", "keep"):
-        if getattr(config, name) and not is_table(config.data):
+    for name in ("categorical", "keep", "header"):
+        if getattr(config, name) not in ((), None) and not is_table(config.data):
             raise ConfigurationError(f"{option(name)} requires a table, got --data {config.data}")
 
 
 def load(
-    source: str, config: Config, *, data_dir: str | None, label: str | None, report: Report | None = None
+    source: str,
+    config: Config,
+    *,
+    data_dir: str | None,
+    label: str | None,
+    report: Report | None = None,
+    encoder: data.TableEncoder | None = None,
 ) -> Dataset:
     """Return the data set of ``--data``, split into train and test part.
+
+    A table is converted by the `encoder` of a saved model, or one that is fitted to the train part.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
     finds its test part again. Raises ``ConfigurationError`` and ``DataError``.
@@ -119,6 +126,8 @@ def load(
         categorical=config.categorical,
         keep=config.keep,
         report=report,
+        header=config.header,
+        encoder=encoder,
     )
 
 
@@ -232,11 +241,9 @@ def to_evaluate(
         X, y = _table(source, description, description.labels if label is None else label, report)
         what = f"all of {source}"
     else:
-        arrays = data.read_npz(source, required=("X", "y"), optional=("X_test", "y_test"))
-        if ("X_test" in arrays) != ("y_test" in arrays):
-            raise DataError(f"{source!r}: expected both X_test and y_test or neither, found one of them")
-        part = "_test" if "X_test" in arrays else ""
-        X, y = arrays[f"X{part}"], arrays[f"y{part}"]
+        train, test = npz_parts(source)
+        part = "" if test is None else "_test"
+        X, y = train if test is None else test
         if not quantities:
             y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"
@@ -292,9 +299,12 @@ def _table(
 
     def words(names: Sequence[str]) -> list[str]:
         wanted = [] if label is None else [*targets_in(names, label, repr(source))]
-        return [*wanted, *(name for name in (encoder.words if encoder is not None else ()) if name in names)]
+        if encoder is None:
+            return wanted
+        encoder.check(repr(source), names)
+        return [*wanted, *({*encoder.words} & {*names})]
 
-    table = data.read_table(source, words=words)
+    table = data.read_table(source, words=words, header=None if encoder is None or encoder.header else False)
     targets = () if label is None else targets_in(table.names, label, table.name)
     if targets:
         table = labelled(table, targets, lambda line: report(f"warning: {line}"))

@@ -125,8 +125,8 @@ library, at containers, and at the kernels filed. Threads that load data work on
 optimizer computes lazy arrays together. Messages between ranks are of arrays of every library, and are not sent by
 a trace. Types are imported for type checkers alone."""
 OPTIONAL = {
-    "rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl", "mpi4py",
-    "dask",
+    "rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "pooch", "PIL", "threadpoolctl",
+    "mpi4py", "dask",
 }  # fmt: skip
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 
