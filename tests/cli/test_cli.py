@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import struct
 import sys
 from pathlib import Path
@@ -69,10 +70,12 @@ def test_lines_are_plain_where_the_output_is_no_terminal(run, folder):
     assert lines[0].startswith("blobs.npz: 72 training and 18 test examples, 3 classes")
     assert lines[1].startswith("3-6-3 relu, 45 parameters, float32, on ")
     assert lines[2].startswith("epoch 1/2  loss ")
-    assert lines[4].split()[-3:] == ["5", "6", "7"]
-    assert [line.split()[:2] for line in lines[5:8]] == [[name, "6"] for name in "567"]
-    assert lines[8].startswith("test accuracy ")
-    assert len(lines) == 9
+    assert lines[0].endswith("(5, 6, 7)")
+    assert lines[4].strip() == "predicted as"
+    assert lines[5].split()[-3:] == ["5", "6", "7"]
+    assert [line.split()[:2] for line in lines[6:9]] == [[name, "6"] for name in "567"]
+    assert lines[9].startswith("test accuracy ")
+    assert len(lines) == 10
     assert "\x1b" not in out
 
 
@@ -91,6 +94,12 @@ def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch)
     assert code == 0
     assert "epoch 2/2  loss " in out
     assert "samples/s" in out
+    monkeypatch.setenv("COLUMNS", "40")
+    out = run("train", "--data", folder / "blobs.npz", *FAST, "--validation", "0.2")[1]
+    lines = re.sub("\x1b.*?[a-zA-Z]", "", out).replace("\r", "\n").splitlines()
+    assert max(map(len, lines)) <= 40
+    # without the numbers of training, for which there is no room
+    assert [line.split()[2:4] for line in lines if line.startswith("epoch 2/2  ")] == [["validation", "loss"]]
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"] + ["rich.console"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert isinstance(on_terminal(False), Lines)
