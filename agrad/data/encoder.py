@@ -21,6 +21,7 @@ REASONS = {
     "empty": "nothing but missing values",
     "rare": "words of which none is frequent enough for a category",
     "dates": "dates in another form than 2026-01-31",
+    "dropped": "named to be left out",
 }
 """The reasons to leave a column out. It warns about ids, rare strings and dates."""
 

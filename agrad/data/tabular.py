@@ -44,6 +44,7 @@ def load_table(
     dtype: str = "float32",
     categorical: Sequence[str | int] = (),
     keep: Sequence[str | int] = (),
+    drop: Sequence[str | int] = (),
     report: Callable[[str], None] | None = None,
 ) -> ClassificationData | RegressionData:
     """Load a table as a data set of feature and target columns.
@@ -67,6 +68,8 @@ def load_table(
         The dtype of X, float32 or float64.
     categorical, keep : sequence of str or int
         Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
+    drop : sequence of str or int
+        Columns to leave out.
     report : function, optional
         Function that is called with each warning. By default, `warnings.warn`.
 
@@ -101,18 +104,18 @@ def load_table(
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
-    features = table.select([name for name in table.names if name not in targets])
+    # by name, because the features have other numbers than the columns of the file
+    as_words, kept, dropped = (
+        [table.names[column_number(table.name, table.names, column)] for column in columns]
+        for columns in (categorical, keep, drop)
+    )
+    if both := [name for name in targets if name in (*as_words, *kept, *dropped)]:
+        raise ConfigurationError(f"{both[0]!r} is a target column, so it cannot be a feature column, nor left out")
+    features = table.select([name for name in table.names if name not in (*targets, *dropped)])
     about, texts = [_described(features)], [words_of(table[name]) for name in targets]
     if task == "auto":
         task, why = task_of(texts, targets)
         about.append(f"task: {task}, because {why}")
-    # by name, because the features have other numbers than the columns of the file
-    as_words, kept = (
-        [table.names[column_number(table.name, table.names, column)] for column in columns]
-        for columns in (categorical, keep)
-    )
-    if both := [name for name in targets if name in (*as_words, *kept)]:
-        raise ConfigurationError(f"{both[0]!r} is a target column, so it cannot be a feature column")
     encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
     base, where = os.path.basename(os.fspath(path)), table.name
     if task == "regression":
@@ -122,6 +125,7 @@ def load_table(
         y, values = _classes(texts, where)
         most, few = stratified_split(y, test_fraction, seed, where)
     encoder.fit(features.select(rows=most))
+    encoder.left_out |= dict.fromkeys(dropped, "dropped")
     X = encoder.encode(features)
     parts = (X[most], y[most]), (X[few], y[few])
     made: dict[str, Any] = {
