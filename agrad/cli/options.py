@@ -224,7 +224,8 @@ def _output(output: Any) -> None:
     output.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write a page with settings, curves, confusions or residuals, and the importance of columns",
+        help="write a page with settings, curves, confusions or residuals, calibration, errors by category, and the "
+        "importance of columns",
     )
     output.add_argument("--quiet", action="store_true", help="print the result only")
 

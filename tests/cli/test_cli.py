@@ -302,3 +302,21 @@ def test_a_bug_is_no_user_error(monkeypatch):
     monkeypatch.setattr(trains.sources, "load", buggy)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["train"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train --epohs 3", "agrad train: error: unknown argument '--epohs'. Did you mean --epochs?"),
+        ("train --epohs=3", "agrad train: error: unknown argument '--epohs=3'. Did you mean --epochs?"),
+        ("info --divice cpu", "agrad info: error: unknown argument '--divice'. Did you mean --device?"),
+        ("train --epochs 1.5", "agrad train: error: argument --epochs: must be an integer, got '1.5'. Run "),
+        ("train --lr fast", "agrad train: error: argument --lr: must be a number, got 'fast'. Run "),
+        ("train more", "agrad train: error: unknown argument 'more'. Run 'agrad train --help' for the options."),
+        ("trian", "agrad: error: argument COMMAND: invalid choice: 'trian'"),
+    ],
+)
+def test_wrong_options_are_one_line(run, words, message):
+    code, out, err = run(*words.split())
+    assert (code, out, err.count("\n"), err[: len(message)]) == (2, "", 1, message)
+    assert "--epochs, --data and --patience may change" in " ".join(run("train", "--help")[1].split())

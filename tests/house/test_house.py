@@ -22,7 +22,7 @@ BUDGETS = {
     "": 944,
     "backends": 2410,
     "control": 1626,
-    "cli": 2152,
+    "cli": 2153,
     "data": 2468,
     "engine": 4022,
     "inspecting": 1364,
