@@ -43,7 +43,7 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float,
 
 
 def points(x: Sequence[float], y: Sequence[float], x_name: str, y_name: str, joined: bool = False) -> str:
-    """Return a chart of points with a line of equal values; they may be joined by a line."""
+    """Return a chart of points, joined or not, with a line of equal values."""
     frame = Frame([*x, *y], [*x, *y], x_name, y_name)
     low, high = min(*x, *y), max(*x, *y)
     at = [(f"{frame.x(a):.1f}", f"{frame.y(b):.1f}") for a, b in zip(x, y, strict=True)]

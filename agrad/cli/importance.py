@@ -1,4 +1,4 @@
-"""Columns and the score of a model: their importance, those that give the target, and errors by category."""
+"""Columns: their importance, leaks of the target, errors by category."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FEWEST = 10
 
 
 def columns_of(dataset: Dataset) -> dict[str, slice]:
-    """Return the positions of the numbers of each column by its name; nothing for images."""
+    """Return the positions of each column's numbers; nothing for images."""
     if dataset.encoder is not None:
         return dataset.encoder.parts
     if len(dataset.feature_shape) > 1:
@@ -87,7 +87,7 @@ def leaks(dataset: Dataset) -> list[str]:
 
 
 def _score(x: np.ndarray, y: np.ndarray, dataset: Dataset) -> float:
-    """Return how well the targets of the odd examples follow from those of the even ones with the nearest number."""
+    """Return the score of predicting odd examples from even ones nearest in x."""
     known, group = np.unique(x[::2], return_inverse=True)
     if y.ndim > 1:
         counts = np.bincount(group)
@@ -105,7 +105,7 @@ def _score(x: np.ndarray, y: np.ndarray, dataset: Dataset) -> float:
 
 
 def by_category(dataset: Dataset, errors: np.ndarray) -> list[tuple[str, int, float]]:
-    """Return categories with their number of test examples and mean error, the largest error first."""
+    """Return categories, test examples and mean errors, largest error first."""
     encoder, X, found = dataset.encoder, dataset.X_test, []
     parts = {} if encoder is None else encoder.parts
     for encoding in () if encoder is None else encoder.encodings:

@@ -75,7 +75,7 @@ def run_predict(args: argparse.Namespace) -> int:
 
 
 def _answers(output: np.ndarray, description: Description, proba: bool) -> tuple[list[tuple[str, np.ndarray]], str]:
-    """Return the columns of the predictions, and the format of their numbers in a text."""
+    """Return the columns of the predictions, and the format of their numbers."""
     if description.task == "regression":
         return [*zip(description.target_names, units(output, description).T, strict=True)], ".9g"
     names = description.class_names

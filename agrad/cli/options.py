@@ -25,7 +25,7 @@ settings that depend on the data, where no option is given:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that keeps the lines of its texts; its errors are one line, with the nearest name of an option."""
+    """A parser with errors of one line that suggest the nearest option."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)

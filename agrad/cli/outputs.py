@@ -1,4 +1,4 @@
-"""Output files: checks before the work starts, which protect other files, and the forms of predictions."""
+"""Output files: checks that protect other files, and forms of predictions."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _residuals(run: Run, scores: Scores) -> str:
 
 
 def _calibration(run: Run, scores: Scores) -> str:
-    """Return charts of true values, or of the frequency of a class, by what was predicted."""
+    """Return charts of true values, or frequencies, by what was predicted."""
     told, y, names = scores.shares, run.dataset.y_test, run.description.class_names
     hint, drawn = "Frequency of a class by its predicted probability.", []
     if told is None:

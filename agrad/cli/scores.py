@@ -58,7 +58,7 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
 
 
 def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> str:
-    """Return the other classes that examples of a class were predicted as, the most frequent first."""
+    """Return the wrong predictions for a class, the most frequent first."""
     found = ""
     for other in np.argsort(-counts, kind="stable").tolist():
         entry = f" ({counts[other]:,})"

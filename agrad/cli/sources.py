@@ -275,9 +275,9 @@ def to_predict(
     ids: str | None = None,
     known: str | None = None,
 ) -> Examples:
-    """Return the examples of ``source`` for the described model, with the column `ids`, or `known` if it is there.
+    """Return the examples of ``source`` for the described model.
 
-    They may have labels.
+    They may have labels. The column `ids` goes with them, or the column `known` if the table has it.
     """
     check_source(source, data_dir, None, needs_label=False)
     if ids is not None and not is_table(source):
@@ -319,7 +319,7 @@ def _table(
     report: Report,
     labels: bool = False,
 ) -> tuple[np.ndarray, data.Table, tuple[str, ...]]:
-    """Return the inputs of a model from a table, the table, and the columns that are asked for.
+    """Return the inputs of a model, their table, and its columns that are asked for.
 
     Columns are found by name. Rows without labels are left out.
     """

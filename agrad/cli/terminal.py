@@ -45,7 +45,7 @@ def _write(line: str, stream: TextIO) -> None:
 
 
 class Column(NamedTuple):
-    """A column of a table, with text above its title; those of low rank are left out first."""
+    """A column of a table, with text above; low ranks are left out first."""
 
     title: str
     cells: list[str]

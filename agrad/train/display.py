@@ -179,7 +179,7 @@ def _rate(record: Record) -> str:
 
 
 def _fitted(parts: Sequence[str], ranks: Iterable[int], width: float) -> str:
-    """Return the parts of a line, without those of the lowest ranks where it would be too wide."""
+    """Return a line of parts, without those of low rank if it is too wide."""
     kept, line = [*zip(parts, ranks, strict=True)], "  ".join(parts)
     while len(line) > width and len(kept) > 1:
         kept.remove(min(kept, key=lambda entry: entry[1]))
@@ -188,7 +188,7 @@ def _fitted(parts: Sequence[str], ranks: Iterable[int], width: float) -> str:
 
 
 def describe_epoch(record: Record, epochs: int, width: float = math.inf) -> str:
-    """Return a line about a finished epoch, without its less important numbers where it would be too wide."""
+    """Return a line about a finished epoch, shortened to a width."""
     parts, ranks = [f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}"], [9]
     names = ["loss", *metrics_of(record)]
     for part, word, rank in (("", "", 3), (VALIDATION, "validation ", 5)):
