@@ -149,8 +149,9 @@ class _Once:
         self._report, self._told = report, set[str]()
 
     def __call__(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        about = line.partition(", found ")[0]  # the counts of wrong cells in a part and in all differ
+        if about not in self._told:
+            self._told.add(about)
             warnings.warn(line, stacklevel=6) if self._report is None else self._report(f"warning: {line}")
 
 

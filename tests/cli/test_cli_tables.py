@@ -218,6 +218,16 @@ def test_a_column_that_gives_the_target_is_named(run, place, tmp_path):
     assert "column 'in cents' alone predicts the target (R2 1.000)" in err and "--drop 'in cents'" in err
 
 
+def test_wrong_cells_are_told_once(run, tmp_path):
+    data = homes(tmp_path / "homes.csv", rows=200)
+    lines = data.read_text().splitlines()
+    for k in range(5, 200, 40):
+        lines[k] = ";".join([*lines[k].split(";")[:1], "wide", *lines[k].split(";")[2:]])
+    data.write_text("\n".join(lines) + "\n")
+    code, _, err = run("train", "--data", data, "--label", "high", *FAST, "--epochs", "1", "--quiet")
+    assert (code, err.count("column 'area': expected a number, found 'wide'")) == (0, 1)
+
+
 @pytest.mark.parametrize("width", [200, 80, 60, 40])
 def test_tables_fit_the_terminal(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))

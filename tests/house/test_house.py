@@ -23,7 +23,7 @@ BUDGETS = {
     "backends": 2410,
     "control": 1626,
     "cli": 2153,
-    "data": 2468,
+    "data": 2469,
     "engine": 4022,
     "inspecting": 1364,
     "interop": 3397,
