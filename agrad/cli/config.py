@@ -22,7 +22,7 @@ CHOICES = {
 }
 """The options with a few permitted names."""
 
-COLUMNS = ("categorical", "keep")
+COLUMNS = ("categorical", "keep", "drop")
 """The options that are names of columns."""
 
 COMMON: dict[str, Any] = {
@@ -31,6 +31,8 @@ COMMON: dict[str, Any] = {
     "header": None,
     "categorical": (),
     "keep": (),
+    "drop": (),
+    "id": None,
     "class_weight": "none",
     "model": "mlp",
     "dtype": "float32",
@@ -113,6 +115,8 @@ class Config:
     header: bool | None
     categorical: tuple[str, ...]
     keep: tuple[str, ...]
+    drop: tuple[str, ...]
+    id: str | None
     class_weight: str
     model: str
     dtype: str
@@ -141,7 +145,7 @@ class Config:
             ("data", text, "a name or a file"),
             *((name, _texts(getattr(self, name)), "names of columns, such as zip,code") for name in COLUMNS),
             ("header", self.header in (None, True, False), "true or false"),
-            ("label", self.label is None or isinstance(self.label, str), "a column's name or number"),
+            *((name, _text(getattr(self, name)), "a column's name or number") for name in ("label", "id")),
             ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
             ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
             ("batch_size", _whole(self.batch_size, 1, 2**31), "an integer of 1 or more"),
@@ -164,6 +168,11 @@ class Config:
 def _whole(value: Any, low: int, end: int) -> bool:
     """Return True for an int from ``low`` to below ``end``."""
     return type(value) is int and low <= value < end
+
+
+def _text(value: Any) -> bool:
+    """Return True for a text or None."""
+    return value is None or isinstance(value, str)
 
 
 def _texts(value: Any) -> bool:
@@ -231,7 +240,7 @@ def from_metadata(saved: Any, path: str) -> Config:
     """Return the options of a model file. Raises ``DataError`` for any other content."""
     names = {field.name for field in fields(Config)}
     if isinstance(saved, dict):  # older files do not have all options
-        saved = {"header": None, **saved}
+        saved = {"header": None, "drop": [], "id": None, **saved}
     lists = ("hidden", *COLUMNS)
     if not isinstance(saved, dict) or set(saved) != names or not all(isinstance(saved[name], list) for name in lists):
         raise DataError(f"{path!r}: expected the options {', '.join(sorted(names))} in the header, found others")

@@ -8,6 +8,7 @@ from typing import Any
 
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
+from agrad.cli.importance import leaks
 from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.scores import details, summary
@@ -168,6 +169,9 @@ class Run:
         interrupts = self.trainer.interrupts = Interrupts()
         for line in [] if self.quiet else self.about:
             say(line)
+        self.leaks = leaks(dataset)
+        for line in self.leaks:
+            complain(f"warning: {line}")
         try:
             history = self.trainer.fit(
                 dataset.X_train,
@@ -256,6 +260,7 @@ class About(Callback):
             "dataset": dataset.name,
             "features": dataset.n_features,
             "outputs": dataset.n_outputs,
+            "classes": list(dataset.class_names),
             "train_examples": int(run.rows.shape[0]),
             "validation_examples": int(run.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),

@@ -45,8 +45,8 @@ def load_table(
     dtype: str = "float32",
     categorical: Sequence[str | int] = (),
     keep: Sequence[str | int] = (),
-    report: Callable[[str], None] | None = None,
     drop: Sequence[str | int] = (),
+    report: Callable[[str], None] | None = None,
     header: bool | None = None,
     encoder: TableEncoder | None = None,
 ) -> ClassificationData | RegressionData:
@@ -71,6 +71,8 @@ def load_table(
         The dtype of X, float32 or float64.
     categorical, keep : sequence of str or int
         Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
+    drop : sequence of str or int
+        Columns to leave out.
     report : function, optional
         Function that is called with each warning. By default, `warnings.warn`.
     drop : sequence of str or int
@@ -150,8 +152,9 @@ class _Once:
         self._report, self._told = report, set[str]()
 
     def __call__(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        about = line.partition(", found ")[0]  # the counts of wrong cells in a part and in all differ
+        if about not in self._told:
+            self._told.add(about)
             warnings.warn(line, stacklevel=6) if self._report is None else self._report(f"warning: {line}")
 
 

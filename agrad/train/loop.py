@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INTERVAL = 50
 """The number of steps whose losses are read from the device at once."""
 
-SECONDS = 10.0
+SECONDS = 0.5
 """The time after which they are read although there are fewer."""
 
 

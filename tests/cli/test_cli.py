@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -71,10 +72,12 @@ def test_lines_are_plain_where_the_output_is_no_terminal(run, folder):
     assert lines[0].startswith("blobs.npz: 72 training and 18 test examples, 3 classes")
     assert lines[1].startswith("3-6-3 relu, 45 parameters, float32, on ")
     assert lines[2].startswith("epoch 1/2  loss ")
-    assert lines[4].split()[-3:] == ["5", "6", "7"]
-    assert [line.split()[:2] for line in lines[5:8]] == [[name, "6"] for name in "567"]
-    assert lines[8].startswith("test accuracy ")
-    assert len(lines) == 9
+    assert lines[0].endswith("(5, 6, 7)")
+    assert lines[4].strip() == "predicted as"
+    assert lines[5].split()[-3:] == ["5", "6", "7"]
+    assert [line.split()[:2] for line in lines[6:9]] == [[name, "6"] for name in "567"]
+    assert lines[9].startswith("test accuracy ")
+    assert len(lines) == 10
     assert "\x1b" not in out
 
 
@@ -93,6 +96,12 @@ def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch)
     assert code == 0
     assert "epoch 2/2  loss " in out
     assert "samples/s" in out
+    monkeypatch.setenv("COLUMNS", "40")
+    out = run("train", "--data", folder / "blobs.npz", *FAST, "--validation", "0.2")[1]
+    lines = re.sub("\x1b.*?[a-zA-Z]", "", out).replace("\r", "\n").splitlines()
+    assert max(map(len, lines)) <= 40
+    # without the numbers of training, for which there is no room
+    assert [line.split()[2:4] for line in lines if line.startswith("epoch 2/2  ")] == [["validation", "loss"]]
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"] + ["rich.console"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert isinstance(on_terminal(False), Lines)
@@ -314,3 +323,21 @@ def test_a_bug_is_no_user_error(monkeypatch):
     monkeypatch.setattr(trains.sources, "load", buggy)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["train"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train --epohs 3", "agrad train: error: unknown argument '--epohs'. Did you mean --epochs?"),
+        ("train --epohs=3", "agrad train: error: unknown argument '--epohs=3'. Did you mean --epochs?"),
+        ("info --divice cpu", "agrad info: error: unknown argument '--divice'. Did you mean --device?"),
+        ("train --epochs 1.5", "agrad train: error: argument --epochs: must be an integer, got '1.5'. Run "),
+        ("train --lr fast", "agrad train: error: argument --lr: must be a number, got 'fast'. Run "),
+        ("train more", "agrad train: error: unknown argument 'more'. Run 'agrad train --help' for the options."),
+        ("trian", "agrad: error: argument COMMAND: invalid choice: 'trian'"),
+    ],
+)
+def test_wrong_options_are_one_line(run, words, message):
+    code, out, err = run(*words.split())
+    assert (code, out, err.count("\n"), err[: len(message)]) == (2, "", 1, message)
+    assert "--epochs, --data and --patience may change" in " ".join(run("train", "--help")[1].split())

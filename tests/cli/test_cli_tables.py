@@ -10,6 +10,7 @@ import pytest
 
 from agrad import data
 from agrad.cli import config as configs
+from agrad.cli.scores import class_lines, residual_lines
 from agrad.data import tablefiles
 from agrad.errors import DataError
 from agrad.nn import checkpoint
@@ -135,7 +136,8 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
     assert last["test_auc"] >= last["test_accuracy"] > 0.8
     lines = out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("class "))
-    assert lines[at].split()[1:6] == ["examples", "precision", "recall", "F1", "taken"]
+    assert lines[at - 1].strip() == "predicted as"
+    assert lines[at].split()[1:] == ["examples", "precision", "recall", "F1", "high", "low"]
     counts = np.array([[int(n) for n in line.split()[-2:]] for line in lines[at + 1 : at + 3]])
     assert counts.sum() == 60
     assert np.trace(counts) / 60 == pytest.approx(last["test_accuracy"])
@@ -171,11 +173,21 @@ def test_the_report_is_one_page_with_charts(place):
     page = (place / "r.html").read_text()
     assert page.startswith("<!doctype html>")
     assert not re.search(r"""(src|href)=|url\(|@import""", page)
-    assert page.count("<svg") == page.count("</svg>") == 4
-    for title in ("Learning curves", "Residuals", "Importance of columns", "Data", "Settings"):
+    assert page.count("<svg") == page.count("</svg>") == 5
+    titles = ("Learning curves", "Residuals", "Calibration", "Errors by category", "Importance of columns")
+    for title in (*titles, "Data", "Settings"):
         assert f"<h2>{title}</h2>" in page
     assert "prefers-color-scheme: dark" in page
-    bars = re.search(r'<table class="bars".*?</table>', page)[0]
+    assert 'class="warn"' not in page
+    bars = re.search(r'<table class="bars" aria-label="errors.*?</table>', page)[0]
+    shown = re.findall(r'<th scope="row">([^<]+) \((\d+)\)</th>.*?<td class="number">([\d.]+)</td>', bars)
+    counts = {name: int(count) for name, count, _ in shown}
+    assert counts["garden: yes"] + counts["garden: no"] == counts["high=high"] + counts["high=low"] == 60
+    sums = [sum(int(n) * float(off) for name, n, off in shown if name.startswith(part)) for part in ("garden", "high=")]
+    mae = records(place / "log.jsonl")[-1]["test_mae"]
+    assert sums == pytest.approx([60 * mae, 60 * mae], rel=1e-3)
+    assert f"it is {mae:.4g}" in page
+    bars = re.search(r'<table class="bars" aria-label="importance.*?</table>', page)[0]
     shown = re.findall(r'<th scope="row">(\w+)</th>.*?<td class="number">(-?[\d.]+)</td>', bars)
     falls = [float(value) for _, value in shown]
     assert {name for name, _ in shown} == {"area", "city", "built", "garden", "size", "high"}
@@ -183,6 +195,69 @@ def test_the_report_is_one_page_with_charts(place):
     # the loss is drawn for each epoch
     points = re.search(r'<polyline class="line0" points="([^"]+)"', page)[1].split()
     assert len(points) == len(records(place / "log.jsonl")) - 2
+
+
+def test_a_column_that_gives_the_target_is_named(run, place, tmp_path):
+    data = homes(tmp_path / "homes.csv", rows=200)
+    with open(data, newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    for row in rows:
+        row["in cents"] = "" if row["garden"] == "no" and row["high"] == "low" else f"{float(row['price']) * 100:.0f}"
+        row["dear"] = {"high": "very", "low": "not"}[row["high"]]
+    lines = [";".join(rows[0]), *(";".join(row.values()) for row in rows)]
+    data.write_text("\n".join(lines) + "\n")
+    words = ("train", "--data", data, *FAST, "--epochs", "1", "--report", tmp_path / "r.html")
+    code, _, err = run(*words, "--label", "price", "--quiet", "--task", "regression")
+    found = [line for line in err.splitlines() if "alone predicts" in line]
+    assert code == 0 and not found
+    code, _, err = run(*words, "--label", "high", "--quiet")
+    found = re.findall(r"column '(.+)' alone predicts the target \(mean recall .*\).*with --drop (.+)", err)
+    assert (code, found) == (0, [("price", "price"), ("in cents", "'in cents'"), ("dear", "dear")])
+    assert (tmp_path / "r.html").read_text().count('class="warn"') == 3
+    code, _, err = run(*words, "--label", "high", "--drop", "price,dear,in cents", "--quiet")
+    assert (code, "alone predicts" in err) == (0, False)
+    for row in rows:
+        row["in cents"] = f"{float(row['price']) * 12:.1f}"
+    data.write_text("\n".join([lines[0], *(";".join(row.values()) for row in rows)]) + "\n")
+    err = run(*words, "--label", "price,size", "--quiet", "--drop", "id")[2]
+    assert "column 'in cents' alone predicts the target (R2 1.000)" in err and "--drop 'in cents'" in err
+
+
+def test_wrong_cells_are_told_once(run, tmp_path):
+    data = homes(tmp_path / "homes.csv", rows=200)
+    lines = data.read_text().splitlines()
+    for k in range(5, 200, 40):
+        lines[k] = ";".join([*lines[k].split(";")[:1], "wide", *lines[k].split(";")[2:]])
+    data.write_text("\n".join(lines) + "\n")
+    code, _, err = run("train", "--data", data, "--label", "high", *FAST, "--epochs", "1", "--quiet")
+    assert (code, err.count("column 'area': expected a number, found 'wide'")) == (0, 1)
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40])
+def test_tables_fit_the_terminal(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = [f"a long name of class {k}" for k in range(12)]
+    matrix = np.arange(144).reshape(12, 12) % 7 + 400 * np.eye(12, dtype=int)
+    matrix[0] = np.eye(12, dtype=int)[0] * 9
+    lines = class_lines(matrix, names)
+    assert len(lines) in (13, 14) and max(map(len, lines)) <= width
+    row = lines[-11].split()
+    assert f"{matrix[1, 1] / matrix[1].sum():.1%}" in row
+    if width == 200:
+        assert row[-12:] == [str(count) for count in matrix[1].tolist()]
+    elif width == 80:
+        assert lines[0].endswith("  mistaken for") and lines[1].endswith("%") and row[-1] == "(6)"
+    else:
+        assert row[-1].endswith("%")
+    # the digits with a few hundred examples each
+    lines = class_lines(matrix[:10, :10], "0123456789")
+    assert max(map(len, lines)) <= width and ("predicted as" in lines[0]) == (width >= 80)
+    lines = class_lines(np.diag(np.arange(60)), [f"{k}" for k in range(60)])
+    assert [line.split()[0] for line in lines[1:3]] == ["0", "1"] and lines[-1] == "(20 of 60 classes, by lowest F1)"
+    told = np.random.default_rng(0).normal(size=(50, 2)) * [1e-7, 1e7]
+    lines = residual_lines(told, np.sqrt(np.abs(told)), ["a name that is\nmuch longer than others", "y"])
+    assert max(map(len, lines)) <= width and "e+0" in lines[-1].split()[1]
+    assert ("predicted - true" in lines[0]) == (width > 40)
 
 
 def test_a_report_shows_text_of_files_as_text(run, tmp_path):
