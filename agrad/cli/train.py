@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
+
+import numpy as np
 
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
@@ -16,7 +19,7 @@ from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
 from agrad.parallel import world
-from agrad.train import Callback, EarlyStopping, Trainer
+from agrad.train import Callback, EarlyStopping, Trainer, tabular
 from agrad.train.examples import split
 from agrad.train.history import Record
 from agrad.train.interrupts import Interrupts
@@ -50,8 +53,6 @@ class Run:
         self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
-        # the first of all, so that the others see the best epoch's values at the end
-        self.early = EarlyStopping(patience=self.config.patience or NEVER)
         self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
@@ -110,8 +111,10 @@ class Run:
         dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
         self.dataset = dataset
         n = int(dataset.y_train.shape[0])
-        self.about: list[str] = sources.about(dataset, config, n)
-        config = self.config = configs.settled(config, dataset.task, n)
+        settled = configs.settled(config, dataset.task, n)
+        shown = replace(settled, task=config.task, validation=config.validation)
+        self.about: list[str] = sources.about(dataset, shown, n)
+        config = self.config = settled
         self.fingerprint: str = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
@@ -127,14 +130,19 @@ class Run:
         if self.saved is not None:
             self.model = self.saved.model(place, best=False)
         else:
-            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
+            intervals = tabular.intervals(dataset.X_train[self.rows]) if config.model == "table" else None
+            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place, intervals)
         self._make_trainer()
 
     def _make_trainer(self) -> None:
         """Make the trainer, at the position of the saved run if there is one."""
         config, place = self.config, self.place
-        self.batches = -(-self.rows.shape[0] // config.batch_size)
+        # each member of an ensemble sees a part of a batch, and so all rows in an epoch
+        self.order = np.tile(self.rows, config.members)
+        self.batches = -(-self.order.shape[0] // config.batch_size)
         optimizer = models.optimizer_for(config, self.model, self.batches)
+        # the first of all, so that the others see the best epoch's values at the end
+        self.early = EarlyStopping(patience=config.patience or NEVER)
         self.trainer = Trainer(
             self.model,
             loss_of(config.task),
@@ -169,11 +177,11 @@ class Run:
             say(line)
         try:
             history = self.trainer.fit(
-                dataset.X_train,
-                dataset.y_train,
+                dataset.X_train[self.order],
+                dataset.y_train[self.order],
                 epochs=config.epochs,
                 batch_size=config.batch_size,
-                validation=config.validation,
+                validation=(dataset.X_train[self.held], dataset.y_train[self.held]) if self.held.size else None,
                 class_weight=None if config.class_weight == "none" else config.class_weight,
                 progress=False,
                 resume=self.saved is not None,
