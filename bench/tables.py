@@ -4,6 +4,7 @@ All with default options, on the same rows: each seed shuffles a table, and four
 processor time of the whole process, from its start to the score, with one thread for products of matrices.
 """
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -110,9 +111,9 @@ def text_of(scores: dict[str, dict[str, list[float]]], seconds: dict[str, dict[s
 def run(options: Options) -> Report:
     """Train on every table by every seed."""
     about = common.machine()
-    for name in ("sklearn", "pandas", "statsmodels"):
-        if load("importlib.util").find_spec(name) is None:
-            raise Missing(f"the tables and their peers need {name}: pip install scikit-learn pandas statsmodels")
+    lacking = [name for name in ("sklearn", "pandas") if importlib.util.find_spec(name) is None]
+    peers = () if lacking else options.peers
+    left_out = {PEERS[kind]: f"no {' and no '.join(lacking)} here" for kind in options.peers if lacking}
     scores: dict[str, dict[str, list[float]]] = {}
     seconds: dict[str, dict[str, list[float]]] = {}
     for name in options.only or SOURCES:
@@ -121,27 +122,38 @@ def run(options: Options) -> Report:
             print(f"tables: {name}, seed {seed} ...", file=sys.stderr, flush=True)
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / f"{name}.csv"
-                write(file, source, seed)
+                try:
+                    write(file, source, seed)
+                except (Missing, ImportError) as reason:
+                    left_out[name] = str(reason)
+                    break
                 found = {OURS: ours(source, file, seed)}
-                found |= {PEERS[kind]: theirs(kind, source, file, seed) for kind in options.peers}
+                found |= {PEERS[kind]: theirs(kind, source, file, seed) for kind in peers}
             for who, (score, took) in found.items():
                 scores.setdefault(name, {}).setdefault(who, []).append(float(score))
                 seconds.setdefault(name, {}).setdefault(who, []).append(float(took))
     about["load average after"] = common.load_average()
-    return report_of(scores, seconds, about, options.repeat)
+    if not scores:
+        raise Missing("; ".join(f"{name}: {why}" for name, why in left_out.items()))
+    return report_of(scores, seconds, about, left_out)
 
 
-def report_of(scores: Any, seconds: Any, about: dict[str, str], seeds: int) -> Report:
+def report_of(scores: Any, seconds: Any, about: dict[str, str], left_out: dict[str, str]) -> Report:
     """Return the report of samples."""
+    seeds = max(len(samples) for found in scores.values() for samples in found.values())
     text = (
         "# Tables\n\n"
         f"`agrad train` beside scikit-learn's MLPClassifier or MLPRegressor (missing numbers by the mean, "
         "StandardScaler, OneHotEncoder; targets standardized) and HistGradientBoosting (missing values and categories "
         f"as they are), all with default options. Means of the scores on the same test parts over {seeds} seeds, of "
         "the shuffled rows and of the fit. Times are medians of the processor time of whole processes, with imports, "
-        "on one thread.\n\n" + text_of(scores, seconds) + "\n\n## Machine\n\n" + common.environment_text(about, {}, {})
+        "on one thread.\n\n"
+        + text_of(scores, seconds)
+        + "\n\n## Machine\n\n"
+        + common.environment_text(about, {}, left_out)
     )
-    return Report(text, {"suite": "tables", "machine": about, "scores": scores, "seconds": seconds})
+    record = {"suite": "tables", "machine": about, "left_out": left_out, "scores": scores, "seconds": seconds}
+    return Report(text, record)
 
 
 SUITE = Suite(
@@ -150,5 +162,5 @@ SUITE = Suite(
     repeat=5,
     peers=tuple(PEERS),
     only=tuple(SOURCES),
-    quick_only=("iris",),
+    quick_only=("interactions",),
 )

@@ -6,6 +6,7 @@ difficulties, which their functions name.
 
 import csv
 import gzip
+import importlib.util
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import load
+from bench.common import Missing, load
 
 Columns = dict[str, Any]
 
@@ -52,8 +53,10 @@ def _tested(number: int, dropped: tuple[str, ...] = ()) -> Columns:
 
 def _statsmodels(name: str, *, separator: str = ",", quote: str = '"') -> Columns:
     """Return a table in the wheel of statsmodels, which is read without importing it."""
-    folder = Path(load("importlib.util").find_spec("statsmodels").submodule_search_locations[0])
-    text = (folder / f"datasets/{name}/{name}.csv").read_text(encoding="utf-8")
+    found = importlib.util.find_spec("statsmodels")
+    if found is None or not found.submodule_search_locations:
+        raise Missing("no statsmodels here")
+    text = (Path(found.submodule_search_locations[0]) / f"datasets/{name}/{name}.csv").read_text(encoding="utf-8")
     names, *rows = csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote)
     return {column: list(cells) for column, cells in zip(names, zip(*rows, strict=True), strict=True)}
 

@@ -110,8 +110,8 @@ class Stack(Module):
         n, k = x.shape[0], self.ensemble
         if self.training and k > 1:
             rows = -(-n // k)
-            if rows * k > n:  # a member more has rows of another
-                x = agrad.take(x, np.arange(rows * k) % n, axis=0)
+            if rows * k > n:  # the last members repeat rows, whose outputs are dropped
+                x = agrad.concat([x] * -(-rows * k // n), axis=0)[: rows * k, :]
             x = agrad.reshape(x, (k, rows, -1))
         for at, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             y = agrad.matmul(x, weight) + bias
