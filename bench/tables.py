@@ -152,8 +152,8 @@ def report_of(scores: Any, seconds: Any, about: dict[str, str], left_out: dict[s
         + "\n\n## Machine\n\n"
         + common.environment_text(about, {}, left_out)
     )
-    record = {"suite": "tables", "machine": about, "left_out": left_out, "scores": scores, "seconds": seconds}
-    return Report(text, record)
+    record = {"suite": "tables", "machine": about, "limits": {}, "computed_with": {}, "left_out": left_out}
+    return Report(text, {**record, "scores": scores, "seconds": seconds})
 
 
 SUITE = Suite(
