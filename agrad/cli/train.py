@@ -175,13 +175,17 @@ class Run:
         interrupts = self.trainer.interrupts = Interrupts()
         for line in [] if self.quiet else self.about:
             say(line)
+        X, y, held = dataset.X_train, dataset.y_train, config.validation
+        if config.members > 1:
+            held = (X[self.held], y[self.held]) if self.held.size else None
+            X, y = X[self.order], y[self.order]
         try:
             history = self.trainer.fit(
-                dataset.X_train[self.order],
-                dataset.y_train[self.order],
+                X,
+                y,
                 epochs=config.epochs,
                 batch_size=config.batch_size,
-                validation=(dataset.X_train[self.held], dataset.y_train[self.held]) if self.held.size else None,
+                validation=held,
                 class_weight=None if config.class_weight == "none" else config.class_weight,
                 progress=False,
                 resume=self.saved is not None,

@@ -22,7 +22,7 @@ BUDGETS = {
     "": 944,
     "backends": 2410,
     "control": 1626,
-    "cli": 1982,
+    "cli": 1986,
     "data": 2465,
     "engine": 4022,
     "inspecting": 1364,
