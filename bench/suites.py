@@ -18,6 +18,7 @@ MODULES = {
     "wide": "bench.wide",
     "ops": "bench.ops",
     "train": "bench.train",
+    "tables": "bench.tables",
     "threads": "bench.threads",
     "compare": "bench.compare",
     "transforms": "bench.transforms",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
@@ -18,7 +21,7 @@ from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
 from agrad.parallel import world
-from agrad.train import Callback, EarlyStopping, Trainer
+from agrad.train import Callback, EarlyStopping, Trainer, tabular
 from agrad.train.examples import split
 from agrad.train.history import Record
 from agrad.train.interrupts import Interrupts
@@ -52,8 +55,6 @@ class Run:
         self._find_data(data_dir)
         self.save_path: str | None = args.save if args.save is not None else args.resume
         self._check_outputs(args)
-        # the first of all, so that the others see the best epoch's values at the end
-        self.early: EarlyStopping = EarlyStopping(patience=self.config.patience or NEVER)
         self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
@@ -109,11 +110,16 @@ class Run:
     def _load(self) -> None:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
-        dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
+        encoder = None if self.saved is None else self.saved.description.encoder
+        dataset = sources.load(
+            self.source, config, data_dir=self.source_dir, label=config.label, report=complain, encoder=encoder
+        )
         self.dataset = dataset
         n = int(dataset.y_train.shape[0])
-        self.about: list[str] = sources.about(dataset, config, n)
-        config = self.config = configs.settled(config, dataset.task, n)
+        settled = configs.settled(config, dataset.task, n)
+        shown = replace(settled, task=config.task, validation=config.validation)
+        self.about: list[str] = sources.about(dataset, shown, n)
+        config = self.config = settled
         self.fingerprint: str = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
@@ -129,14 +135,19 @@ class Run:
         if self.saved is not None:
             self.model: Any = self.saved.model(place, best=False)
         else:
-            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
+            intervals = tabular.intervals(dataset.X_train[self.rows]) if config.model == "table" else None
+            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place, intervals)
         self._make_trainer()
 
     def _make_trainer(self) -> None:
         """Make the trainer, at the position of the saved run if there is one."""
         config, place = self.config, self.place
-        self.batches: int = -(-self.rows.shape[0] // config.batch_size)
+        # each member of an ensemble sees a part of a batch, and so all rows in an epoch
+        self.order: np.ndarray = np.tile(self.rows, config.members)
+        self.batches: int = -(-self.order.shape[0] // config.batch_size)
         optimizer = models.optimizer_for(config, self.model, self.batches)
+        # the first of all, so that the others see the best epoch's values at the end
+        self.early: EarlyStopping = EarlyStopping(patience=config.patience or NEVER)
         self.trainer: Trainer = Trainer(
             self.model,
             loss_of(config.task),
@@ -172,13 +183,17 @@ class Run:
         self.leaks = leaks(dataset)
         for line in self.leaks:
             complain(f"warning: {line}")
+        X, y, held = dataset.X_train, dataset.y_train, config.validation
+        if config.members > 1:
+            held = (X[self.held], y[self.held]) if self.held.size else None
+            X, y = X[self.order], y[self.order]
         try:
             history = self.trainer.fit(
-                dataset.X_train,
-                dataset.y_train,
+                X,
+                y,
                 epochs=config.epochs,
                 batch_size=config.batch_size,
-                validation=config.validation,
+                validation=held,
                 class_weight=None if config.class_weight == "none" else config.class_weight,
                 progress=False,
                 resume=self.saved is not None,

@@ -47,7 +47,7 @@ class TableEncoder:
     keep : sequence of str or int
         Columns to keep although they look like ids.
     min_count : int, optional
-        Number of training rows that make a string a category. By default, one in a hundred, but between 2 and 10.
+        Number of training rows that make a string a category. By default, 2.
     max_categories : int
         Maximum number of categories of a column. The most frequent ones are kept.
     report : function, optional
@@ -139,7 +139,7 @@ class TableEncoder:
         categorical, keep = (
             {column_number(table.name, table.names, name) for name in names} for names in (self.categorical, self.keep)
         )
-        least = min(max(len(table) // 100, 2), 10) if self.min_count is None else self.min_count
+        least = 2 if self.min_count is None else self.min_count
         found, left_out = [], {}
         for place, column in enumerate(table.columns):
             encoding, reason = plan(table, column, place in categorical, least, self.max_categories, place in keep)

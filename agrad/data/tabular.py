@@ -75,8 +75,6 @@ def load_table(
         Columns to leave out.
     report : function, optional
         Function that is called with each warning. By default, `warnings.warn`.
-    drop : sequence of str or int
-        Columns to leave out.
     header : bool, optional
         False for a text table without a header; see `read_csv`.
     encoder : TableEncoder, optional

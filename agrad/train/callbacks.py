@@ -164,7 +164,7 @@ class EarlyStopping(Monitored):
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         start = "values."
-        best = {"best": ((), "float64")} if "best" in state else {}
+        best = {"best": ((), "float64")} if "best" in state or np.any(state.get("best_epoch", 0)) else {}
         own = {name: value for name, value in state.items() if not name.startswith(start)}
         check_state("the state of EarlyStopping", own, best, ("waited", "best_epoch"))
         super().load_state_dict({name: own[name] for name in best})

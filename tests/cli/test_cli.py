@@ -311,9 +311,9 @@ def test_version_help_and_no_command(run):
 def test_help_gives_the_defaults_of_each_data_set(run):
     lines = [line.split() for line in run("train", "--help")[1].splitlines()]
     assert ["digits", "mnist", "tables", "FILE.npz"] in lines
-    assert ["--epochs", "60", "8", "100", "20"] in lines
-    assert ["--hidden", "128,64", "256,128", "64,32", "256,128"] in lines
-    assert ["--batch-size", "32", "128", "32", "64"] in lines
+    assert ["--epochs", "60", "8", "by", "rows", "20"] in lines
+    assert ["--hidden", "128,64", "256,128", "by", "rows", "256,128"] in lines
+    assert ["--batch-size", "32", "128", "by", "rows", "64"] in lines
 
 
 def test_a_bug_is_no_user_error(monkeypatch):

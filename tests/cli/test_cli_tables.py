@@ -116,7 +116,7 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
 
 
 def test_a_stopped_run_goes_on_to_the_same_numbers(run, place, tmp_path):
-    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST)
+    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST, "--schedule", "constant")
     assert run("train", *words, "--epochs", "6", "--save", tmp_path / "whole.st")[0] == 0
     assert run("train", *words, "--epochs", "3", "--save", tmp_path / "part.st")[0] == 0
     assert run("train", "--resume", tmp_path / "part.st", "--epochs", "6")[0] == 0
@@ -289,13 +289,55 @@ def test_convolutions_are_saved_and_resumed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "rows", "part"),
-    [("regression", 199, 0), ("regression", 200, 0.15), ("classification", 999, 0), ("classification", 1000, 0.15)],
+    ("rows", "part", "hidden", "members", "size", "epochs"),
+    [
+        (39, 0, (64, 64), 8, 256, 100),
+        (40, 0.15, (64, 64), 8, 256, 100),
+        (999, 0.15, (64, 64), 8, 256, 51),
+        (1000, 0.15, (128, 128), 4, 256, 100),
+        (16_000, 0.15, (128, 128), 2, 512, 25),
+        (1_000_000, 0.15, (128, 128), 1, 512, 20),
+    ],
 )
-def test_a_part_is_held_out_of_large_tables(task, rows, part):
+def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, epochs):
     config = configs.resolve({"data": "homes.csv", "label": "price"})
-    assert config.validation is None
-    assert configs.settled(config, task, rows).validation == part
+    assert config.model == "table"
+    assert {getattr(config, name) for name in configs.OPEN} == {None}
+    for task in configs.ENOUGH:
+        found = configs.settled(config, task, rows)
+        named = (found.validation, found.hidden, found.members, found.batch_size, found.epochs, found.patience)
+        assert named == (part, hidden, members, size, epochs, epochs // 4)
+    given = configs.resolve({"data": "homes.csv", "label": "price", "epochs": 7, "members": 3, "validation": 0.0})
+    found = configs.settled(given, "regression", rows)
+    assert (found.epochs, found.members, found.validation, found.patience) == (7, 3, 0.0, 5)
+
+
+def test_a_model_of_before_there_were_ensembles_is_read(run, place, tmp_path):
+    words = ("train", "--data", place / "homes.csv", "--label", "price", "--model", "mlp", *FAST, "--epochs", "2")
+    assert run(*words, "--save", tmp_path / "m.st")[0] == 0
+    tensors, metadata = checkpoint.load(tmp_path / "m.st")
+    assert {"0.weight", "0.bias"} < {*tensors} and "0.column" not in tensors
+    assert metadata["config"].pop("members") == 1
+    checkpoint.save(tmp_path / "old.st", tensors, metadata)
+    told = [run("predict", tmp_path / name, "--data", place / "homes.csv")[:2] for name in ("m.st", "old.st")]
+    assert told[0] == told[1] and told[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "phrase"),
+    [
+        ("0.column", lambda x: x.astype("int32"), "expected the intervals 0.column, 0.low, 0.scale"),
+        ("0.column", lambda x: x + 100, "expected columns from 0 to"),
+        ("0.low", lambda x: x[1:], "0.low"),
+        ("1.average.weights.0", lambda x: x[:1], "1.average.weights.0"),
+    ],
+)
+def test_a_damaged_network_for_tables_is_refused(run, priced, tmp_path, name, change, phrase):
+    tensors, metadata = checkpoint.load(priced[0])
+    tensors[name] = np.ascontiguousarray(change(tensors[name]))
+    checkpoint.save(tmp_path / "m.st", tensors, metadata)
+    code, _, err = run("predict", tmp_path / "m.st", "--data", tmp_path / "any.csv")
+    assert code == 1 and phrase in err
 
 
 # -- files as people have them --
