@@ -273,6 +273,43 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+try:
+    from numpy.linalg import _umath_linalg as lapack
+except ImportError:  # NumPy's public functions, which spend most of a small call in checks, remain
+    lapack = None  # type: ignore[assignment]
+
+
+def _are_small_matrices(*values: Variable) -> bool:
+    """Return True for nonempty float32 or float64 matrices of one dtype, if NumPy has its LAPACK functions at hand."""
+    kinds = {(v.kind, len(v.shape), np.dtype(v.dtype).char, v.size > 0) for v in values if isinstance(v, Variable)}
+    return lapack is not None and len(kinds) == 1 and kinds <= {(np.ndarray, 2, c, True) for c in "fd"}
+
+
+def _solve(w: "Writer", instruction: Instruction) -> bool:
+    """Solve by LAPACK without checks of types. NaN, as of a singular matrix, is left to NumPy's function."""
+    if not _are_small_matrices(*instruction.operands):
+        return False
+    otherwise = evaluation(instruction, w.program)
+
+    def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found: np.ndarray = lapack.solve(a, b)
+        corner = found.item(0)
+        return found if corner == corner else otherwise(a, b)
+
+    a, b = map(w.text, instruction.operands)
+    w.line(f"{w.names[instruction.results[0]]} = {w.scope.hold(solution, 'solve')}({a}, {b})")
+    return True
+
+
+def _slogdet(w: "Writer", instruction: Instruction) -> bool:
+    if not _are_small_matrices(*instruction.operands):
+        return False
+    results = ", ".join("_" if out is None else w.names[out] for out in instruction.outputs)
+    w.line(f"{results}, = {w.scope.hold(lapack.slogdet, 'slogdet')}({w.text(instruction.operands[0])})")
+    return True
+
+
 STEPS: dict[str, Step] = {
     "getitem": _getitem,
     "stack": _stack,
@@ -285,6 +322,9 @@ STEPS: dict[str, Step] = {
     "matrix_transpose": _transpose,
     "reshape": _reshape,
     "permute_dims": _permute,
+    "linalg.solve": _solve,
+    "linalg.solve_or_nan": _solve,
+    "linalg.slogdet": _slogdet,
     "mean": _mean,
     "add of a product": _added_product,
     "sgd_update": _momentum,
