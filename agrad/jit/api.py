@@ -5,6 +5,7 @@ import sys
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
@@ -182,7 +183,7 @@ class Jitted(Generic[P, R]):
             return min((state_differences(entry, leaves, names) for entry in known), key=len)
         if hash(key) in self._removed:
             return [f"its program was removed: the last {self._size} are kept (cache_size)"]
-        return key_differences(nearest(list(self._entries), key), key, self._parameters)
+        return key_differences(nearest(islice(reversed(self._entries), KEPT), key), key, self._parameters)
 
     def _keep(self, key: Key, entry: Entry) -> None:
         """Add an entry; remove the least recently used one if there are too many."""

@@ -46,7 +46,8 @@ class Work(NamedTuple):
         return (self.calls + 2e-3 * self.elements) / (50 + 0.15 * self.calls + 7e-4 * self.elements)
 
     def __str__(self) -> str:
-        return f"{self.calls:,} operations on {round(self.elements / max(self.calls, 1)):,} elements each on average"
+        size = round(self.elements / max(self.calls, 1))
+        return f"{self.calls:,} operations of {size:,} element{'s' * (size != 1)} each on average"
 
 
 def work_of(instructions: Iterable[Instruction]) -> Work:

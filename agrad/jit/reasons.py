@@ -2,7 +2,7 @@
 
 import operator
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reprlib import Repr
 from typing import Any
 
@@ -143,14 +143,14 @@ def signature_text(key: Any, names: Sequence[str]) -> str:
     return ", ".join(_some(parts)) or "no arguments"
 
 
-def nearest(keys: Sequence[Any], key: Any) -> Any:
-    """Return the signature with the fewest differences; of equals the last one."""
+def nearest(keys: Iterable[Any], key: Any) -> Any:
+    """Return the signature with the fewest differences; of equals the first one."""
 
     def distance(other: Any) -> tuple[bool, int]:
         fields = sum(map(operator.ne, other[1:], key[1:]))
         return other.spec != key.spec, sum(map(operator.ne, other.kinds, key.kinds)) + fields
 
-    return min(reversed(keys), key=distance)
+    return min(keys, key=distance)
 
 
 def key_differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:

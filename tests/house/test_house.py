@@ -21,13 +21,13 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 944,
     "backends": 2410,
-    "control": 1626,
+    "control": 1667,
     "cli": 1915,
     "data": 2465,
     "engine": 4022,
     "inspecting": 1364,
     "interop": 3397,
-    "jit": 6394,
+    "jit": 6704,
     "nn": 4967,
     "numpy": 475,
     "ops": 6319,
@@ -39,7 +39,7 @@ BUDGETS = {
     "testing": 870,
     "train": 1973,
     "transforms": 2778,
-    "kernels": 2397,
+    "kernels": 2399,
     "parallel": 476,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

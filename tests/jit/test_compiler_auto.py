@@ -43,7 +43,7 @@ def test_a_loop_of_small_operations_is_compiled_by_jax() -> None:
         for a, b in zip(got, loop(*GIVEN), strict=True):
             assert type(a) is np.ndarray
             np.testing.assert_allclose(a, b, rtol=1e-12)
-    assert compiler_of(jitted) == "compiled by JAX: 840 operations on 4 elements each on average"
+    assert compiler_of(jitted) == "compiled by JAX: 840 operations of 4 elements each on average"
     assert repr(jitted.explain()).endswith("\n     " + compiler_of(jitted))
     assert "compiled by XLA" in str(jitted.lower(*GIVEN))
 
@@ -72,7 +72,7 @@ def test_without_a_compiler_explain_says_what_it_would_gain() -> None:
     jitted = agrad.jit(loop)
     jitted(*GIVEN)
     assert compiler_of(jitted) == (
-        "compiler='jax' would take about 1/5 of the time: 840 operations on 4 elements each on average"
+        "compiler='jax' would take about 1/5 of the time: 840 operations of 4 elements each on average"
     )
     short = agrad.jit(lambda x: x + 1)
     short(np.ones(2))
