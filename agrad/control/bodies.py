@@ -358,10 +358,6 @@ class ProgramCall(Operation):
         self.name = name
         self.outputs = tuple(f"output_{k}" for k in range(count))
 
-    def repeated_programs(self) -> list[tuple[Program, int]]:
-        """Return the programs that a call runs, each with the number of times; 0 if the number is not known."""
-        return []
-
 
 class RecomputedCall(ProgramCall):
     """Results that are known, and a function that computes them with derivatives.
@@ -399,10 +395,6 @@ class CustomRuleCall(ProgramCall):
         super().__init__(rules.name, len(kept))
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
         self.has_effect = program.has_effect
-
-    def repeated_programs(self) -> list[tuple[Program, int]]:
-        """See ``ProgramCall.repeated_programs``."""
-        return [(self.program, 1)]
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""

@@ -122,7 +122,7 @@ class Scan(Loop):
         super().__init__(name, [program], examples, [*carried, *rows])
 
     def repeated_programs(self) -> list[tuple[Program, int]]:
-        """See ``ProgramCall.repeated_programs``."""
+        """See ``ControlFlow.repeated_programs``."""
         return [(self.program, self.length)]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:

@@ -48,7 +48,10 @@ class ControlFlow(ProgramCall, Rules):
         return self.derived[key]
 
     def repeated_programs(self) -> list[tuple[Program, int]]:
-        """See ``ProgramCall.repeated_programs``."""
+        """Return the programs that a call runs, each with its number of times.
+
+        The number is 0 if it is not known.
+        """
         return [(program, 1) for program in self.programs]
 
     @property
@@ -134,9 +137,9 @@ class Step:
 def numpy_loop(
     program: Program, counts: Counts, kind: type | None, length: int | None = None, reverse: bool = False
 ) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
-    """Return all steps as one function of the operands, or None if a step computes on other arrays than NumPy's.
+    """Return all steps as one function of the operands, or None.
 
-    length: None for a loop whose step returns a condition too. The function returns the results, and the indices of
+    It is None if a step computes on other arrays than NumPy's. length: None for a loop whose step returns a condition too. The function returns the results, and the indices of
     those that share no memory with anything.
     """
     first, body = parted(program, counts)

@@ -31,7 +31,7 @@ class While(Loop):
         self.counts = counts
 
     def repeated_programs(self) -> list[tuple[Program, int]]:
-        """See ``ProgramCall.repeated_programs``."""
+        """See ``ControlFlow.repeated_programs``."""
         return [(program, 0) for program in self.programs]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ _MULTIPLIED = 8
 
 
 class Work(NamedTuple):
-    """The size of a program, in which an operation of a loop counts once for each step."""
+    """The size of a program: an operation of a loop counts at each step."""
 
     calls: int = 0
     elements: int = 0
@@ -42,7 +42,10 @@ class Work(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Return about how many times as fast XLA is, for the measured times of calls and elements in microseconds."""
+        """Return about how many times as fast XLA is.
+
+        The measured times of calls and elements are in microseconds.
+        """
         return (self.calls + 2e-3 * self.elements) / (50 + 0.15 * self.calls + 7e-4 * self.elements)
 
     def __str__(self) -> str:
@@ -56,24 +59,27 @@ def work_of(instructions: Iterable[Instruction]) -> Work:
     for instruction in instructions:
         if instruction.on_host:
             continue
-        inner = getattr(instruction.operation, "repeated_programs", None)
-        if inner is not None:
-            for program, times in inner():
+        operation = instruction.operation
+        if hasattr(operation, "program"):
+            inner = (
+                operation.repeated_programs() if hasattr(operation, "repeated_programs") else [(operation.program, 1)]
+            )
+            for program, times in inner:
                 found, times = work_of(program.instructions), times or UNKNOWN
                 calls, elements = calls + times * found.calls, elements + times * found.elements
                 lines += found.lines
             continue
         count = sum([v.size for v in instruction.results])
-        if instruction.operation.kind == "product":
+        if operation.kind == "product":
             count *= max(1, instruction.operands[0].shape[-1] // _MULTIPLIED)
         calls, elements, lines = calls + 1, elements + count, lines + 1
     return Work(calls, elements, lines)
 
 
 class Compiling:
-    """Compiles the program of a trace and its derivative, both by the compiler that fits the whole trace.
+    """Compiles the program of a trace and its derivative by one compiler.
 
-    asked: the argument ``compiler`` of ``jit``.
+    It is the one that fits the whole trace. asked: the argument ``compiler`` of ``jit``.
     """
 
     def __init__(self, asked: str | None) -> None:

@@ -137,7 +137,7 @@ def target_of(program: Program) -> Target:
 
 
 def loop_target(program: Program, loop: Loop) -> Target | None:
-    """Return the target of a step's program as a loop, or None if it is not a program of NumPy arrays."""
+    """Return the target of a step as a loop, or None if it is not on NumPy."""
     target = target_of(program)
     return target._replace(lower=partial(lower_loop, loop=loop)) if target.lower is lower_numpy else None
 

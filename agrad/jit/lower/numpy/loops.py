@@ -29,9 +29,10 @@ class Loop(NamedTuple):
 
 
 def lower_loop(program: Program, loop: Loop) -> Compiled:
-    """Return the function of a loop, from the first inputs to the last carried values and stacked rows.
+    """Return the function of a loop from its inputs to its results.
 
-    It has the attribute ``fresh``: the indices of the carried results that share no memory with anything.
+    These are the last carried values and the stacked rows. The function has the attribute ``fresh``: the indices of the
+    carried results that share no memory with anything.
     """
     writer = LoopWriter(program, loop)
     for instruction in program.instructions:
