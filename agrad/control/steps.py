@@ -139,8 +139,8 @@ def numpy_loop(
 ) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
     """Return all steps as one function of the operands, or None.
 
-    It is None if a step computes on other arrays than NumPy's. length: None for a loop whose step returns a condition too. The function returns the results, and the indices of
-    those that share no memory with anything.
+    It is None if a step computes on other arrays than NumPy's. length: None for a loop whose step returns a condition
+    too. The function returns the results, and the indices of those that share no memory with anything.
     """
     first, body = parted(program, counts)
     around = NumpyLoop(len(first.outputs), counts.carried, length, reverse)
@@ -148,9 +148,10 @@ def numpy_loop(
     if target is None:
         return None
     start, run = compiled(first, kind), compile_program(body, target).run
+    fresh: Sequence[int] = vars(run)["fresh"]
 
     def loop(operands: Values) -> tuple[list[Any], Sequence[int]]:
-        return run([*start(operands[: counts.fixed]), *operands[counts.fixed :]]), run.fresh
+        return list(run([*start(operands[: counts.fixed]), *operands[counts.fixed :]])), fresh
 
     return loop
 

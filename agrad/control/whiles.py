@@ -42,12 +42,13 @@ class While(Loop):
 
         def loop(*operands: Any) -> tuple[Any, ...]:
             fixed, carry, _ = counts.split(operands)
-            for_condition, fresh = list(condition.first(fixed)), ()
+            for_condition = list(condition.first(fixed))
+            fresh: Sequence[int] = ()
             if body is not None:
                 for_body = list(body.first(fixed))
                 while bool(condition.run([*for_condition, *carry])[0]):
                     carry = list(body.run([*for_body, *carry]))
-            elif bool(condition.run([*for_condition, *carry])[0]):
+            elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
                 carry, fresh = steps(operands)
             return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])
 

@@ -21,7 +21,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 944,
     "backends": 2410,
-    "control": 1663,
+    "control": 1665,
     "cli": 1915,
     "data": 2465,
     "engine": 4022,
