@@ -1,4 +1,4 @@
-"""Products of vectors as they are, where a program reshapes them to matrices of one row or column."""
+"""Products of vectors that a program reshapes to matrices."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Loops on NumPy: all steps in one Python function, without objects of Python for each step.
+"""Loops on NumPy: all steps in one Python function.
 
 A step's program becomes the body of a ``for`` or ``while`` statement. Stacked results are written where they stay, and
 carried arrays in two places in turn.
