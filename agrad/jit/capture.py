@@ -17,7 +17,7 @@ from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_check
 from agrad.jit.calls import Derivative
-from agrad.jit.compile import compile_program
+from agrad.jit.choice import Compiling
 from agrad.jit.entry import Entry
 from agrad.jit.lower.numpy.reusable_gradients import FEWEST
 from agrad.jit.lower.plain import plain
@@ -96,6 +96,7 @@ class Tracing:
         """The level of the arguments on a tape."""
         self.shown: list[tuple[Tensor, Variable]] = []
         """Stand-ins of raw arguments, with their variables."""
+        self.compile = Compiling(options.get("compiler"))
         self._undo: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------------ the run
@@ -293,7 +294,7 @@ class Tracing:
             program.inputs = [*arguments, *self._donations(program), *self._reusable_gradients(program), *state]
         else:
             program.notes["residuals"] = derivative.residuals
-        executable = compile_program(program)
+        executable = self.compile(program, trace.instructions)
         if derivative is not None:
             derivative.forward = program
         return {
@@ -310,6 +311,7 @@ class Tracing:
             "out_spec": spec,
             "out_leaves": shown,
             "derivative": derivative,
+            "compiler": self.compile.text,
         }
 
     def _refuse_gradient(self, what: str) -> None:
@@ -479,7 +481,7 @@ class Tracing:
         return Derivative(
             name=f"jit({trace.named})",
             forward=program,
-            backward=compile_program(program.with_instructions(backward)).run,
+            backward=self.compile(program.with_instructions(backward), trace.instructions).run,
             residuals=places,
             inputs=[inputs.index(source.variable) for source in sources],
             owners=[source.find for source in sources],

@@ -10,6 +10,7 @@ from agrad.jit.lower.cuda.program import lower_cupy
 from agrad.jit.lower.cuda.source import has_cuda_expression
 from agrad.jit.lower.cuda.updates import with_updates_as_groups
 from agrad.jit.lower.jax import jax_narrow_matmul, lower_jax
+from agrad.jit.lower.numpy.loops import Loop, lower_loop
 from agrad.jit.lower.numpy.program import lower_numpy, numpy_narrow_matmul
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_narrow_matmul
@@ -23,6 +24,7 @@ from agrad.jit.passes.folding import folded
 from agrad.jit.passes.fusion import with_groups
 from agrad.jit.passes.joined_rules import with_rules_joined
 from agrad.jit.passes.precision import NarrowMatmul, with_precision
+from agrad.jit.passes.vectors import with_vectors
 from agrad.jit.program import Program
 
 Pass = tuple[str, Callable[[Program], Program]]
@@ -69,6 +71,7 @@ TARGETS: dict[str, Target] = {
             IN_PLACE,
             ("operands computed by their reader", folded("numpy")),
             ("operations written out", decomposed()),
+            ("products of vectors", with_vectors),
             ("common subexpressions", without_repetition),
             DEAD_CODE,
             ("views before their readers", with_late_views),
@@ -129,6 +132,12 @@ def target_of(program: Program) -> Target:
     if target.lower is not lower_numpy and program.has_effect:
         return PLAIN
     return target
+
+
+def loop_target(program: Program, loop: Loop) -> Target | None:
+    """Return the target of a step as a loop, or None if it is not on NumPy."""
+    target = target_of(program)
+    return target._replace(lower=partial(lower_loop, loop=loop)) if target.lower is lower_numpy else None
 
 
 def compile_program(program: Program, target: Target | None = None) -> Executable:
