@@ -21,6 +21,14 @@ def _is_plain(*arrays: Raw) -> bool:
     return all(type(a) is np.ndarray and a.dtype in BITS and a.size for a in arrays)
 
 
+_LONG = 1 << 18
+"""The number of elements from which on blocks take less time than whole arrays, measured."""
+
+
+def _is_long(x: Raw) -> bool:
+    return _is_plain(x) and x.size >= _LONG
+
+
 def _by_rows(fill: Callable[..., None], out: Raw, *given: Raw, axes: int) -> Raw:
     """Call ``fill`` for blocks of the leading axes of all arrays, and return ``out``."""
     arrays = [a.reshape(-1, *a.shape[a.ndim - axes :]) for a in (out, *given)]
@@ -57,12 +65,12 @@ def _pooled(ufunc: np.ufunc, x: Raw, *settings: Steps) -> Raw:
     return _by_rows(fill, np.empty((*x.shape[: x.ndim - m], *lengths), x.dtype), x, axes=m)
 
 
-@kernel("numpy", "max_pool", "forward", gain=1.5, when=_is_plain)
+@kernel("numpy", "max_pool", "forward", gain=1.5, when=_is_long)
 def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     return _pooled(np.maximum, x, kernel, strides, dilation)
 
 
-@kernel("numpy", "sum_pool", "forward", gain=1.5, when=_is_plain)
+@kernel("numpy", "sum_pool", "forward", gain=1.5, when=_is_long)
 def sum_pool(x: Raw, *, kernel: Steps, strides: Steps) -> Raw:
     return _pooled(np.add, x, kernel, strides, (1,) * len(kernel))
 
@@ -112,7 +120,7 @@ def _spread(g: Raw, x: Raw, y: Raw, out: Raw, places: list[Any], tiles: bool) ->
             out[place] += part.view(g.dtype)
 
 
-@kernel("numpy", "sum_pool", "vjp:x", gain=2.0, when=lambda g, x_meta: _is_plain(g))
+@kernel("numpy", "sum_pool", "vjp:x", gain=2.0, when=lambda g, x_meta: _is_long(g))
 def sum_pool_vjp(g: Raw, x_meta: Any, *, kernel: Steps, strides: Steps) -> Raw:
     m = len(kernel)
     axes = list(enumerate(zip(kernel, strides, strict=True), 1))
