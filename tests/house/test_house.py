@@ -30,8 +30,8 @@ BUDGETS = {
     "jit": 6394,
     "nn": 4967,
     "numpy": 475,
-    "ops": 6319,
-    "optim": 2198,
+    "ops": 6327,
+    "optim": 2206,
     "random": 461,
     "scipy": 5839,
     "sklearn": 907,
@@ -39,7 +39,7 @@ BUDGETS = {
     "testing": 870,
     "train": 1973,
     "transforms": 2778,
-    "kernels": 2397,
+    "kernels": 2395,
     "parallel": 476,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

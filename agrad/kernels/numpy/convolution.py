@@ -19,13 +19,10 @@ from agrad.registry import kernel
 _BLOCK = 1 << 20
 """The bytes of windows that are copied at once, half of a second-level cache."""
 
-_SHORT = 3
-"""The quotient of runs of places and of channels above which windows are copied by runs of places, measured."""
-
 Raw = Any
 
 
-@kernel("numpy", "convolution", "namespace", gain=4.9)
+@kernel("numpy", "convolution", "namespace", gain=2.4)
 def convolution(
     x: Raw,
     w: Raw,
@@ -130,12 +127,13 @@ def _windows(
     each = groups * math.prod(outer) * width * np.dtype(dtype).itemsize
     some = max(1, min(_BLOCK // each, n))
     lines = outer[0] if each <= _BLOCK else max(1, _BLOCK * outer[0] // each)
-    frame = np.zeros((groups, some, *lengths, c), dtype)
+    by_element = c * inner[-1] < outer[-1]  # the longer runs
+    frame = np.zeros((groups, some, c, *lengths) if by_element else (groups, some, *lengths, c), dtype)
+    frame = np.moveaxis(frame, 2, -1) if by_element else frame
     columns = np.empty(groups * some * lines * math.prod(outer[1:]) * width, dtype)
     first, second, *strides, last = frame.strides
     strides = [s * k for k, s in zip((*outer_steps, *steps), strides * 2, strict=True)]
     every = as_strided(frame, (groups, some, *outer, *inner, c), (first, second, *strides, last))
-    by_element = _SHORT * c * inner[-1] < outer[-1]  # the longer runs
     if by_element:
         m = len(outer)
         every = np.moveaxis(every, range(1, m + 2), range(m + 2, 2 * m + 3))

@@ -15,7 +15,7 @@ from agrad.registry import kernel
 
 Raw = Any
 
-_LONG = 1 << 10
+_LONG = 1 << 13
 """The number of elements from which on the passes take less time than SciPy's loop, measured."""
 
 # erf(x) / x in powers of x**2, the highest first
@@ -56,7 +56,7 @@ def _ratio(coefficients: tuple[tuple[float, ...], ...], x: np.ndarray) -> np.nda
     return np.divide(top, bottom, out=top)
 
 
-@kernel("numpy", "erf", "forward", gain=3.3, when=_is_long)
+@kernel("numpy", "erf", "forward", gain=2.6, when=_is_long)
 @blockwise
 def erf(x: Raw) -> Raw:
     near = np.minimum(x, _END)
@@ -66,7 +66,7 @@ def erf(x: Raw) -> Raw:
     return np.maximum(np.minimum(out, 1, out=out), -1, out=out)
 
 
-@kernel("numpy", "special.erfc", "forward", gain=3.3, when=_is_long)
+@kernel("numpy", "special.erfc", "forward", gain=2.0, when=_is_long)
 @blockwise
 def erfc(x: Raw) -> Raw:
     size = np.abs(x)
@@ -98,23 +98,11 @@ def _tail(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return near, np.multiply(out, bell, out=out), bell
 
 
-def _by_tanh(x: np.ndarray) -> np.ndarray:
-    out = np.multiply(x, x)
-    np.multiply(out, 0.044715, out=out)
-    np.add(out, 1, out=out)
-    np.multiply(out, x, out=out)
-    np.multiply(out, math.sqrt(2 / math.pi), out=out)
-    np.tanh(out, out=out)
-    np.add(out, 1, out=out)
-    np.multiply(out, x, out=out)
-    return np.multiply(out, 0.5, out=out)
-
-
-@kernel("numpy", "gelu", "forward", gain=3.3, when=_is_long)
+@kernel("numpy", "gelu", "forward", gain=1.5, when=_is_long)
 @blockwise
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     if approximate:
-        return _by_tanh(x)
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     # x where it is positive, less abs(x) times the mass of the tail
     size, tail, _ = _tail(x)
     np.multiply(size, 0.5, out=size)
@@ -135,6 +123,6 @@ def _gelu_vjp(g: Raw, x: Raw) -> Raw:
     return np.multiply(bell, g, out=bell)
 
 
-@kernel("numpy", "gelu", "vjp:x", gain=3.3, when=lambda g, x: _is_long(x) and are_alike(g, x))
+@kernel("numpy", "gelu", "vjp:x", gain=1.6, when=lambda g, x: _is_long(x) and are_alike(g, x))
 def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
     return NotImplemented if approximate else _gelu_vjp(g, x)

@@ -242,7 +242,7 @@ _ROWS = 8192
     "numpy",
     "linalg.cross",
     "forward",
-    gain=1.7,
+    gain=4.8,
     when=lambda x1, x2: x1.ndim > 0 and x1.shape == x2.shape and x1.dtype == x2.dtype and x1.dtype in BITS,
 )
 def cross(x1: Raw, x2: Raw, *, axis: int) -> Raw:

@@ -142,7 +142,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
-@kernel("numpy", "sgd_update", "forward", gain=3.1, when=_fits)
+@kernel("numpy", "sgd_update", "forward", gain=1.6, when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
