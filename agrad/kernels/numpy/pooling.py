@@ -1,4 +1,7 @@
-"""The derivative of maxima of windows on NumPy: running maxima, in blocks that stay in a cache, on threads."""
+"""The derivative of maxima of windows on NumPy.
+
+It is computed from running maxima, in blocks that stay in a cache, on threads.
+"""
 
 from collections.abc import Callable
 from typing import Any
