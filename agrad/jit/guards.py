@@ -1,4 +1,4 @@
-"""Guards: comparisons of captured objects with the objects of the trace, at each call.
+"""Guards: comparisons of captured objects with their state in the trace.
 
 The members of containers, the attributes of objects and the contents of cells must be the objects that were there when
 the function was traced. If ``==`` is enough, containers are compared with copies, which is one call that compares

@@ -147,7 +147,7 @@ def works_by_element(instruction: Instruction) -> bool:
 
 
 def rule_of(instruction: Instruction) -> tuple[Operation, str] | None:
-    """Return the primitive whose rule an instruction is, and the part of the rule, such as ``vjp:x``, or None."""
+    """Return the primitive and the part of a rule, such as ``vjp:x``, or None."""
     operation = instruction.operation
     primitive = getattr(operation, "primitive", None)
     return None if primitive is None else (primitive, operation.rule.part)

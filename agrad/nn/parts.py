@@ -1,4 +1,4 @@
-"""Members of a module: the parameters, buffers and submodules among its attributes."""
+"""Members of a module: parameters, buffers and submodules among its attributes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self

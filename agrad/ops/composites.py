@@ -472,14 +472,11 @@ def softmax_cross_entropy_batch(
 # ------------------------------------------------------------------ the affine map
 
 
+_ROW_SUM = {"kind": "row_sum", "combine": add}
+
+
 @public
-@primitive(
-    broadcasts=True,
-    core_axes=(1, 1, 0),
-    kind="product",
-    decompose=True,
-    rule_traits={"vjp:bias": {"kind": "row_sum", "combine": add}},
-)
+@primitive(broadcasts=True, core_axes=(1, 1, 0), kind="product", decompose=True, rule_traits={"vjp:bias": _ROW_SUM})
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """Return ``x @ weight + bias``, as one operation.
 

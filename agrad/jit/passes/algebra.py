@@ -23,7 +23,10 @@ def simplified(program: Program) -> Program:
     for instruction in program.instructions:
         if table:
             instruction = instruction.replaced(table)
-        out = instruction.outputs[0]
+        operation, out = instruction.operation, instruction.outputs[0]
+        if operation.kind not in ("reshape", "elementwise") or getattr(operation, "primitive", POWER) is not POWER:
+            kept.append(instruction)
+            continue
         same = _same_as_result(instruction, program) if out is not None and out not in leaving else None
         if same is None:
             kept += _without_powers(instruction)

@@ -152,7 +152,7 @@ class _Fitting:
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result with a part for each row, False for a total, otherwise None.
+        """Return True for a result of rows, False for a total, otherwise None.
 
         shape: the shape of the group.
         """

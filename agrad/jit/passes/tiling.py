@@ -64,7 +64,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
 
 def is_cast(instruction: Instruction) -> bool:
-    """Return True for an elementwise operation that returns the elements in another dtype."""
+    """Return True for an operation that returns the elements in another dtype."""
     return instruction.operation.kind == "elementwise" and "dtype" in instruction.operation.settings
 
 
@@ -102,7 +102,7 @@ def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
 
 
 def best_split(shape: Shape, splits: Iterable[int]) -> int:
-    """Return the split of single elements if possible, otherwise of the shortest rows that are long."""
+    """Return the split of single elements, or of the shortest rows that are long."""
     found = sorted(splits, reverse=True)
     if found[0] == len(shape):
         return found[0]

@@ -1,6 +1,7 @@
-"""C expressions of elementwise operations, by name: the table from which kernels of fused operations are written.
+"""C expressions of elementwise operations, by name.
 
-The operands are ``{0}``, ``{1}`` and ``{2}``. Neither CuPy nor a GPU is needed.
+The kernels of fused operations are written with them. The operands are ``{0}``, ``{1}`` and ``{2}``. Neither CuPy nor a
+GPU is needed.
 """
 
 from agrad.kernels.cupy.source import ELEMENTWISE, REDUCE
@@ -64,7 +65,10 @@ PACK = "template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; 
 
 
 def functions(rounds: bool) -> list[str]:
-    """Return the text of the functions that expressions call, with those that round if asked."""
+    """Return the text of the functions that expressions call.
+
+    rounds: include the functions that round.
+    """
     text = [
         "template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }",
         "template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }",

@@ -142,14 +142,16 @@ __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, in
 
 
 def most_parts(parameters: int, shared: int = 0) -> int:
-    """Return how many parts with so many parameters fit into the arguments of a kernel."""
+    """Return how many parts with so many parameters fit into a kernel's arguments."""
     return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
 
 
 def joint_kernel(
     name: str, function: str, parts: int, blocks: str, parameters: Sequence[str], shared: Sequence[str] = ()
 ) -> str:
-    """Return the text of a kernel that calls a function for each of at most ``parts`` parts; a block works on one.
+    """Return the text of a kernel that calls a function for each of several parts.
+
+    A block works on one of at most ``parts`` parts.
 
     The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
     ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``. ``blocks`` is the expression
@@ -176,7 +178,7 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
 
 
 def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
-    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and the largest number of parts.
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
 
     The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
     contiguous and of one size; the inputs may be overwritten.

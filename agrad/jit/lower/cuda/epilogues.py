@@ -63,7 +63,10 @@ class FusedEpilogue(Operation):
 
 
 def is_product(instruction: Instruction, operands: int | None = None) -> bool:
-    """Return True for a product of matrices that is not joined, optionally with a number of operands."""
+    """Return True for a product of matrices that is not joined.
+
+    operands: the required number of its operands.
+    """
     operation = instruction.operation
     is_one = operation.kind == "product" and operation.is_own and not isinstance(operation, FusedEpilogue)
     return is_one and operands in (None, len(instruction.operands))
@@ -120,9 +123,9 @@ def with_epilogues(program: Program) -> Program:
     made = {v: at for at, i in enumerate(program.instructions) for v in i.results}
 
     def sole(v: Any, operands: int) -> tuple[int, Instruction] | None:
-        """Return the number of the product of so many operands that makes ``v``, and the product, or None.
+        """Return the number of the product that makes ``v``, and the product, or None.
 
-        ``v`` must have one reader.
+        It has so many operands, and ``v`` has one reader.
         """
         at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
         found = kept[at] if at >= 0 else None

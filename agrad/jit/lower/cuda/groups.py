@@ -192,9 +192,10 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
 
 
 def with_horizontal_fusion(program: Program) -> Program:
-    """Compute groups by one instruction, which replaces the last one, if their kernels have the same text.
+    """Compute groups by one instruction, if their kernels have the same text.
 
-    No instruction before it may read the results, read memory that a group overwrites, or overwrite operands.
+    It replaces the last one. No instruction before it may read the results, read memory that a group overwrites, or
+    overwrite operands.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
     sources = {id(i): GroupSource(i.operation) for i in groups if i.operation.split == len(i.operation.shape)}
