@@ -9,13 +9,12 @@ import importlib
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 BACKEND = "agrad.interop.einops"
 
 
-class _EinopsFinder(MetaPathFinder):
+class _EinopsFinder:
     """A finder that finds no module, and registers the backend when einops is imported."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:

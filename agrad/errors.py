@@ -18,6 +18,8 @@ __all__ = [
 
 LINES, LENGTH = 12, 2000
 """The numbers of lines and characters that are shown of a message on a file."""
+WIDTH = 120
+"""The characters of names in one message, about."""
 
 
 def printable(text: str) -> str:
@@ -41,7 +43,9 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
-    """Return the first names of a list, each cut to ``width``, for a readable message.
+    """Return the first names of a list, each cut to ``width``, for a message.
+
+    All of them have about `WIDTH` characters.
 
     Examples
     --------
@@ -49,7 +53,9 @@ def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: 
     'weight, bias, ... 3 in all'
     """
     shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
-    return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
+    while len(shown) > 1 and sum(map(len, shown)) > WIDTH:
+        shown.pop()
+    return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > len(shown)))
 
 
 def described(value: object) -> str:

@@ -4,10 +4,12 @@
 ``namespace`` is agrad's own array API namespace for derivative rules. All are filled at import.
 """
 
+import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, overload
 
 from agrad.errors import PrimitiveDefinitionError
@@ -24,7 +26,8 @@ PRIMITIVES: dict[str, Any] = {}
 class Section(SimpleNamespace):
     """A section of the namespace.
 
-    ``CALLS["special_word"]`` finds the names that ``agrad.special`` lacks.
+    Its module is imported when a name is first looked up. ``CALLS["special_word"]`` finds the names that
+    ``agrad.special`` lacks.
     """
 
     __slots__ = ("_title",)
@@ -34,6 +37,10 @@ class Section(SimpleNamespace):
         self._title = title
 
     def __getattr__(self, name: str) -> Any:
+        module = f"agrad.{self._title}"
+        if module not in sys.modules and not name.startswith("_"):
+            importlib.import_module(module)
+            return getattr(self, name)
         find = None if name.startswith("_") or self._title != "special" else CALLS.get("special_word")
         found = None if find is None else find(name)
         if found is None:
@@ -42,7 +49,7 @@ class Section(SimpleNamespace):
         return found
 
 
-namespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
+namespace: SimpleNamespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
 """agrad's own namespace: the ``xp`` of a rule with a Tensor among its arguments."""
 
 
@@ -78,6 +85,21 @@ def file_primitive(primitive: Any) -> None:
     """
     if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
         raise PrimitiveDefinitionError(f"two primitives are named {primitive.name}")
+
+
+def names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of positional parameters, and of keyword-only ones.
+
+    They are read from the code of a plain function: a signature takes ten times as long, and there are a thousand.
+    """
+    plain = type(function) is FunctionType and not vars(function)  # no signature of its own
+    if not plain or function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        parameters = inspect.signature(function).parameters.values()
+        only = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY), only
+    code = function.__code__
+    end = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[: code.co_argcount], code.co_varnames[code.co_argcount : end]
 
 
 class Kernel(NamedTuple):
@@ -132,13 +154,11 @@ def kernel(
                 f"kernel {name!r} on {backend!r}: the part must be 'forward', 'vjp:<argument>', 'namespace', "
                 f"'forward+vjp:<argument>' or 'forward(<argument>=<kind>)', got {part!r}"
             )
-        parameters = inspect.signature(function).parameters.values()
-        positional = names or tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        positional, settings = names_of(function)
         key = (backend, name, part)
         if key in KERNELS:
             raise PrimitiveDefinitionError(f"kernel {key} is filed twice")
-        KERNELS[key] = Kernel(when, function, positional, settings, gain)
+        KERNELS[key] = Kernel(when, function, names or positional, settings, gain)
         if name in PRIMITIVES:
             PRIMITIVES[name].kernel_filed()
         return function

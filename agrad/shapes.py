@@ -174,17 +174,18 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     return index[0] if len(index) == 1 else index
 
 
-def unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Return True if matrices of these shapes do not multiply."""
+def product_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """Return the reason why matrices of these shapes cannot be multiplied, or an empty string."""
     if not a or not b:
-        return True
-    if a[-1] != b[-2 if len(b) > 1 else 0]:
-        return True
+        return "an operand has no axes"
+    axis = -2 if len(b) > 1 else 0
+    if a[-1] != b[axis]:
+        return f"the last axis of x1 has length {a[-1]}, axis {axis} of x2 has length {b[axis]}"
     try:
         broadcast_shapes(a[:-2], b[:-2])
     except ShapeError:
-        return True
-    return False
+        return f"the batch axes {a[:-2]} and {b[:-2]} do not broadcast"
+    return ""
 
 
 def window_places(

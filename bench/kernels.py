@@ -117,10 +117,6 @@ class Case:
         self.values["x"] = self.array(max(1, self.n // side**2), side, side)
         self.settings.update(kernel=(3, 3), strides=(1, 1), dilation=(1, 1))
 
-    def sum_pool(self) -> None:
-        self.max_pool()
-        del self.settings["dilation"]
-
     def convolution(self) -> None:
         side = max(4, min(28, math.isqrt(self.n // 4)))
         self.values.update(x=self.array(max(1, self.n // side**2 // 4), 4, side, side), w=self.array(8, 4, 3, 3))

@@ -18,6 +18,7 @@ MODULES = {
     "wide": "bench.wide",
     "ops": "bench.ops",
     "train": "bench.train",
+    "tables": "bench.tables",
     "threads": "bench.threads",
     "compare": "bench.compare",
     "transforms": "bench.transforms",
@@ -28,6 +29,7 @@ MODULES = {
     "conv": "bench.conv",
     "launches": "bench.launches",
     "kernels": "bench.kernels",
+    "users": "bench.users",
 }
 """The modules of the suites, by name."""
 

@@ -1,19 +1,21 @@
-"""README's table and picture of measured comparisons: ``python -m bench summary``.
+"""README's table and picture, and the docs' table of what is slow: ``python -m bench summary``.
 
-Both are made of the committed results in ``bench/results``. A test holds the table equal to them.
+All are made of the committed results in ``bench/results``. A test holds the table equal to them.
 """
 
 import argparse
+import json
 import statistics
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import common, diff
+from bench import common, diff, users
 from bench.common import Missing, load
 
 RESULTS = common.ROOT / "bench" / "results"
 README = common.ROOT / "README.md"
+PAGE = common.ROOT / "docs" / "benchmarks.md"
 PICTURE = common.ROOT / "docs" / "_static" / "measured.svg"
 BEGIN = "<!-- begin: python -m bench summary -->\n"
 END = "<!-- end -->\n"
@@ -132,7 +134,7 @@ def draw(rows: list[tuple[Row, float, float]], file: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the table into README and draw the picture. Return the exit code, 2 if it could not be done."""
+    """Write the tables and draw the picture. Return the exit code, 2 if it could not be done."""
     parser = argparse.ArgumentParser(prog="python -m bench summary", description=(__doc__ or "").partition("\n")[0])
     parser.parse_args(arguments)
     try:
@@ -140,16 +142,27 @@ def main(arguments: list[str]) -> int:
     except (diff.BadRun, Missing) as error:
         print(f"bench summary: {error}", file=sys.stderr)
         return 2
-    print(f"written: {README}, {PICTURE}")
+    print(f"written: {README}, {PICTURE}, {PAGE}")
     return 0
 
 
+def slow() -> str:
+    """Return the table of what is slow, from the results of the suite of users."""
+    return users.advised(json.loads((RESULTS / "users.json").read_text(encoding="utf-8")))
+
+
 def _write() -> None:
-    text = README.read_text(encoding="utf-8")
+    rows = compared()
+    draw(rows, PICTURE)
+    _fill(README, table(rows))
+    _fill(PAGE, slow())
+
+
+def _fill(file: Path, table: str) -> None:
+    """Write a table between the two lines of a page. Raises ``BadRun`` where they are missing."""
+    text = file.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise diff.BadRun(f"{README} has no lines {BEGIN.strip()} and {END.strip()}")
-    rows = compared()
-    draw(rows, PICTURE)
-    README.write_text(f"{before}{begin}\n{table(rows)}\n\n{end}{after}", encoding="utf-8")
+        raise diff.BadRun(f"{file} has no lines {BEGIN.strip()} and {END.strip()}")
+    file.write_text(f"{before}{begin}\n{table}\n\n{end}{after}", encoding="utf-8")

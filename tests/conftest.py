@@ -9,6 +9,7 @@ from typing import Any
 
 import crossing
 import pytest
+import table  # noqa: F401 - it files every operation
 from crossing import SECOND_DEVICE
 from generic_faults import KNOWN
 

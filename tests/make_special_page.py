@@ -29,6 +29,9 @@ float64, which consists of operations of the array API standard. On NumPy, it ca
 (`pip install 'agrad[special]'`); without SciPy, it uses the generic forms. Dask evaluates either chunk by chunk. On
 CuPy, agrad calls `cupyx.scipy.special`; no figure on this page is from CuPy.
 
+- On NumPy, `erf` and `erfc` of float32 arrays of at least 8,192 elements are rational approximations, which are two to
+  three times as fast as SciPy. Their largest errors are 7 and 10 units in the last place. `gelu` uses the same
+  approximation.
 - Only real arguments are supported: complex arguments raise `DtypeError`. float32 remains float32. Numbers and integers
   get the dtype of the arrays.
 - Derivatives of every order are supported, also with respect to the parameters of `gammainc`, `gammaincc` and `betainc`

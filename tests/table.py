@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 
 import agrad
+import agrad.fft
+import agrad.linalg
+import agrad.random
+import agrad.special  # with these four every operation is filed
 from agrad.registry import CALLS, PRIMITIVES
 from agrad.shapes import ARRAY
 

@@ -1,5 +1,6 @@
 """The record of a backend: one array library as agrad uses it."""
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -133,6 +134,29 @@ class Backend:
             have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
             raise DeviceUnavailableError(f"backend {self.name!r} has no device {spec!r} here; its devices: {have}")
         return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """A backend, and one of its devices."""
+
+    backend: Backend
+    device: Device
+
+    @property
+    def device_name(self) -> str:
+        """The device in the form of ``--device``."""
+        return device_name(self.backend.device(self.device))
+
+
+def device_name(device: Device) -> str:
+    """Return a device in the form of ``--device``, such as ``cuda:0``."""
+    text = str(device)
+    found = re.fullmatch(r"<CUDA Device (\d+)>", text)
+    if found:
+        return f"cuda:{found[1]}"
+    found = re.fullmatch(r".*Device\('?(.+?)'?\)", text)
+    return found[1] if found else text
 
 
 def _loaded(name: str) -> Backend:

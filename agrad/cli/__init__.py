@@ -6,16 +6,13 @@ and for a missing backend, device or optional package; 128 + n after signal n (C
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from agrad.cli.inference import run_evaluate, run_predict
-from agrad.cli.info import run_info
+import agrad
 from agrad.cli.options import parser
-from agrad.cli.terminal import complain
-from agrad.cli.train import run_train
 from agrad.errors import (
     AgradError,
     BackendUnavailableError,
@@ -24,7 +21,6 @@ from agrad.errors import (
     MissingExtraError,
     brief,
 )
-from agrad.parallel import world
 from agrad.starting import command_begins
 
 __all__ = ["main"]
@@ -32,12 +28,8 @@ __all__ = ["main"]
 UNUSABLE = (ConfigurationError, BackendUnavailableError, DeviceUnavailableError, MissingExtraError)
 """The errors with exit code 2."""
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "train": run_train,
-    "evaluate": run_evaluate,
-    "predict": run_predict,
-    "info": lambda args: run_info(args.backend, args.device),
-}
+MODULES = {"train": "train", "evaluate": "inference", "predict": "inference", "info": "info"}
+"""The module of each command, which is imported when the command runs. Its function is ``run_<command>``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         command_begins()
-        return COMMANDS[args.command](args)
+        run = getattr(importlib.import_module(f"agrad.cli.{MODULES[args.command]}"), f"run_{args.command}")
+        return int(run(args))
     except AgradError as error:
         return _failed(args.command, str(error), 2 if isinstance(error, UNUSABLE) else 1)
     except MemoryError as error:
@@ -80,8 +73,8 @@ def _drop_output() -> None:
 
 def _failed(command: str, message: str, code: int) -> int:
     """Print the error of a command, and return the exit code. Other ranks end too."""
-    text = f"agrad {command}: error: {brief(message)}"
-    if world().size > 1:
-        world().abort(f"{text} ({world().describe()}; all ranks end)", code)
-    complain(text)
+    text, world = f"agrad {command}: error: {brief(message)}", agrad.parallel.world()
+    if world.size > 1:
+        world.abort(f"{text} ({world.describe()}; all ranks end)", code)
+    importlib.import_module("agrad.cli.terminal").complain(text)
     return code

@@ -12,9 +12,6 @@ from agrad.errors import printable
 
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 26, 42
-POINTS = 2000
-"""The number of points of a scatter plot, at most."""
-
 Series = tuple[str, Sequence[float], Sequence[float]]
 
 
@@ -45,21 +42,17 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, mark: tuple[float,
     return frame.svg(parts, f"{y_name} by {x_name}") + f'<p class="legend">{legend}</p>'
 
 
-def points(true: np.ndarray, told: np.ndarray, name: str) -> str:
-    """Return a chart of predicted by true values (n,), with a line of equal ones."""
-    step = -(-true.shape[0] // POINTS)
-    x, y = true[::step].tolist(), told[::step].tolist()
-    frame = Frame([*x, *y], [*x, *y], f"{name}, true", "predicted")
+def points(x: Sequence[float], y: Sequence[float], x_name: str, y_name: str, joined: bool = False) -> str:
+    """Return a chart of points, joined or not, with a line of equal values."""
+    frame = Frame([*x, *y], [*x, *y], x_name, y_name)
     low, high = min(*x, *y), max(*x, *y)
-    parts = [
-        f'<line class="mark" x1="{frame.x(low):.1f}" y1="{frame.y(low):.1f}" x2="{frame.x(high):.1f}" '
-        f'y2="{frame.y(high):.1f}"/>'
-    ]
-    parts += [
-        f'<circle class="point" cx="{frame.x(a):.1f}" cy="{frame.y(b):.1f}" r="2.5"/>'
-        for a, b in zip(x, y, strict=True)
-    ]
-    return frame.svg(parts, f"predicted by true {name}")
+    at = [(f"{frame.x(a):.1f}", f"{frame.y(b):.1f}") for a, b in zip(x, y, strict=True)]
+    (left, right), (bottom, top) = ((move(low), move(high)) for move in (frame.x, frame.y))
+    parts = [f'<line class="mark" x1="{left:.1f}" y1="{bottom:.1f}" x2="{right:.1f}" y2="{top:.1f}"/>']
+    if joined:
+        parts.append(f'<polyline class="line0" points="{" ".join(map(",".join, at))}"/>')
+    parts += [f'<circle class="{"dot0" if joined else "point"}" cx="{a}" cy="{b}" r="2.5"/>' for a, b in at]
+    return frame.svg(parts, f"{y_name} by {x_name}")
 
 
 def histogram(values: np.ndarray, name: str) -> str:
@@ -78,7 +71,7 @@ def histogram(values: np.ndarray, name: str) -> str:
     return frame.svg(parts, f"distribution of {name}")
 
 
-def bars(values: Sequence[tuple[str, float]], name: str) -> str:
+def bars(values: Sequence[tuple[str, float]], name: str, form: str = ".4f") -> str:
     """Return horizontal bars with labels; negative values have none."""
     largest = max([value for _, value in values] + [1e-12])
     rows = []
@@ -86,7 +79,7 @@ def bars(values: Sequence[tuple[str, float]], name: str) -> str:
         share = max(value, 0.0) / largest
         rows.append(
             f'<tr><th scope="row">{text(label, 40)}</th><td class="track"><div class="fill" style="width:{share:.1%}">'
-            f'</div></td><td class="number">{value:.4f}</td></tr>'
+            f'</div></td><td class="number">{value:{form}}</td></tr>'
         )
     return f'<table class="bars" aria-label="{text(name)}">{"".join(rows)}</table>'
 

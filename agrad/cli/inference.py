@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,14 +12,14 @@ import agrad
 from agrad.cli import models, sources
 from agrad.cli.config import is_table
 from agrad.cli.models import Saved
-from agrad.cli.outputs import check_output
+from agrad.cli.outputs import as_csv, as_parquet, check_output
 from agrad.cli.scores import details, summary
 from agrad.cli.selection import chosen
 from agrad.cli.sources import Dataset, Description, Examples
 from agrad.cli.tasks import measure, predict, units
 from agrad.cli.terminal import complain, say, write
 from agrad.data.files import write_whole
-from agrad.errors import AgradError, ConfigurationError, DataError
+from agrad.errors import AgradError, ConfigurationError, DataError, listed
 
 
 def run_evaluate(args: argparse.Namespace) -> int:
@@ -43,9 +40,13 @@ def run_evaluate(args: argparse.Namespace) -> int:
 
 def run_predict(args: argparse.Namespace) -> int:
     """Run ``agrad predict`` with parsed options; return the exit code."""
+    form = as_csv
     if args.output is not None:
         if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
             raise ConfigurationError(f"--output and --data must be different files, got {args.data!r} for both")
+        if args.output.lower().endswith(".parquet"):
+            form = as_parquet
+            form((), "")  # before the work
         check_output("--output", args.output)
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
@@ -53,30 +54,35 @@ def run_predict(args: argparse.Namespace) -> int:
             raise ConfigurationError(
                 f"--proba requires a classifier, but {args.model!r} is a regression model. Omit the option."
             )
-        examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args), complain)
+        data_dir = _data_dir(saved, args)
+        examples = sources.to_predict(args.data, saved.description, data_dir, complain, args.id, saved.config.id)
         output = predict(saved.model(place), examples.X, place).astype(np.float64)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_answers(output, saved.description, args.proba))
+    columns, numbers = _answers(output, saved.description, args.proba)
+    columns = [("example", np.arange(output.shape[0])), *([examples.ids] if examples.ids else []), *columns]
+    names = [name for name, _ in columns]
+    if len({*names}) < len(names) and (examples.ids or form is as_parquet):
+        raise ConfigurationError(
+            f"--output: the columns must have different names, got {listed(names)}. Rename the column of ids, or write "
+            "text without --id."
+        )
+    content = form(columns, numbers)
     if args.output is None:
-        write(text.getvalue(), sys.stdout)
+        write(content.decode(), sys.stdout)
     else:
-        write_whole(args.output, text.getvalue().encode())
+        write_whole(args.output, content)
         say(f"{output.shape[0]:,} predictions written to {args.output}")
     return 0
 
 
-def _answers(output: np.ndarray, description: Description, proba: bool) -> Iterator[Sequence[object]]:
-    """Return the rows of the predictions, of which the first has the names."""
+def _answers(output: np.ndarray, description: Description, proba: bool) -> tuple[list[tuple[str, np.ndarray]], str]:
+    """Return the columns of the predictions, and the format of their numbers."""
     if description.task == "regression":
-        yield ("example", *description.target_names)
-        for number, row in enumerate(units(output, description).tolist()):
-            yield (number, *(f"{value:.9g}" for value in row))
-        return
+        return [*zip(description.target_names, units(output, description).T, strict=True)], ".9g"
     names = description.class_names
     shares = np.asarray(agrad.softmax(output, axis=1))
-    yield ("example", "class", *(names if proba else ("probability",)))
-    for number, (told, row) in enumerate(zip(np.argmax(output, axis=1).tolist(), shares.tolist(), strict=True)):
-        yield (number, names[told], *(f"{share:.6f}" for share in (row if proba else [row[told]])))
+    classes = np.array(names, dtype=object)[np.argmax(output, axis=1)]
+    numbers = [*zip(names, shares.T, strict=True)] if proba else [("probability", np.max(shares, axis=1))]
+    return [("class", classes), *numbers], ".6f"
 
 
 def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
@@ -87,7 +93,8 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         if args.label is not None:
             raise ConfigurationError("--label requires --data FILE.csv, got no --data")
         source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
-        dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain)
+        encoder = saved.description.encoder
+        dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain, encoder=encoder)
         if changed := saved.changed(dataset):
             raise DataError(
                 f"{source!r} is no longer the data that {saved.path!r} was trained on: {changed}. Pass the data to "
@@ -97,7 +104,14 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     if not is_table(args.data):
         label = args.label
     try:
-        dataset = sources.load(args.data, saved.config, data_dir=data_dir, label=label, report=lambda line: None)
+        dataset = sources.load(
+            args.data,
+            saved.config,
+            data_dir=data_dir,
+            label=label,
+            report=lambda line: None,
+            encoder=saved.description.encoder,
+        )
         same = not saved.changed(dataset)
     except AgradError:
         # a file that cannot be trained on (with one class only, say) can still be measured on

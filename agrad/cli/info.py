@@ -1,39 +1,38 @@
-"""``agrad info``: the backends that can run here, and the selected one."""
+"""``agrad info``: installed backends, and the selected one."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import agrad
 from agrad.cli.selection import chosen, device_name
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError
 
+INSTALLED = "installed; agrad info --check imports it and lists its devices"
 
-def run_info(backend: str | None, device: str | None) -> int:
-    """Print every backend with its devices or the reason why it cannot run."""
-    rows = [
-        (
-            name,
-            report.version or "",
-            ", ".join(map(device_name, report.devices)) if report.available else report.reason or "unknown",
-        )
-        for name, report in agrad.available_backends().items()
-    ]
+
+def run_info(args: argparse.Namespace) -> int:
+    """Print every backend: its version, and its devices or why it cannot run."""
     # the list helps to correct an unusable selection, so it is printed before the error
     failure = None
     line = ""
     try:
-        with chosen(backend, device) as place:
+        with chosen(args.backend, args.device) as place:
             line = f"selected: {place.backend.name} on {place.device_name} (by {place.why})"
     except (BackendUnavailableError, DeviceUnavailableError) as error:
         failure = error
+    rows = [
+        (name, report.version or "", report.reason or ", ".join(map(device_name, report.devices)) or INSTALLED)
+        for name, report in agrad.available_backends(check=args.check).items()
+    ]
     print(f"agrad {agrad.__version__}, Python {sys.version.split()[0]}")
     if not (sys.stdout.isatty() and _table(rows)):
         for name, version, rest in rows:
             print(f"{name:<18}{version or '-':<14}{rest}")
     if failure is None:
         print(line)
-    elif backend is None and device is None:
+    elif args.backend is None and args.device is None:
         # the environment names an unusable backend: a result of this command, not an error
         print(f"selected: none: {failure}")
     else:

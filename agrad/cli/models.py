@@ -22,6 +22,7 @@ from agrad.data.classification import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 from agrad.train import progress as progresses
+from agrad.train import tabular
 from agrad.train.progress import Progress
 
 FORMAT = 2
@@ -46,10 +47,11 @@ BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 """The beginnings of names of tensors that are not the network's."""
 
 
-def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place) -> Any:
+def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place, intervals: Any = None) -> Any:
     """Return a new network of the options, with values drawn only from the seed.
 
-    `shape` is the shape of an example, which the network receives flattened.
+    `shape` is the shape of an example, which the network receives flattened. `intervals` are those of
+    `tabular.intervals`, for ``--model table``.
     """
     rng = random.Generator(config.seed)
     made = {
@@ -60,6 +62,11 @@ def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place) ->
     }
     layers: list[Any] = []
     width = math.prod(shape)
+    if config.model == "table":
+        kind = ACTIVATIONS[config.activation]
+        return tabular.network(
+            width, config.hidden, outputs, intervals, config.members, kind, config.dropout, made.pop("rng"), **made
+        )
     # arrays() has the names and shapes of their tensors
     if config.model == "conv":
         layers, width = _convolutions(config, shape, made)
@@ -105,10 +112,15 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def arrays(config: Config, shape: tuple[int, ...], outputs: int) -> dict[str, tuple[tuple[int, ...], str]]:
+def arrays(
+    config: Config, shape: tuple[int, ...], outputs: int, intervals: int = 0
+) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the names, shapes and dtypes of a network of the options."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     features, first = math.prod(shape), 0
+    if config.model == "table":
+        widths = (features + intervals, *config.hidden, outputs)
+        return tabular.arrays(widths, intervals, config.members, bool(config.dropout), config.dtype)
     if config.model == "conv":
         (channels, *size) = image_shape(shape)
         for number, width in enumerate(CHANNELS):
@@ -175,8 +187,9 @@ class Saved:
 
     def model(self, place: Place, best: bool = True) -> Any:
         """Return the network with its best values, or its last. Raises ``DataError``."""
-        model = build(self.config, self.description.feature_shape, self.description.n_outputs, place)
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
+        intervals = [values.get(name) for name in tabular.INTERVALS]
+        model = build(self.config, self.description.feature_shape, self.description.n_outputs, place, intervals)
         self._fill(model, (best and self.best) or values, "model")
         return model
 
@@ -250,7 +263,7 @@ def load(path: str) -> Saved:
             f"{str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
-    if config.task == "auto" or config.validation is None:
+    if config.task == "auto" or any(getattr(config, name) is None for name in configs.OPEN):
         raise DataError(f"{path!r}: the options in the header do not contain the task or the validation")
     known = metadata.get("data")
     if not isinstance(known, dict):
@@ -322,12 +335,14 @@ def _check_tensors(tensors: dict[str, np.ndarray], config: Config, description: 
     """Raise ``DataError`` unless the tensors fit the network and are finite."""
     held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
     # counted first, because a header may name more layers than fit in memory
-    found = sum(name.endswith(".weight") for name in held)
+    table = config.model == "table"
+    found = sum(name.startswith(tabular.WEIGHTS) if table else name.endswith(".weight") for name in held)
     layers = len(config.hidden) + 1 + (len(CHANNELS) if config.model == "conv" else 0)
     if found != layers:
         raise DataError(f"{path!r}: expected the weights of {layers} layers, found {found}")
     try:
-        expected = arrays(config, description.feature_shape, description.n_outputs)
+        intervals = tabular.check_intervals(held, description.n_features, path) if table else 0
+        expected = arrays(config, description.feature_shape, description.n_outputs, intervals)
     except ConfigurationError as error:
         raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
     checkpoint.check_tensors(path, held, expected)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agrad.cli.outputs import check_output
+from agrad.errors import listed
 from agrad.train.callbacks import Callback, JSONLogger, LearningCurves
 from agrad.train.display import display
 from agrad.train.history import Record
+
+MOST = 5
+"""The number of classes up to which they are named."""
 
 if TYPE_CHECKING:
     from agrad.train.trainer import Trainer
@@ -25,7 +29,9 @@ def describe_start(record: Record) -> str:
     """Return the first lines about a run."""
     layers = "-".join(map(str, (record["features"], *record["hidden"], record["outputs"])))
     layers = f"convolutions, {layers}" if record["model"] == "conv" else layers
-    kinds = f"{record['outputs']} {'classes' if record['task'] == 'classification' else 'to learn'}"
+    classes = record["classes"]
+    kinds = f"{record['outputs']} {'classes' if classes else 'to learn'}"
+    kinds += f" ({listed(classes)})" if 0 < len(classes) <= MOST else ""
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:
         parts += f", {record['validation_examples']:,} for validation"

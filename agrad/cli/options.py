@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import difflib
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import agrad
 from agrad.cli import config
+from agrad.errors import brief
 
 EPILOG = """examples:
-  agrad train                                       the digits inside the package, on NumPy, in seconds
-  agrad train --save digits.safetensors             keep the model; Ctrl-C saves too, and then
-  agrad train --resume digits.safetensors           goes on where it stopped, to the same result
-  agrad train --data mnist --data-dir DIR           MNIST's four IDX files, gzipped or not
-  agrad train --data flowers.csv --label species    a table of your own; numbers are learned as quantities
-  agrad train --data homes.csv --label price --report homes.html
-  AGRAD_BACKEND=cupy agrad train --data mnist       wholly on an NVIDIA GPU
+  agrad train                        the digits inside the package, in seconds
+  agrad train --save digits.st       save the model; so does Ctrl-C, and then
+  agrad train --resume digits.st     resumes, to the same result
+  agrad train --data mnist           MNIST, downloaded to a cache
+  agrad train --data flowers.csv --label species
+  agrad train --data homes.csv --label price --id number --report homes.html
+  AGRAD_BACKEND=cupy agrad train --data mnist        on an NVIDIA GPU
 
 settings that depend on the data, where no option is given:
 """
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with errors of one line that suggest the nearest option."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)
+
+    def error(self, message: str, fix: str = "") -> NoReturn:
+        """Print an error and how to fix it, and exit."""
+        fix = fix or f"Run '{self.prog} --help' for the options."
+        self.exit(2, f"{self.prog}: error: {brief(message)}. {fix}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Return the values of all arguments; unknown ones are an error."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
+            self.error(f"unknown argument {rest[0]!r}", *(f"Did you mean {name}?" for name in near))
+        return found, rest
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,11 +49,10 @@ def parser() -> argparse.ArgumentParser:
 
     ``command`` of its result is None if none was given.
     """
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="agrad",
-        description="Automatic differentiation for the array API standard: train and use a network, on any backend.",
+        description="Automatic differentiation for the array API standard:\ntrain and use a network on any backend.",
         epilog="'agrad COMMAND --help' describes a command.",
-        allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"agrad {agrad.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -39,31 +61,26 @@ def parser() -> argparse.ArgumentParser:
     _predict(commands)
     info = commands.add_parser(
         "info",
-        help="list the backends with their devices, or why they cannot run",
-        description="List every backend with its version and devices, or the reason why it cannot run here, "
-        "and say which one is selected and why.",
+        help="list the installed backends, and the selected one",
+        description="List every backend with its version, and say which one is selected and why.",
         allow_abbrev=False,
+    )
+    info.add_argument(
+        "--check",
+        action="store_true",
+        help="import every installed backend, and list its devices or the reason why it cannot run here",
     )
     _where(info)
     return top
 
 
-def _command(commands: Any, name: str, **texts: str) -> argparse.ArgumentParser:
-    """Add a command whose texts keep their lines."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts
-    )
-    return command
-
-
 def _train(commands: Any) -> None:
     """Add ``agrad train``."""
-    train = _command(
-        commands,
+    train = commands.add_parser(
         "train",
         help="train a network",
-        description="Train a network to tell classes apart or to predict quantities, from tables or images; by\n"
-        "default, handwritten digits.",
+        description="Train a network to predict classes or numbers from tables or images;\n"
+        "by default, handwritten digits.",
         epilog=EPILOG + _table(),
     )
     _training_data(train.add_argument_group("data"))
@@ -92,7 +109,7 @@ def _training_data(data: Any) -> None:
         "--data",
         metavar="NAME|FILE",
         help="digits, mnist, FILE.npz (arrays X and y), or a table with --label: FILE.csv, FILE.tsv (text in columns, "
-        "whose separator is found), FILE.parquet (default: digits)",
+        "whose separator and encoding are found; .gz, .bz2, .xz and .zip are unpacked), FILE.parquet (default: digits)",
     )
     data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
     data.add_argument(
@@ -109,6 +126,12 @@ def _training_data(data: Any) -> None:
         "has fewer than 5 rows",
     )
     data.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line of a text table has the names of columns; --no-header names them c0, c1, ... (default: an "
+        "error if the first line looks like data)",
+    )
+    data.add_argument(
         "--categorical",
         type=_columns,
         metavar="COLUMN,COLUMN",
@@ -118,12 +141,20 @@ def _training_data(data: Any) -> None:
         "--keep", type=_columns, metavar="COLUMN,COLUMN", help="columns to keep that look like ids, which are left out"
     )
     data.add_argument(
+        "--drop", type=_columns, metavar="COLUMN,COLUMN", help="columns to leave out, such as one that gives the label"
+    )
+    data.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="the column that names the rows: it is not learned from, and 'agrad predict' writes it",
+    )
+    data.add_argument(
         "--validation",
-        type=float,
+        type=_number,
         metavar="PART",
         help="hold out this part of the training examples, report on it each epoch, stop when its loss falls no more, "
         f"and keep the best epoch's values (default: 0; of tables with {config.ENOUGH['regression']} "
-        f"training rows or more, or {config.ENOUGH['classification']} for classes, {config.HELD_OUT:g})",
+        f"training rows or more, {config.HELD_OUT:g})",
     )
 
 
@@ -132,7 +163,15 @@ def _network(network: Any) -> None:
     network.add_argument(
         "--model",
         metavar="NAME",
-        help="mlp: a multilayer perceptron; conv, for images: one behind two convolutions with pooling (default: mlp)",
+        help="table: an ensemble of residual perceptrons of numbers by quantiles; mlp: a multilayer perceptron; conv, "
+        "for images: one behind two convolutions with pooling (default: table for tables, else mlp)",
+    )
+    network.add_argument(
+        "--members",
+        type=int,
+        metavar="N",
+        help="the networks of --model table, whose mean counts (default: 8 below 1,000 training rows, then 4, 2 from "
+        "10,000 on, 1 from 50,000 on)",
     )
     network.add_argument(
         "--hidden",
@@ -141,7 +180,7 @@ def _network(network: Any) -> None:
         help="widths of the hidden layers, or none",
     )
     network.add_argument("--activation", metavar="NAME", help=_choice("activation", "relu"))
-    network.add_argument("--dropout", type=float, metavar="P", help="zero hidden values with this probability")
+    network.add_argument("--dropout", type=_number, metavar="P", help="zero hidden values with this probability")
     network.add_argument("--dtype", metavar="NAME", help=_choice("dtype", "float32"))
     network.add_argument(
         "--precision",
@@ -153,12 +192,14 @@ def _network(network: Any) -> None:
 
 def _training(training: Any) -> None:
     """Add the options of the training."""
-    training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
-    training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
-    training.add_argument("--optimizer", metavar="NAME", help=_choice("optimizer", "adam; sgd has momentum 0.9"))
-    training.add_argument("--lr", type=float, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
+    training.add_argument("--epochs", type=_integer, metavar="N", help="how often each example is seen")
+    training.add_argument("--batch-size", type=_integer, metavar="N", help="examples a step")
     training.add_argument(
-        "--weight-decay", type=float, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
+        "--optimizer", metavar="NAME", help=_choice("optimizer", "adam, for tables adamw; sgd has momentum 0.9")
+    )
+    training.add_argument("--lr", type=_number, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
+    training.add_argument(
+        "--weight-decay", type=_number, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
     )
     training.add_argument(
         "--schedule",
@@ -169,9 +210,10 @@ def _training(training: Any) -> None:
     )
     training.add_argument(
         "--patience",
-        type=int,
+        type=_integer,
         metavar="N",
-        help="stop after N epochs without a lower validation loss; 0 for never (default: 20)",
+        help="stop after N epochs without a lower validation loss; 0 for never (default: 20; of tables a quarter of "
+        "the epochs)",
     )
     training.add_argument(
         "--class-weight",
@@ -180,7 +222,7 @@ def _training(training: Any) -> None:
     )
     training.add_argument(
         "--seed",
-        type=int,
+        type=_integer,
         metavar="N",
         help="decides initial values, order and dropout, on every backend (default: 0)",
     )
@@ -196,29 +238,29 @@ def _output(output: Any) -> None:
     output.add_argument(
         "--resume",
         metavar="FILE",
-        help="go on with a saved run, to the same result; saves to the same file unless --save names "
-        "another. Of the settings, only --epochs may change",
+        help="go on with a saved run, to the same result; saves to the same file unless --save names another. Of the "
+        f"options of data, network and training, only {_and(config.MOVABLE)} may change",
     )
     output.add_argument("--log", metavar="FILE.jsonl", help="write one JSON record an epoch, and a last one")
     output.add_argument("--plot", metavar="FILE.png", help="draw the curves (.png, .svg or .pdf)")
     output.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write a page with settings, curves, confusions or residuals, and the importance of columns",
+        help="write a page with settings, curves, confusions or residuals, calibration, errors by category, and the "
+        "importance of columns",
     )
     output.add_argument("--quiet", action="store_true", help="print the result only")
 
 
 def _evaluate(commands: Any) -> None:
     """Add ``agrad evaluate``."""
-    evaluate = _command(
-        commands,
+    evaluate = commands.add_parser(
         "evaluate",
         help="measure a saved model",
         description="Print a saved model's scores, in all and for each class or target.",
-        epilog="Without --data, or with the data it was trained on, the model is measured on their test "
-        "part, which it has not seen.\n"
-        "Any other file is used whole, or its X_test and y_test where it has them.",
+        epilog="Without --data, or with the data it was trained on, the model is measured on\n"
+        "their test part, which it has not seen. Any other file is used whole, or its\n"
+        "X_test and y_test if it has them.",
     )
     _model(evaluate)
     _examples(evaluate, required=False, needed="X and y")
@@ -233,17 +275,21 @@ def _evaluate(commands: Any) -> None:
 
 def _predict(commands: Any) -> None:
     """Add ``agrad predict``."""
-    predict = _command(
-        commands,
+    predict = commands.add_parser(
         "predict",
-        help="let a saved model name classes or quantities",
-        description="Write a saved model's answer for each example: its number, and class and probability, or the "
-        "quantities.",
+        help="predict classes or numbers with a saved model",
+        description="Write the prediction of a saved model for each example: its number, and its\n"
+        "class and probability, or the predicted numbers.",
     )
     _model(predict)
     _examples(predict, required=True, needed="X")
     predict.add_argument("--proba", action="store_true", help="write the probability of each class")
-    predict.add_argument("--output", metavar="FILE.csv", help="where to write (default: the standard output)")
+    predict.add_argument(
+        "--id", metavar="COLUMN", help="a column of the table to write with the predictions (default: as in training)"
+    )
+    predict.add_argument(
+        "--output", metavar="FILE.csv", help="where to write: text, or FILE.parquet (default: the standard output)"
+    )
     _where(predict)
 
 
@@ -275,6 +321,22 @@ def _where(command: argparse.ArgumentParser) -> Any:
     return group
 
 
+def _integer(text: str) -> int:
+    """Return an integer."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, got {text!r}") from None
+
+
+def _number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
 def _widths(text: str) -> tuple[int, ...]:
     """Return the widths in a text such as 256,128."""
     if text.strip().lower() in ("", "none"):
@@ -282,7 +344,7 @@ def _widths(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none, found {text!r}") from None
+        raise argparse.ArgumentTypeError(f"must be widths such as 256,128, or none, got {text!r}") from None
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -295,13 +357,19 @@ def _threads(text: str) -> str | int:
     if text == "auto":
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected auto, or an integer of at least 1, found {text!r}")
+        raise argparse.ArgumentTypeError(f"must be auto, or an integer of at least 1, got {text!r}")
     return int(text)
 
 
 def _choice(setting: str, default: str) -> str:
     """Return the help of an option with a few permitted names."""
     return f"{', '.join(config.CHOICES[setting])} (default: {default})"
+
+
+def _and(names: Sequence[str]) -> str:
+    """Return options as a list in words."""
+    *first, last = map(config.option, names)
+    return f"{', '.join(first)} and {last}"
 
 
 def _table() -> str:

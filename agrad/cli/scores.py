@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from agrad.cli.sources import Description
 from agrad.cli.tasks import Scores, by_class, confusion, units
+from agrad.cli.terminal import Column, cut, table, width
 
 SHOWN = 20
-"""The number of classes up to which each confusion is shown."""
+"""The number of classes up to which each confusion is shown. Of more than twice as many the worst are listed."""
+INSTEAD = 15
+"""The room that a list of confusions needs."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -28,48 +33,61 @@ def details(scores: Scores, y: np.ndarray, description: Description) -> list[str
     return residual_lines(scores.told, units(y, description), description.target_names)
 
 
-def class_lines(matrix: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """Return a line for each class: its scores, and what it was taken for."""
-    width = max(5, *(len(_cut(name)) for name in names))
-    cells = [f"{count:,}" for count in matrix.ravel().tolist()]
-    heads = [_cut(name, 8) for name in names]
-    wide = max(*map(len, cells), *map(len, heads))
-    few = len(names) <= SHOWN
-    title = f"{'class':<{width}}  examples  precision   recall       F1  "
-    title += "taken for: " + " ".join(f"{head:>{wide}}" for head in heads) if few else "most often taken for"
-    lines = [title]
-    scores = np.stack(by_class(matrix), axis=1).tolist()
-    for number, (name, row, (precision, recall, f1)) in enumerate(zip(names, matrix, scores, strict=True)):
-        line = f"{_cut(name):<{width}}  {int(np.sum(row)):>8,}  {precision:>9.2%}  {recall:>7.2%}  {f1:>7.2%}  "
-        if few:
-            line += " " * len("taken for: ") + " ".join(f"{count:>{wide},}" for count in row.tolist())
-        else:
-            others = np.where(np.arange(len(names)) == number, 0, row)
-            most = int(np.argmax(others))
-            line += f"{_cut(names[most])} ({int(others[most]):,})" if others[most] else ""
-        lines.append(line.rstrip())
+def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
+    """Return a line for each class: its scores, and what it was predicted as."""
+    scores = np.stack(by_class(matrix), axis=1)
+    rows = np.arange(len(names))
+    if len(names) > 2 * SHOWN:
+        rows = np.argsort(scores[:, 2], kind="stable")[:SHOWN]
+    columns = [Column("examples", [f"{count:,}" for count in np.sum(matrix[rows], axis=1).tolist()], 3)]
+    for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
+        columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))
+    if few := len(names) <= SHOWN:
+        cells = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
+        wide = max(len(cell) for row in cells for cell in row)
+        head, *lines = (" ".join(f"{cell:>{wide}}" for cell in row) for row in cells)
+        columns.append(Column(head, lines, 2, "predicted as"))
+    lines = table("class", [names[row] for row in rows], columns)
+    room = width() - len(lines[0])
+    if room >= INSTEAD and not (few and "predicted as" in lines[0]):
+        others = [_mistaken(matrix[row], row, names, room - 2) for row in rows]
+        lines = [f"{line}  {other}".rstrip() for line, other in zip(lines, ["mistaken for", *others], strict=True)]
+    if len(rows) < len(names):
+        lines.append(f"({len(rows)} of {len(names):,} classes, by lowest F1)")
     return lines
 
 
-def residual_lines(told: np.ndarray, true: np.ndarray, names: tuple[str, ...]) -> list[str]:
+def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> str:
+    """Return the wrong predictions for a class, the most frequent first."""
+    found = ""
+    for other in np.argsort(-counts, kind="stable").tolist():
+        entry = f" ({counts[other]:,})"
+        entry = (f"{found}, " if found else "") + cut(names[other], room - len(entry)) + entry
+        if other == own or not counts[other]:
+            continue
+        if len(entry) > room:
+            break
+        found = entry
+    return found
+
+
+def residuals(told: np.ndarray, true: np.ndarray) -> list[float]:
+    """Return R2, MAE, RMSE and quantiles of the residuals of a target."""
+    errors = told - true
+    spread, squared = float(np.mean((true - np.mean(true)) ** 2)), float(np.mean(errors**2))
+    explained = 1 - squared / spread if spread > 0 else 0.0
+    return [explained, float(np.mean(np.abs(errors))), squared**0.5, *np.quantile(errors, QUANTILES).tolist()]
+
+
+RESIDUALS = ("R2", "MAE", "RMSE", *(f"{q:.0%}" for q in QUANTILES))
+"""The names of the results of `residuals`."""
+
+
+def residual_lines(told: np.ndarray, true: np.ndarray, names: Sequence[str]) -> list[str]:
     """Return a line for each target: R2, errors, and quantiles of residuals."""
-    width = max(6, *(len(_cut(name)) for name in names))
-    heads = "".join(f"{f'{q:.0%}':>11}" for q in QUANTILES)
-    lines = [f"{'target':<{width}}         R2        MAE       RMSE  residuals:{heads}"]
-    for at, name in enumerate(names):
-        errors = told[:, at] - true[:, at]
-        spread = float(np.mean((true[:, at] - np.mean(true[:, at])) ** 2))
-        squared = float(np.mean(errors**2))
-        explained = 1 - squared / spread if spread > 0 else 0.0
-        quantiles = "".join(f"{value:>11.4g}" for value in np.quantile(errors, QUANTILES).tolist())
-        lines.append(
-            f"{_cut(name):<{width}}  {explained:>9.4f}  {float(np.mean(np.abs(errors))):>9.4g}  {squared**0.5:>9.4g}"
-            f"            {quantiles}"
-        )
-    return lines
-
-
-def _cut(name: str, length: int = 24) -> str:
-    """Return a name in the width of a column."""
-    name = name.replace("\n", " ")
-    return name if len(name) <= length else name[: length - 1] + "…"
+    found = [residuals(told[:, at], true[:, at]) for at in range(len(names))]
+    columns = []
+    for title, values, rank in zip(RESIDUALS, zip(*found, strict=True), (9, 8, 7, 4, 1, 5, 2, 3), strict=True):
+        cells = [f"{value:.4f}" if title == "R2" and value > -100 else f"{value:.4g}" for value in values]
+        columns.append(Column(title, cells, rank, "predicted - true" if title.endswith("%") else ""))
+    return table("target", names, columns)

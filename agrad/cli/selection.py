@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import agrad
 from agrad.backends import selected
-from agrad.train.feed import Place as BasePlace
-from agrad.train.feed import device_name
+from agrad.backends.base import Place as BasePlace
+from agrad.backends.base import device_name
 
 __all__ = ["Place", "chosen", "device_name"]
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agrad import data
-from agrad.cli.config import ENOUGH, HELD_OUT, TABLES, Config, is_table, option
+from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
+from agrad.data.own import npz_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
-KINDS = (".npz", *TABLES)
 SAMPLE = 4096
 """The number of examples of each part that a fingerprint reads, about."""
 
@@ -62,6 +63,8 @@ class Examples:
     X: np.ndarray
     y: np.ndarray | None
     what: str
+    ids: tuple[str, np.ndarray] | None = None
+    """The name and the texts (n,) of the column of ids."""
 
 
 Report = Callable[[str], None]
@@ -69,8 +72,7 @@ Report = Callable[[str], None]
 
 def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
     """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
-    kind = os.path.splitext(source)[1].lower()
-    if source not in NAMED and kind not in KINDS:
+    if source not in NAMED and not is_table(source) and not source.lower().endswith(".npz"):
         raise ConfigurationError(
             f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
         )
@@ -91,15 +93,23 @@ def check_settings(config: Config) -> None:
     """Raise ``ConfigurationError`` for options that do not fit the data."""
     if config.data in NAMED and config.task == "regression":
         raise ConfigurationError(f"--task regression: {config.data} has classes. Omit the option.")
-    for name in ("categorical", "keep"):
-        if getattr(config, name) and not is_table(config.data):
+    for name in ("categorical", "keep", "drop", "id", "header"):
+        if getattr(config, name) not in ((), None) and not is_table(config.data):
             raise ConfigurationError(f"{option(name)} requires a table, got --data {config.data}")
 
 
 def load(
-    source: str, config: Config, *, data_dir: str | None, label: str | None, report: Report | None = None
+    source: str,
+    config: Config,
+    *,
+    data_dir: str | None,
+    label: str | None,
+    report: Report | None = None,
+    encoder: data.TableEncoder | None = None,
 ) -> Dataset:
     """Return the data set of ``--data``, split into train and test part.
+
+    A table is converted by the `encoder` of a saved model, or one that is fitted to the train part.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
     finds its test part again. Raises ``ConfigurationError`` and ``DataError``.
@@ -118,7 +128,10 @@ def load(
         dtype=config.dtype,
         categorical=config.categorical,
         keep=config.keep,
+        drop=(*config.drop, *([] if config.id is None else [config.id])),
         report=report,
+        header=config.header,
+        encoder=encoder,
     )
 
 
@@ -229,41 +242,66 @@ def to_evaluate(
         X, y = _named(source, description, data_dir)
         what = f"the test part of {source}"
     elif is_table(source):
-        X, y = _table(source, description, description.labels if label is None else label, report)
+        asked = description.labels if label is None else label
+        X, table, targets = _table(source, description, lambda n: targets_in(n, asked, repr(source)), report, True)
+        expected = max(len(description.target_names), 1)
+        if len(targets) != expected:
+            raise ConfigurationError(f"--label: expected {expected} to compare the model with, found {len(targets)}")
+        y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]])).astype(str)
         what = f"all of {source}"
     else:
-        arrays = data.read_npz(source, required=("X", "y"), optional=("X_test", "y_test"))
-        if ("X_test" in arrays) != ("y_test" in arrays):
-            raise DataError(f"{source!r}: expected both X_test and y_test or neither, found one of them")
-        part = "_test" if "X_test" in arrays else ""
-        X, y = arrays[f"X{part}"], arrays[f"y{part}"]
+        train, test = npz_parts(source)
+        part = "" if test is None else "_test"
+        X, y = train if test is None else test
         if not quantities:
             y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"
-    assert y is not None
     X = _scaled(X, description, source)
     if y.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]}")
     if quantities:
         targets = data.scaled(y, description.target_mean, description.target_scale, description.dtype, repr(source))
         return Examples(X, targets, what)
+    known = np.isin(y, description.class_names)
+    if not known.all():
+        others = Counter(y[~known].tolist()).most_common()
+        text = f"classes that the training data did not have: {listed([f'{name} ({n:,})' for name, n in others], 5)}"
+        if not known.any():
+            raise DataError(f"{source!r}: expected classes of the model, found {text}")
+        report(f"warning: {source!r}: {np.sum(~known):,} of {y.size:,} examples are not scored. They have {text}")
+        X, y, what = X[known], y[known], what.replace("all of", "part of")
     numbers = known_numbers(y.tolist(), description.class_names, repr(source), "the classes of the model")
     return Examples(X, numbers, what)
 
 
-def to_predict(source: str, description: Description, data_dir: str | None, report: Report) -> Examples:
+def to_predict(
+    source: str,
+    description: Description,
+    data_dir: str | None,
+    report: Report,
+    ids: str | None = None,
+    known: str | None = None,
+) -> Examples:
     """Return the examples of ``source`` for the described model.
 
-    They may have labels.
+    They may have labels. The column `ids` goes with them, or the column `known` if the table has it.
     """
     check_source(source, data_dir, None, needs_label=False)
+    if ids is not None and not is_table(source):
+        raise ConfigurationError(f"--id requires a table, got --data {source}")
+
+    def asked(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple({known} & {*names}) if ids is None else targets_in(names, (ids,), repr(source))
+
+    texts = None
     if source in NAMED:
         X, _ = _named(source, description, data_dir)
     elif is_table(source):
-        X, _ = _table(source, description, None, report)
+        X, table, found = _table(source, description, asked, report)
+        texts = (found[0], words_of(table[found[0]])) if found else None
     else:
         X = data.read_npz(source, required=("X",), optional=())["X"]
-    return Examples(_scaled(X, description, source), None, source)
+    return Examples(_scaled(X, description, source), None, source, texts)
 
 
 def _named(source: str, description: Description, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -282,35 +320,33 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
 
 
 def _table(
-    source: str, description: Description, label: str | tuple[str, ...] | None, report: Report
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the inputs of a model from a table, and labels or numeric targets.
+    source: str,
+    description: Description,
+    asked: Callable[[Sequence[str]], tuple[str, ...]],
+    report: Report,
+    labels: bool = False,
+) -> tuple[np.ndarray, data.Table, tuple[str, ...]]:
+    """Return the inputs of a model, their table, and its columns that are asked for.
 
-    Columns are found by name.
+    Columns are found by name. Rows without labels are left out.
     """
     encoder = description.encoder
+    used = {*(encoder.columns if encoder is not None else description.feature_names)}
+    of_words = {*(encoder.words if encoder is not None else ())}
 
     def words(names: Sequence[str]) -> list[str]:
-        wanted = [] if label is None else [*targets_in(names, label, repr(source))]
-        return [*wanted, *(name for name in (encoder.words if encoder is not None else ()) if name in names)]
+        if encoder is not None:
+            encoder.check(repr(source), names)
+        wanted = of_words | ({*asked(names)} - used)
+        return [name for name in names if name in wanted]
 
-    table = data.read_table(source, words=words)
-    targets = () if label is None else targets_in(table.names, label, table.name)
-    if targets:
-        table = labelled(table, targets, lambda line: report(f"warning: {line}"))
-    left = {*targets, *description.labels}
+    table = data.read_table(source, words=words, header=None if encoder is None or encoder.header else False)
+    found = asked(table.names)
+    if labels:
+        table = labelled(table, found, lambda line: report(f"warning: {line}"))
+    left = {*found, *description.labels} - used
     features = table.select([name for name in table.names if name not in left])
     if encoder is None:
-        names = description.feature_names
-        X = features.numbers(names or None)
-    else:
-        encoder.report = lambda line: report(f"warning: {line}")
-        X = encoder.encode(features)
-    if not targets:
-        return X, None
-    expected = max(len(description.target_names), 1)
-    if len(targets) != expected:
-        raise ConfigurationError(f"--label: expected {expected} to compare the model with, found {len(targets)}")
-    if description.task == "regression":
-        return X, table.numbers(targets)
-    return X, class_labels(words_of(table[targets[0]])).astype(str)
+        return features.numbers(description.feature_names or None), table, found
+    encoder.report = lambda line: report(f"warning: {line}")
+    return encoder.encode(features), table, found

@@ -25,12 +25,13 @@ AT_ONCE = 1024
 class Scores:
     """The scores of a model: mean `loss`, `numbers` by name, and what it told.
 
-    Classes (n,), or numeric predictions (n, k) in the units of the file.
+    Classes (n,), or numeric predictions (n, k) in the units of the file; for classes also their probabilities (n, k).
     """
 
     loss: float
     numbers: dict[str, float]
     told: np.ndarray
+    shares: np.ndarray | None = None
 
     @property
     def main(self) -> str:
@@ -68,7 +69,8 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description:
         numbers = {"accuracy": metrics.accuracy(y, output)}
         if output.shape[1] == 2 and 0 < np.mean(y) < 1:
             numbers["auc"] = metrics.roc_auc(y, output[:, 1] - output[:, 0])
-        return Scores(float(np.mean(losses)), numbers, np.argmax(output, axis=1))
+        shares = np.asarray(agrad.softmax(output, axis=1))
+        return Scores(float(np.mean(losses)), numbers, np.argmax(output, axis=1), shares)
     told, true = units(output, description), units(y, description)
     numbers = {
         "mse": metrics.mean_squared_error(true, told),

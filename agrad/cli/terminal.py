@@ -3,23 +3,83 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple, TextIO
 
+from agrad.errors import printable
 from agrad.parallel import world
 from agrad.train.display import write
 
-__all__ = ["complain", "say", "write"]
+__all__ = ["Column", "complain", "cut", "say", "table", "width", "write"]
+
+NARROW = 11
+"""The length up to which names are not cut, as long as other columns can be left out."""
+
+
+def width() -> int:
+    """Return the columns of the terminal, or 80."""
+    return shutil.get_terminal_size().columns
 
 
 def say(line: str) -> None:
     """Print a line at once, also into a pipe; only rank 0 does."""
     if not world().rank:
-        write(line + "\n", sys.stdout)
+        _write(line, sys.stdout)
 
 
 def complain(line: str) -> None:
     """Print a line on the standard error, if it can be written; only rank 0 does."""
-    if world().rank:
-        return
-    with contextlib.suppress(OSError):  # a terminal that was closed
-        write(line + "\n", sys.stderr)
+    if not world().rank:
+        with contextlib.suppress(OSError):  # a terminal that was closed
+            _write(line, sys.stderr)
+
+
+def _write(line: str, stream: TextIO) -> None:
+    """Write a line; a terminal gets no line that breaks within a word."""
+    if stream.isatty() and len(line) > width():
+        line = textwrap.fill(line, width(), subsequent_indent="  ", break_on_hyphens=False)
+    write(line + "\n", stream)
+
+
+class Column(NamedTuple):
+    """A column of a table, with text above; low ranks are left out first."""
+
+    title: str
+    cells: list[str]
+    rank: int
+    above: str = ""
+
+    @property
+    def width(self) -> int:
+        """The width with the space in front."""
+        return 2 + max(map(len, (self.title, *self.cells)))
+
+
+def cut(name: str, length: int = 24) -> str:
+    """Return a name in the width of a column."""
+    name = printable(name).replace("\n", " ").replace("\t", " ")
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[str]:
+    """Return lines with the columns for which the terminal has room."""
+    names = [title, *map(cut, names)]
+    wide = max(map(len, names))
+    room, kept = width() - min(wide, NARROW), set[str]()
+    for column in sorted(columns, key=lambda column: -column.rank):
+        if column.width <= room:
+            room -= column.width
+            kept.add(column.title)
+    shown = [column for column in columns if column.title in kept]
+    wide = min(wide, NARROW + max(room, 0))
+    above, lines = "", [f"{cut(name, wide):<{wide}}" for name in names]
+    for column in shown:
+        if column.above and column.above not in above:
+            above = f"{above:<{min(len(lines[0]) + 2, width() - len(column.above))}}{column.above}"
+        lines = [
+            f"{line}{cell:>{column.width}}" for line, cell in zip(lines, (column.title, *column.cells), strict=True)
+        ]
+    return [above, *lines] if above else lines

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
+from agrad.cli.importance import leaks
 from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.scores import details, summary
@@ -16,7 +21,7 @@ from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
 from agrad.parallel import world
-from agrad.train import Callback, EarlyStopping, Trainer
+from agrad.train import Callback, EarlyStopping, Trainer, tabular
 from agrad.train.examples import split
 from agrad.train.history import Record
 from agrad.train.interrupts import Interrupts
@@ -48,10 +53,8 @@ class Run:
         sources.check_source(self.config.data, data_dir, self.config.label)
         sources.check_settings(self.config)
         self._find_data(data_dir)
-        self.save_path = args.save if args.save is not None else args.resume
+        self.save_path: str | None = args.save if args.save is not None else args.resume
         self._check_outputs(args)
-        # the first of all, so that the others see the best epoch's values at the end
-        self.early = EarlyStopping(patience=self.config.patience or NEVER)
         self.callbacks = [About(self), on_terminal(args.quiet), *observers, Saver(self)]
         self.callbacks += [Log(args.log)] if args.log is not None else []
         self.callbacks += [Plot(args.plot)] if args.plot is not None else []
@@ -107,11 +110,16 @@ class Run:
     def _load(self) -> None:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
-        dataset = sources.load(self.source, config, data_dir=self.source_dir, label=config.label, report=complain)
+        encoder = None if self.saved is None else self.saved.description.encoder
+        dataset = sources.load(
+            self.source, config, data_dir=self.source_dir, label=config.label, report=complain, encoder=encoder
+        )
         self.dataset = dataset
         n = int(dataset.y_train.shape[0])
-        self.about: list[str] = sources.about(dataset, config, n)
-        config = self.config = configs.settled(config, dataset.task, n)
+        settled = configs.settled(config, dataset.task, n)
+        shown = replace(settled, task=config.task, validation=config.validation)
+        self.about: list[str] = sources.about(dataset, shown, n)
+        config = self.config = settled
         self.fingerprint: str = sources.fingerprint(dataset)
         if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
@@ -125,17 +133,22 @@ class Run:
                 "--class-weight balanced requires class labels, but the targets are numeric. Omit the option."
             )
         if self.saved is not None:
-            self.model = self.saved.model(place, best=False)
+            self.model: Any = self.saved.model(place, best=False)
         else:
-            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place)
+            intervals = tabular.intervals(dataset.X_train[self.rows]) if config.model == "table" else None
+            self.model = models.build(config, dataset.feature_shape, dataset.n_outputs, place, intervals)
         self._make_trainer()
 
     def _make_trainer(self) -> None:
         """Make the trainer, at the position of the saved run if there is one."""
         config, place = self.config, self.place
-        self.batches = -(-self.rows.shape[0] // config.batch_size)
+        # each member of an ensemble sees a part of a batch, and so all rows in an epoch
+        self.order: np.ndarray = np.tile(self.rows, config.members)
+        self.batches: int = -(-self.order.shape[0] // config.batch_size)
         optimizer = models.optimizer_for(config, self.model, self.batches)
-        self.trainer = Trainer(
+        # the first of all, so that the others see the best epoch's values at the end
+        self.early: EarlyStopping = EarlyStopping(patience=config.patience or NEVER)
+        self.trainer: Trainer = Trainer(
             self.model,
             loss_of(config.task),
             optimizer,
@@ -167,13 +180,20 @@ class Run:
         interrupts = self.trainer.interrupts = Interrupts()
         for line in [] if self.quiet else self.about:
             say(line)
+        self.leaks = leaks(dataset)
+        for line in self.leaks:
+            complain(f"warning: {line}")
+        X, y, held = dataset.X_train, dataset.y_train, config.validation
+        if config.members > 1:
+            held = (X[self.held], y[self.held]) if self.held.size else None
+            X, y = X[self.order], y[self.order]
         try:
             history = self.trainer.fit(
-                dataset.X_train,
-                dataset.y_train,
+                X,
+                y,
                 epochs=config.epochs,
                 batch_size=config.batch_size,
-                validation=config.validation,
+                validation=held,
                 class_weight=None if config.class_weight == "none" else config.class_weight,
                 progress=False,
                 resume=self.saved is not None,
@@ -255,6 +275,7 @@ class About(Callback):
             "dataset": dataset.name,
             "features": dataset.n_features,
             "outputs": dataset.n_outputs,
+            "classes": list(dataset.class_names),
             "train_examples": int(run.rows.shape[0]),
             "validation_examples": int(run.held.shape[0]),
             "test_examples": int(dataset.y_test.shape[0]),

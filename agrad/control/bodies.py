@@ -56,13 +56,13 @@ class BodyTrace(Trace):
         super().__init__(named)
         self.moved, self.id = moved or {}, next_id() if level_id is None else level_id
         self.unreal = True
-        self.stops = max(self.id, 0) >= mode().oldest
+        self.stops: bool = max(self.id, 0) >= mode().oldest
         """False where no results have derivatives, so that none need be stopped."""
-        self.outer = mode().trace if captures else None
-        self.keeps_values = getattr(mode().trace, "keeps_values", True)
+        self.outer: Any = mode().trace if captures else None
+        self.keeps_values: bool = getattr(mode().trace, "keeps_values", True)
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
         """Values of older levels with their variables."""
-        self.tensors = False
+        self.tensors: bool = False
         """True if the function uses a Tensor of its surroundings: its results are Tensors then."""
         self.examples: dict[Variable, Any] = {}
         """A raw array for each variable."""
@@ -307,7 +307,7 @@ class StopGradient(Operation):
     """The identity without a derivative."""
 
     name = "stop_gradient"
-    arrays = ("x",)
+    arrays: tuple[str, ...] = ("x",)
     sparsity = "picks"
     kind = "reshape"  # to the shape that it has
     is_own = False
@@ -329,7 +329,7 @@ class UnrecordedWrite(Operation):
     """A write under ``no_grad``: the new values with the derivative of the old."""
 
     name = "unrecorded_write"
-    arrays = ("old", "new")
+    arrays: tuple[str, ...] = ("old", "new")
     is_own = False
     may_alias = True
 
@@ -394,7 +394,7 @@ class CustomRuleCall(ProgramCall):
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
         super().__init__(rules.name, len(kept))
         self.rules, self.program, self.places, self.kept = rules, program, places, kept
-        self.has_effect = program.has_effect
+        self.has_effect: bool = program.has_effect
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
@@ -463,7 +463,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
     held = list(trace.captured_values.values())
     constants = {variable: raw for raw, variable in trace.constants.values()}
     program = Program([*[v for _, v in held], *inputs], constants, [], list(outputs))
-    program.notes["given_back"] = trace.given_back
+    program.notes["returns_operand"] = trace.returns_operand
     full = program.with_instructions(trace.instructions if instructions is None else instructions)
     return Body(full, [value for value, _ in held], trace.examples, trace.tensors)
 

@@ -44,7 +44,7 @@ def _copied(x: Any, known: Sequence[Any]) -> Any:
     return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))
 
 
-def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequence[int]) -> list[Any]:
+def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequence[int] = ()) -> list[Any]:
     """Return plain arrays, copied if they are not row-major or share memory.
 
     fresh: the indices of the values that share no memory with known ones or with one another.

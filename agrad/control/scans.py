@@ -8,7 +8,7 @@ from typing import Any
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled
 from agrad.control.results import copy_raw_if_aliased
-from agrad.control.steps import Counts, Loop, Step, mapped_carry, on_numpy, or_zeros, program_of, typed, with_axis
+from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, or_zeros, program_of, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
@@ -23,11 +23,11 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
     reverse, results = operation.reversed, operation.results[counts.carried :]
     order = range(length - 1, -1, -1) if reverse else range(length)
     step, carried = operation.step(kind), counts.carried
-    make_rows = _Filled if in_graph or on_numpy(kind) else _Listed
+    make_rows = _Filled if in_graph else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.split(operands)
-        fixed, carry = list(step.first(fixed)), step.start(carry)
+        fixed = list(step.first(fixed))
         run, rows = step.run, make_rows(results, reverse)
         run_into = getattr(run, "run_into", None) if in_graph else None
         for i in order:
@@ -37,13 +37,28 @@ def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = Fals
             carry = list(out[:carried])
             rows.add(i, out[carried:], places)
         stacked = rows.stacked()
-        return (*copy_raw_if_aliased(carry, [*operands, *program.constants.values(), *stacked], step.donated), *stacked)
+        return (*copy_raw_if_aliased(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
+
+    return scan
+
+
+def _steps_on_numpy(operation: "Scan", kind: type | None) -> Callable[..., Any] | None:
+    program, carried = operation.program, operation.counts.carried
+    loop = numpy_loop(program, operation.counts, kind, operation.length, operation.reversed)
+    if loop is None:
+        return None
+
+    def scan(*operands: Any) -> tuple[Any, ...]:
+        found, fresh = loop(operands)
+        stacked = found[carried:]
+        known = [*operands, *program.constants.values(), *stacked]
+        return (*copy_raw_if_aliased(found[:carried], known, fresh), *stacked)
 
     return scan
 
 
 class _Filled:
-    """The stacked results of a scan, written row by row: on NumPy, and in CUDA graphs.
+    """The stacked results of a scan in a CUDA graph, written row by row.
 
     The memory of a row's temporaries is then free for the next step.
     """
@@ -106,8 +121,12 @@ class Scan(Loop):
         rows = [repeated(x, length) for x in outs[counts.carried :]]
         super().__init__(name, [program], examples, [*carried, *rows])
 
+    def repeated_programs(self) -> list[tuple[Program, int]]:
+        """See ``ControlFlow.repeated_programs``."""
+        return [(self.program, self.length)]
+
     def looped(self, kind: type | None) -> Callable[..., Any]:
-        return _steps_by_python(self, kind)
+        return _steps_on_numpy(self, kind) or _steps_by_python(self, kind)
 
     def function_in_graph(self, kind: type) -> Callable[..., Any]:
         """See ``Operation.function_in_graph``."""
@@ -264,10 +283,13 @@ def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> 
 
 
 def _views_of(instructions: Sequence[Instruction], residuals: Sequence[Variable]) -> list[Instruction]:
-    """Return the instructions that make residuals which are views of others."""
+    """Return the instructions that make residuals which are views of others, or of arrays of the same size."""
     known = set(residuals)
     return [
         i
         for i in instructions
-        if i.operation.is_view and len(i.reads()) == 1 and known.issuperset((*i.reads(), *i.results))
+        if i.operation.is_view
+        and len(i.reads()) == 1
+        and known.issuperset(i.results)
+        and (i.reads()[0] in known or i.reads()[0].size == i.results[0].size)
     ]

@@ -13,6 +13,8 @@ from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import strip_constant_levels
+from agrad.jit.compile import compile_program, loop_target
+from agrad.jit.lower.numpy.loops import Loop as NumpyLoop
 from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
@@ -32,9 +34,9 @@ class ControlFlow(ProgramCall, Rules):
     def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
         super().__init__(name, len(results))
         self.programs = list(programs)
-        self.has_effect = any(program.has_effect for program in programs)
-        self.examples = list(examples)
-        self.results = [apart_by_rows(x) for x in results]
+        self.has_effect: bool = any(program.has_effect for program in programs)
+        self.examples: list[Any] = list(examples)
+        self.results: list[Any] = [apart_by_rows(x) for x in results]
         self.derived: dict[Any, Any] = {}
         """Derivatives and compiled steps, by what they are made for."""
         self._functions: dict[Any, Callable[..., Any]] = {}
@@ -44,6 +46,13 @@ class ControlFlow(ProgramCall, Rules):
         if key not in self.derived:
             self.derived[key] = make(*args)
         return self.derived[key]
+
+    def repeated_programs(self) -> list[tuple[Program, int]]:
+        """Return the programs that a call runs, each with its number of times.
+
+        The number is 0 if it is not known.
+        """
+        return [(program, 1) for program in self.programs]
 
     @property
     def program(self) -> Program:
@@ -103,29 +112,48 @@ class Counts(NamedTuple):
         return list(values[:a]), list(values[a:b]), list(values[b:])
 
 
-class Step:
-    """A step of a loop as a function: what does not change is computed once a loop.
+def parted(program: Program, counts: Counts) -> tuple[Program, Program]:
+    """Return two programs of a step: what is computed once a loop, and the rest.
 
-    On NumPy a step may overwrite carried arrays that only the loop holds; ``start`` copies the first ones.
+    The results of the first are the fixed inputs of the second.
     """
+    fixed, carried, sliced = counts.split(program.inputs)
+    before, rest = invariant_part(program, fixed)
+    read = {v for i in rest for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
+    handed = [*fixed, *[v for i in before for v in i.results if v in read]]
+    first = Program(fixed, program.constants, before, handed, program.notes)
+    body = Program([*handed, *carried, *sliced], program.constants, [], program.outputs, dict(program.notes))
+    return first, body.with_instructions(rest)
+
+
+class Step:
+    """A step of a loop as a function: what does not change is computed once a loop."""
 
     def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
-        fixed, carried, sliced = counts.split(program.inputs)
-        before, rest = invariant_part(program, fixed)
-        read = {v for i in rest for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
-        made = [v for i in before for v in i.results if v in read]
-        self.first = compiled(Program(fixed, program.constants, before, [*fixed, *made], program.notes), kind)
-        body = Program([*fixed, *made, *carried, *sliced], program.constants, [], program.outputs, dict(program.notes))
-        body = body.with_instructions(rest)
-        self.donated = _made_anew(body, carried) if on_numpy(kind) else []
-        body.notes["donated"] = {carried[k] for k in self.donated}
-        self.run = compiled(body, kind)
+        first, body = parted(program, counts)
+        self.first, self.run = compiled(first, kind), compiled(body, kind)
 
-    def start(self, carry: list[Any]) -> list[Any]:
-        """Return the first carried values."""
-        for k in self.donated:
-            carry[k] = carry[k].copy()
-        return carry
+
+def numpy_loop(
+    program: Program, counts: Counts, kind: type | None, length: int | None = None, reverse: bool = False
+) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
+    """Return all steps as one function of the operands, or None.
+
+    It is None if a step computes on other arrays than NumPy's. length: None for a loop whose step returns a condition
+    too. The function returns the results, and the indices of those that share no memory with anything.
+    """
+    first, body = parted(program, counts)
+    around = NumpyLoop(len(first.outputs), counts.carried, length, reverse)
+    target = loop_target(body, around) if on_numpy(kind) else None
+    if target is None:
+        return None
+    start, run = compiled(first, kind), compile_program(body, target).run
+    fresh: Sequence[int] = vars(run)["fresh"]
+
+    def loop(operands: Values) -> tuple[list[Any], Sequence[int]]:
+        return list(run([*start(operands[: counts.fixed]), *operands[counts.fixed :]])), fresh
+
+    return loop
 
 
 def shared_constants(program: Program) -> list[Any]:
@@ -141,18 +169,6 @@ def shared_constants(program: Program) -> list[Any]:
 def on_numpy(kind: type | None) -> bool:
     """Return True for the types of NumPy's arrays and of its scalars."""
     return kind is not None and issubclass(kind, (np.ndarray, np.generic))
-
-
-def _made_anew(program: Program, carried: Sequence[Variable]) -> list[int]:
-    """Return the numbers of the carried values that are new arrays after each step."""
-    aliases = Aliases(program)
-    new = {v for i in program.instructions if i.operation.is_own and i.operation.kind in MAKING for v in i.results}
-    outs = program.outputs[: len(carried)]
-    return [k for k, v in enumerate(outs) if v in new and aliases[v] == {v} and outs.count(v) == 1 and v.shape]
-
-
-MAKING = ("elementwise", "reduction", "row_sum", "product")
-"""The kinds of operations whose results share no memory with anything."""
 
 
 def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, ...]:

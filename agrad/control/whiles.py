@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.control.derived import mapped
-from agrad.control.steps import Counts, Loop, Step, mapped_carry, shared_constants, typed, with_axis
+from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, shared_constants, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.tensor import strip_constant_levels
@@ -30,19 +30,39 @@ class While(Loop):
         super().__init__(name, [condition, body], examples, results)
         self.counts = counts
 
+    def repeated_programs(self) -> list[tuple[Program, int]]:
+        """See ``ControlFlow.repeated_programs``."""
+        return [(program, 0) for program in self.programs]
+
     def looped(self, kind: type | None) -> Callable[..., Any]:
-        counts = self.counts
-        condition, body = (Step(program, counts, kind) for program in self.programs)
-        shared = shared_constants(self.program)
+        counts, shared = self.counts, shared_constants(self.program)
+        steps = numpy_loop(self._rotated(), counts, kind)
+        condition = Step(self.programs[0], counts, kind)
+        body = Step(self.program, counts, kind) if steps is None else None
 
         def loop(*operands: Any) -> tuple[Any, ...]:
             fixed, carry, _ = counts.split(operands)
-            for_condition, for_body, carry = list(condition.first(fixed)), list(body.first(fixed)), body.start(carry)
-            while bool(condition.run([*for_condition, *carry])[0]):
-                carry = list(body.run([*for_body, *carry]))
-            return tuple([apart_by_rows(x, shared) for x in carry])
+            for_condition = list(condition.first(fixed))
+            fresh: Sequence[int] = ()
+            if body is not None:
+                for_body = list(body.first(fixed))
+                while bool(condition.run([*for_condition, *carry])[0]):
+                    carry = list(body.run([*for_body, *carry]))
+            elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
+                carry, fresh = steps(operands)
+            return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])
 
         return loop
+
+    def _rotated(self) -> Program:
+        """Return the program of a step and of the condition that follows it."""
+        condition, body = self.programs
+        fixed = self.counts.fixed
+        table = dict(zip(condition.inputs, (*body.inputs[:fixed], *body.outputs), strict=True))
+        asked = [table.get(v, v) if isinstance(v, Variable) else v for v in condition.outputs]
+        constants = {**body.constants, **condition.constants}
+        full = Program(body.inputs, constants, [], [*body.outputs, *asked], body.notes)
+        return full.with_instructions([*body.instructions, *[i.replaced(table) for i in condition.instructions]])
 
     def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
         jax = sys.modules["jax"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agrad.data.cells import number_in, shown
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -280,28 +281,16 @@ def scaled_dataset(
     scale: np.ndarray,
     dtype: str,
     class_names: tuple[str, ...],
-    feature_names: tuple[str, ...] = (),
-    encoder: TableEncoder | None = None,
-    labels: tuple[str, ...] = (),
-    about: tuple[str, ...] = (),
+    **more: Any,
 ) -> ClassificationData:
     """Return a data set of raw examples and class numbers; errors name `where`."""
-    return ClassificationData(
-        name=name,
-        X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
-        y_train=train[1],
-        X_test=scaled(test[0], mean, scale, dtype, f"{where}, test part"),
-        y_test=test[1],
-        n_classes=len(class_names),
-        feature_shape=train[0].shape[1:] or (1,),
-        mean=mean,
-        scale=scale,
-        class_names=class_names,
-        feature_names=feature_names,
-        encoder=encoder,
-        labels=labels,
-        about=about,
+    X_train, X_test = (
+        scaled(part[0], mean, scale, dtype, f"{where}, {kind} part")
+        for part, kind in ((train, "train"), (test, "test"))
     )
+    shape = train[0].shape[1:] or (1,)
+    n = len(class_names)
+    return ClassificationData(name, X_train, train[1], X_test, test[1], n, shape, mean, scale, class_names, **more)
 
 
 def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -391,12 +380,12 @@ def quantities(y: np.ndarray) -> str:
             return ""
         fractional = [i for i, number in enumerate(numbers) if number is not None and not number.is_integer()]
         if fractional:
-            return f"classes, found the number {str(values[fractional[0]])!r} among others"
+            return f"classes, found the number {shown(str(values[fractional[0]]))} among others"
     if values.size > MANY and int(np.min(counts)) < FEW:
-        found = str(values[np.argmin(counts)])
+        found = shown(str(values[np.argmin(counts)]))
         return (
             f"at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
-            f"{int(np.min(counts))} of {found!r}"
+            f"{int(np.min(counts))} of {found}"
         )
     return ""
 
@@ -408,17 +397,6 @@ def encodes(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def number_in(text: str) -> float | None:
-    """Return the number that `text` is, or None.
-
-    Python reads "1_000" as 1000; in a table that is text.
-    """
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
 
 
 def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
@@ -443,7 +421,7 @@ def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, 
     if unknown.size:
         raise DataError(
             f"{name}: expected {expected} ({listed([str(label) for label in known])}), "
-            f"found {str(labels[unknown[0]])!r} at example {unknown[0]}"
+            f"found {shown(str(labels[unknown[0]]))} at example {unknown[0]}"
         )
     return numbers
 

@@ -7,7 +7,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,9 +38,10 @@ class Dataset(Protocol):
     [[0.0, 1.0], [4.0, 9.0], [16.0]]
     """
 
-    def __init__(self) -> None:
-        """Do nothing; a protocol's own would take any arguments."""
-        return  # type checkers take a method without a body for an abstract one
+    if not TYPE_CHECKING:  # which would take it for a part of the protocol
+
+        def __init__(self) -> None:
+            """Do nothing; a protocol's own would take any arguments."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -67,9 +68,10 @@ class IterableDataset(Protocol):
     [[1.0, 0.5], [0.25, 0.125]]
     """
 
-    def __init__(self) -> None:
-        """Do nothing; a protocol's own would take any arguments."""
-        return  # type checkers take a method without a body for an abstract one
+    if not TYPE_CHECKING:  # which would take it for a part of the protocol
+
+        def __init__(self) -> None:
+            """Do nothing; a protocol's own would take any arguments."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:
@@ -174,7 +176,7 @@ class Subset:
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
         self.dataset = dataset
-        self.indices = checked(indices, len(dataset))
+        self.indices: np.ndarray = checked(indices, len(dataset))
 
     def __len__(self) -> int:
         return int(self.indices.shape[0])
@@ -214,7 +216,7 @@ class ConcatDataset:
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Dataset] = list(datasets)
         if not self.datasets:
             raise ConfigurationError("ConcatDataset: datasets must contain at least one data set, got none")
         self.cumulative_sizes: list[int] = list(itertools.accumulate(len(part) for part in self.datasets))

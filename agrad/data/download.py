@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 
@@ -30,76 +30,57 @@ def fetch(
     """
     contents = {}
     for name, path in paths.items():
-        content = _cached(path, checksums[name])
-        if content is None:
-            # before the download, because a file that cannot be kept would be fetched by every run
-            make_directory(os.path.dirname(path))
-            content = _download(name, paths, checksums[name], mirrors, timeout, report)
-        contents[name] = content
+        reasons = []
+        # the cache first; it is created before a download, because a file that cannot be kept would be fetched again
+        for mirror in (None, *mirrors):
+            address = path if mirror is None else f"{mirror}{name}.gz"
+            try:
+                packed = read_file(path) if mirror is None else _download(address, path, timeout, report)
+                content = unpack(packed, address, LIMIT)
+                if (found := hashlib.sha256(content).hexdigest()) != checksums[name]:
+                    raise DataError(f"{address!r}: expected content with SHA-256 {checksums[name]}, found {found}")
+            except (OSError, http.client.HTTPException, DataError, ValueError) as error:
+                if isinstance(error, SaveError):
+                    raise
+                reasons += [] if mirror is None else [f"  {address}: {error}"]
+                continue
+            if mirror is not None:
+                write_whole(path, packed)
+            contents[name] = content
+            break
+        else:
+            raise DataError(
+                f"{name} could not be downloaded from any of {len(mirrors)} mirrors:\n" + "\n".join(reasons) + "\n"
+                f"What to do without a network: put the files {', '.join(paths)}, gzipped (.gz) or not, into a "
+                "directory DIR, and name it: agrad train --data mnist --data-dir DIR, or agrad.data.load_mnist('DIR'). "
+                f"Or copy them, named with .gz, to {os.path.dirname(path)}, the cache (AGRAD_CACHE moves it). The "
+                "digits inside the package need no network: agrad train --data digits"
+            )
     return contents
 
 
-def make_directory(path: str) -> None:
-    """Make a directory and its parents. Raises `SaveError` if that fails."""
+def _download(address: str, path: str, timeout: float, report: Callable[[str], None] | None) -> bytes:
+    """Return the bytes at an address; pooch fetches them if it is installed.
+
+    The folder of `path` is created first.
+    """
+    folder = os.path.dirname(path)
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SaveError(
-            f"the cache {path!r} cannot be created: {reason}. Set AGRAD_CACHE to a directory in which you can write "
+            f"the cache {folder!r} cannot be created: {reason}. Set AGRAD_CACHE to a directory in which you can write "
             "files."
         ) from error
-
-
-def _cached(path: str, checksum: str) -> bytes | None:
-    """Return the content of a file of the cache, or None if missing or damaged."""
-    if not os.path.exists(path):
-        return None
+    if report is not None:
+        report(f"downloading {address} to {path}")
     try:
-        return _verified(read_file(path), path, checksum)
-    except DataError:
-        return None
-
-
-def _verified(packed: bytes, source: str, checksum: str) -> bytes:
-    """Return unpacked content. Raises `DataError` for another checksum."""
-    content = unpack(packed, source, LIMIT)
-    found = hashlib.sha256(content).hexdigest()
-    if found != checksum:
-        raise DataError(f"{source!r}: expected content with SHA-256 {checksum}, found {found}")
-    return content
-
-
-def _download(
-    name: str,
-    paths: Mapping[str, str],
-    checksum: str,
-    mirrors: Sequence[str],
-    timeout: float,
-    report: Callable[[str], None] | None,
-) -> bytes:
-    """Return the content of a file from the first good mirror, and cache it."""
-    path = paths[name]
-    reasons = []
-    for mirror in mirrors:
-        address = f"{mirror}{name}.gz"
-        if report is not None:
-            report(f"downloading {address} to {path}")
-        try:
-            with urllib.request.urlopen(address, timeout=timeout) as answer:
-                packed = answer.read(LIMIT)
-            content = _verified(packed, address, checksum)
-        except (OSError, http.client.HTTPException, DataError, ValueError) as error:
-            reasons.append(f"  {address}: {error}")
-            continue
-        write_whole(path, packed)
-        return content
-    directory = os.path.dirname(path)
-    raise DataError(
-        f"{name} could not be downloaded from any of {len(mirrors)} mirrors:\n" + "\n".join(reasons) + "\n"
-        f"What to do without a network: put the files {', '.join(paths)}, gzipped (.gz) or not, "
-        "into a directory DIR, and name it: agrad train --data mnist --data-dir DIR, or "
-        f"agrad.data.load_mnist('DIR'). Or copy them, named with .gz, to {directory}, the cache "
-        "(AGRAD_CACHE moves it). "
-        "The digits inside the package need no network: agrad train --data digits"
-    )
+        import pooch
+    except ImportError:
+        with urllib.request.urlopen(address, timeout=timeout) as answer:
+            content: bytes = answer.read(LIMIT)
+            return content
+    buffer = io.BytesIO()
+    pooch.HTTPDownloader(timeout=timeout)(address, buffer, None)
+    return buffer.getvalue()

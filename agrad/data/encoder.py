@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from agrad.data.cells import FORMS, MARKS, shown
 from agrad.data.classification import float_name, scaled, standardisation
-from agrad.data.encodings import KINDS, PARTS, Encoding, Notes, kind_of, plan
+from agrad.data.encodings import ARTICLES, PARTS, Encoding, Notes, plan
 from agrad.data.order import whole
 from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
@@ -20,9 +21,13 @@ REASONS = {
     "constant": "the same in all rows",
     "empty": "nothing but missing values",
     "rare": "words of which none is frequent enough for a category",
-    "dates": "dates in another form than 2026-01-31",
+    "dates": "dates in a form that is not known",
+    "dropped": "named to be left out",
 }
 """The reasons to leave a column out. It warns about ids, rare strings and dates."""
+
+LONGEST = 400
+"""Characters of a warning."""
 
 
 class TableEncoder:
@@ -42,7 +47,7 @@ class TableEncoder:
     keep : sequence of str or int
         Columns to keep although they look like ids.
     min_count : int, optional
-        Number of training rows that make a string a category. By default, one in a hundred, but between 2 and 10.
+        Number of training rows that make a string a category. By default, 2.
     max_categories : int
         Maximum number of categories of a column. The most frequent ones are kept.
     report : function, optional
@@ -82,12 +87,15 @@ class TableEncoder:
         for name, value in (("min_count", min_count), ("max_categories", max_categories)):
             if value is not None and whole(value, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, got {value}")
-        self.categorical, self.keep = tuple(categorical), tuple(keep)
-        self.min_count, self.max_categories = min_count, max_categories
+        self.categorical: tuple[str | int, ...] = tuple(categorical)
+        self.keep: tuple[str | int, ...] = tuple(keep)
+        self.min_count: int | None = min_count
+        self.max_categories: int = max_categories
         self.report = report
         self.encodings: tuple[Encoding, ...] = ()
         self.left_out: dict[str, str] = {}
         self.mean = self.scale = np.zeros(0)
+        self.header, self._marks = True, MARKS
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,8 +109,8 @@ class TableEncoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Names of the categorical columns, for `read_csv`."""
-        return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word")
+        """Columns to read as strings: categorical ones, and dates of a fixed form."""
+        return tuple(encoding.column for encoding in self.encodings if encoding.kind == "word" or encoding.form)
 
     @property
     def parts(self) -> dict[str, slice]:
@@ -131,24 +139,23 @@ class TableEncoder:
         categorical, keep = (
             {column_number(table.name, table.names, name) for name in names} for names in (self.categorical, self.keep)
         )
-        least = min(max(len(table) // 100, 2), 10) if self.min_count is None else self.min_count
+        least = 2 if self.min_count is None else self.min_count
         found, left_out = [], {}
         for place, column in enumerate(table.columns):
-            kind = "word" if place in categorical else kind_of(column)
-            encoding, reason = plan(table, column, kind, least, self.max_categories, place in keep)
+            encoding, reason = plan(table, column, place in categorical, least, self.max_categories, place in keep)
             if encoding is None:
                 left_out[column.name] = reason
             else:
                 found.append(encoding)
         if not found:
-            why = "; ".join(f"{name!r}: {REASONS[reason]}" for name, reason in list(left_out.items())[:5])
+            why = "; ".join(f"{shown(name, 20)}: {REASONS[reason]}" for name, reason in list(left_out.items())[:2])
             remedy = "; --keep (keep= in Python) uses ids" if "id" in left_out.values() else ""
             raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why}){remedy}")
-        notes = Notes(training=True)
+        notes = Notes(True, self._marks)
         encoded = self._encoded(table, found, notes)
         mean, scale = standardisation(encoded, table.name)
         quantity = np.array([flag for encoding in found for flag in encoding.scaled])
-        self.encodings, self.left_out = tuple(found), left_out
+        self.encodings, self.left_out, self.header = tuple(found), left_out, table.header
         self.mean, self.scale = np.where(quantity, mean, 0.0), np.where(quantity, scale, 1.0)
         self._tell(table, [*self._left_out_lines(), *notes.all()])
         return self
@@ -159,9 +166,9 @@ class TableEncoder:
         for reason, remedy in (
             ("id", "--keep (keep= in Python) uses such a column all the same"),
             ("rare", "group them into categories"),
-            ("dates", "write them in that form"),
+            ("dates", "write them as 2026-01-31"),
         ):
-            names = [repr(name) for name, why in self.left_out.items() if why == reason]
+            names = [shown(name) for name, why in self.left_out.items() if why == reason]
             if names:
                 lines.append(f"left out {listed(names)}: {REASONS[reason]}; {remedy}")
         return lines
@@ -187,22 +194,53 @@ class TableEncoder:
             If a column is missing, contains infinite values or values of another kind than in training, or if the
             encoder is not fitted.
         """
-        if not self.encodings:
-            raise DataError(f"{table.name}: the encoder is not fitted. Call its method fit with the training part.")
-        missing = [name for name in self.columns if name not in table.names]
-        extra = [name for name in table.names if name not in self.columns and name not in self.left_out]
-        if missing:
-            raise DataError(
-                f"{table.name}: expected the columns of the training data ({listed(self.columns)}); missing: "
-                + listed(missing)
-                + (f"; not expected: {listed(extra)}" if extra else "")
-            )
-        notes = Notes(training=False)
+        extra = self.check(table.name, table.names)
+        notes = Notes(False, self._marks)
         if extra:
             notes.lines.append(f"ignored, because the training data did not have them: {listed(extra)}")
         result = self._encoded(table, self.encodings, notes)
         self._tell(table, notes.all())
         return result
+
+    def check(self, name: str, names: Sequence[str]) -> list[str]:
+        """Check the names of the columns of a table before it is read.
+
+        Parameters
+        ----------
+        name : str
+            The name of the table, for messages.
+        names : sequence of str
+            The names of its columns.
+
+        Returns
+        -------
+        list of str
+            Columns that the training data did not have.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, or the encoder is not fitted.
+
+        Examples
+        --------
+        >>> sizes = agrad.data.Column("size", "number", np.array([1.0, 2.5]), np.zeros(2, bool))
+        >>> encoder = agrad.data.TableEncoder().fit(agrad.data.Table("rooms", (sizes,)))
+        >>> encoder.check("more rooms", ["side", "size"])
+        ['side']
+        """
+        if not self.encodings:
+            raise DataError(f"{name}: the encoder is not fitted. Call its method fit with the training part.")
+        known, found = {*self.columns, *self.left_out}, {*names}
+        missing = [column for column in self.columns if column not in found]
+        extra = [column for column in names if column not in known]
+        if missing:
+            raise DataError(
+                f"{name}: expected the columns of the training data ({listed(self.columns, 5)}); missing: "
+                + listed(missing, 5)
+                + (f"; not expected: {listed(extra, 5)}" if extra else "")
+            )
+        return extra
 
     def transform(self, table: Table, dtype: str = "float32") -> np.ndarray:
         """Return the columns of a table as standardized numbers.
@@ -239,12 +277,16 @@ class TableEncoder:
 
     def _encoded(self, table: Table, encodings: Sequence[Encoding], notes: Notes) -> np.ndarray:
         """Return the columns as numbers."""
-        return np.concatenate([encoding.encode(table, notes) for encoding in encodings], axis=1)
+        ends = np.cumsum([0, *(len(encoding.names) for encoding in encodings)]).tolist()
+        result = np.zeros((len(table), ends[-1]))
+        for encoding, start, end in zip(encodings, ends, ends[1:], strict=False):
+            encoding.encode(table, result[:, start:end], notes)
+        return result
 
     def _tell(self, table: Table, lines: Sequence[str]) -> None:
         """Report lines about a table."""
         for line in lines:
-            text = f"{table.name}: {line}"
+            text = f"{table.name}: {line[:LONGEST]}"
             warnings.warn(text, stacklevel=4) if self.report is None else self.report(text)
 
     def as_metadata(self) -> dict[str, Any]:
@@ -255,7 +297,8 @@ class TableEncoder:
         dict
             The columns in use, and those left out.
         """
-        return {"columns": [asdict(encoding) for encoding in self.encodings], "left_out": dict(self.left_out)}
+        columns = [{k: v for k, v in asdict(encoding).items() if k != "form" or v} for encoding in self.encodings]
+        return {"columns": columns, "left_out": dict(self.left_out), "header": self.header}
 
     @classmethod
     def from_metadata(cls, saved: Any, mean: np.ndarray, scale: np.ndarray) -> TableEncoder:
@@ -284,7 +327,9 @@ class TableEncoder:
             raise DataError(f"expected the columns of a table as TableEncoder saves them, found {str(saved)[:80]}")
         entries = [{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()} for entry in saved["columns"]]
         made.encodings = tuple(Encoding(**entry) for entry in entries)
-        made.left_out = dict(saved["left_out"])
+        made.left_out, made.header = dict(saved["left_out"]), saved.get("header") is not False
+        # in files of earlier versions marks among strings are strings
+        made._marks = MARKS if "header" in saved else ("",)
         if len({*made.columns}) != len(made.columns) or not mean.shape == scale.shape == (len(made.names),):
             raise DataError(
                 f"expected mean and scale of shape {(len(made.names),)} for the columns of a table, found "
@@ -301,8 +346,9 @@ def _texts(value: Any) -> bool:
 
 def _is_encoding(entry: Any) -> bool:
     """Return True for the saved form of an `Encoding`."""
-    if not isinstance(entry, Mapping) or set(entry) != {field.name for field in fields(Encoding)}:
+    if not isinstance(entry, Mapping) or {*entry, "form"} != {field.name for field in fields(Encoding)}:
         return False
+    entry = {"form": "", **entry}
     kinds = {"bool": bool, "float": float, "str": str}
     for field in fields(Encoding):
         value = entry[field.name]
@@ -311,4 +357,5 @@ def _is_encoding(entry: Any) -> bool:
                 return False
         elif not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
             return False
-    return entry["kind"] in KINDS and set(entry["parts"]) <= set(PARTS)
+    known = entry["kind"] in ("word", *ARTICLES) and entry["form"] in ("", *FORMS)
+    return known and set(entry["parts"]) <= set(PARTS)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from agrad.data.classification import number_in
-from agrad.data.tables import DATE, MARKS, Column, Table
+from agrad.data.cells import LIKE_DATES, MARKS, PAIRS, TRUTHS, dates, distinct, numbers, shown, truths
+from agrad.data.tables import Column, Table
 from agrad.errors import DataError, listed
-
-KINDS = ("number", "truth", "word", "date")
-TRUTHS = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0}
-PAIRS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-"""The strings for Booleans, and the ones that make a column Boolean, in any case."""
 
 ARTICLES = {"number": "a number", "truth": "a truth value", "date": "a date"}
 MOST = 0.95
@@ -28,9 +21,6 @@ ENOUGH = 20
 
 PARTS = ("year", "month", "weekday", "time")
 """The numbers of a date: year, month from 1, days since Monday, and seconds since the first date of training."""
-
-LIKE_DATES = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
-MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True)
@@ -55,6 +45,8 @@ class Encoding:
         The parts of a date that varied in training.
     first : float
         The first date of training, in microseconds since 1970.
+    form : str
+        The form of the dates of training if it is not ISO 8601, as `datetime.strptime` reads it.
     """
 
     column: str
@@ -65,6 +57,7 @@ class Encoding:
     other: bool = False
     parts: tuple[str, ...] = ()
     first: float = 0.0
+    form: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,86 +75,91 @@ class Encoding:
             return (False,) * len(self.names)
         return (True,) * (len(self.names) - self.missing) + (False,) * self.missing
 
-    def encode(self, table: Table, notes: Notes) -> np.ndarray:
-        """Return the column of a table as float64 of shape (n, len(names)).
+    def encode(self, table: Table, out: np.ndarray, notes: Notes) -> None:
+        """Write the column of a table to float64 zeros of shape (n, len(names)).
 
         `notes` is told of values that training did not have.
         """
         column = table[self.column]
         if self.kind == "word":
-            return self._words(words_of(column), notes)
-        read = {"number": numbers_of, "truth": truths_of, "date": dates_of}[self.kind]
-        values, strays = read(table, column)
+            return self._words(column, out, notes)
+        values, strays = values_of(table, column, self.kind, self.form)
         gaps = np.isnan(values)
-        if strays:
-            if not _few(len(strays), values.size - int(np.count_nonzero(gaps)) + len(strays)):
-                raise DataError(table.message(strays[0], self.column, ARTICLES[self.kind]))
-            notes.strays(self, len(strays), *table.place(strays[0], self.column))
+        if strays.size:
+            if not _few(strays.size, values.size - int(np.count_nonzero(gaps)) + strays.size):
+                raise DataError(table.message(int(strays[0]), self.column, ARTICLES[self.kind]))
+            notes.strays(table, self, strays)
         elif gaps.any() and not self.missing:
-            notes.gaps(self, int(np.count_nonzero(gaps)))
+            notes.gaps.append(f"{shown(self.column)} ({int(np.count_nonzero(gaps)):,})")
         values = np.where(gaps, self.fill, values)
-        result = self._dates(values) if self.kind == "date" else [values]
-        return np.stack([*result, gaps.astype(np.float64)] if self.missing else result, axis=1)
-
-    def _words(self, words: np.ndarray, notes: Notes) -> np.ndarray:
-        """Return an indicator per category, for unknown and for missing strings."""
-        places = {word: at for at, word in enumerate(self.categories)}
-        width = len(self.names)
         if self.missing:
-            places[""] = width - 1
-        # without rare words in training nothing stands for an unknown one: all its marks are 0
-        other = len(self.categories) if self.other else width
-        marks = np.zeros((words.shape[0], width + 1))
-        at = np.array([places.get(word, other) for word in words.tolist()], dtype=np.int64)
-        marks[np.arange(words.shape[0]), at] = 1.0
-        notes.unknown(self, [str(words[row]) for row in np.flatnonzero(at == other)])
-        return marks[:, :width]
+            out[:, -1] = gaps
+        for place, part in enumerate(self.parts if self.kind == "date" else ("",)):
+            out[:, place] = part_of_date(values, part, self.first) if part else values
 
-    def _dates(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the parts of dates in microseconds."""
-        return [part_of_date(values, part, self.first) for part in self.parts]
+    def _words(self, column: Column, out: np.ndarray, notes: Notes) -> None:
+        """Write an indicator per category, for unknown and for missing strings."""
+        texts, codes = distinct(words_of(column).tolist())
+        places = {word: at for at, word in enumerate(self.categories)}
+        if self.missing:
+            places |= {mark: out.shape[1] - 1 for mark in notes.marks if mark not in places}
+        # without rare words in training nothing stands for an unknown one: all its marks are 0
+        other = len(self.categories) if self.other else -1
+        known = np.array([places.get(text, other) for text in texts])
+        at = known[codes]
+        rows = np.flatnonzero(at >= 0)
+        out[rows, at[rows]] = 1.0
+        notes.unknown(self, [text for text in texts if text not in places])
 
 
 class Notes:
     """Warnings about a table, as lines of text."""
 
-    def __init__(self, training: bool) -> None:
-        self.lines: list[str] = []
+    def __init__(self, training: bool, marks: Sequence[str]) -> None:
+        self.marks, self.lines = marks, list[str]()
+        self.gaps: list[str] = []
         self._training = training
         self._unknown: list[str] = []
+        self._strays: list[str] = []
 
     def unknown(self, encoding: Encoding, words: Sequence[str]) -> None:
         """Note strings that training did not have; rare ones of training do not count."""
         if words and not self._training:
-            shown = listed([repr(word) if word else "nothing" for word in sorted(set(words))], 3)
-            self._unknown.append(f"{encoding.column!r} ({shown})")
+            found = listed([shown(word) if word else "nothing" for word in sorted(words)], 3)
+            self._unknown.append(f"{shown(encoding.column, 30)} ({found})")
 
-    def strays(self, encoding: Encoding, count: int, where: str, text: str) -> None:
+    def strays(self, table: Table, encoding: Encoding, rows: np.ndarray) -> None:
         """Note cells that are not of the column's kind, and the first of them."""
-        kind = ARTICLES[encoding.kind]
-        self.lines.append(
-            f"column {encoding.column!r}: expected {kind}, found {text[:40]!r} in {where}"
-            f"{f' and {count - 1:,} more such cells' if count > 1 else ''}; taken as missing"
-        )
-
-    def gaps(self, encoding: Encoding, count: int) -> None:
-        """Note missing values of a column that had none in training."""
-        self.lines.append(
-            f"column {encoding.column!r}: {count:,} missing {'value' if count == 1 else 'values'}, of which training "
-            "had none, replaced by the median of training"
-        )
+        # the place of a cell is found in the file, row by row
+        if len(self.lines) < 3:
+            where, text = table.place(int(rows[0]), encoding.column)
+            more = f" and {rows.size - 1:,} more such cells" if rows.size > 1 else ""
+            kind = ARTICLES[encoding.kind]
+            self.lines.append(
+                f"column {shown(encoding.column)}: expected {kind}, found {shown(text)} in {where}{more}; taken as "
+                "missing"
+            )
+        else:
+            self._strays.append(shown(encoding.column))
 
     def all(self) -> list[str]:
-        """Return all lines, with one for all unknown strings."""
-        if not self._unknown:
-            return self.lines
-        return [*self.lines, f"words that training did not have (enough of), taken as other: {listed(self._unknown)}"]
+        """Return all lines."""
+        if self._strays:
+            self.lines.append(f"other columns with a few wrong cells, taken as missing: {listed(self._strays)}")
+        if self.gaps:
+            self.lines.append(
+                f"missing values, of which training had none, replaced by the median of training: {listed(self.gaps)}"
+            )
+        if self._unknown:
+            texts = listed(self._unknown, 5, width=120)
+            self.lines.append(f"words that training did not have (enough of), taken as other: {texts}")
+        return self.lines
 
 
 def part_of_date(values: np.ndarray, part: str, first: float) -> np.ndarray:
     """Return a part of dates in microseconds since 1970 as float64."""
     if part == "time":
-        return (values - first) / MICROSECONDS
+        return (values - first) / 1e6
     dates = values.astype(np.int64).astype("datetime64[us]")
     if part == "year":
         return dates.astype("datetime64[Y]").astype(np.int64) + 1970.0
@@ -171,50 +169,42 @@ def part_of_date(values: np.ndarray, part: str, first: float) -> np.ndarray:
     return (dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 + 0.0
 
 
-def numbers_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return a column as float64, NaN where missing, and rows of other cells.
+def values_of(table: Table, column: Column, kind: str, form: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Return a column as float64, NaN if missing, and the rows of other cells.
 
-    Raises `DataError` for a date, and for infinity.
+    Booleans are 1 and 0, and dates microseconds since 1970.
+
+    Raises `DataError` for a column of another kind, infinity, and a date too far from 1970.
     """
-    if column.kind == "date":
-        raise DataError(f"{table.name}: column {column.name!r}: expected numbers as in training, found dates")
-    if column.kind == "number":
-        values, strays = column.values, []
-    elif {text.lower() for text in column.values.tolist() if text not in MARKS} <= TRUTHS.keys():
-        # truth values that a Parquet file of training had as such
-        values, strays = truths_of(table, column)
-    else:
-        values, strays = _read(column, number_in)
+    values, strays, wanted = column.values, np.zeros(0, np.int64), "a finite number"
+    if column.kind == "word":
+        texts, codes = distinct(values.tolist())
+        # truth values that a Parquet file of training had as numbers
+        if kind == "truth" or (kind == "number" and {text.lower() for text in texts if text not in MARKS} <= {*TRUTHS}):
+            found = truths(texts)
+        else:
+            found = numbers(texts, table.delimiter)[0] if kind == "number" else dates(texts, form)[0]
+        values = np.array([np.nan if number is None else number for number in found], np.float64)[codes]
+        strays = np.flatnonzero(np.array([number is None for number in found], bool)[codes])
+    elif (column.kind == "date") != (kind == "date"):
+        if column.kind == "date" or not column.missing.all():
+            plural = "dates" if kind == "date" else "numbers"
+            raise DataError(
+                f"{table.name}: column {shown(column.name)}: expected {plural} as in training, found {column.kind}s"
+            )
+    elif kind == "date":
+        fine = values.astype("datetime64[us]")
+        wild, wanted = (fine.astype(values.dtype) != values) & ~column.missing, "a date within 292,000 years of 1970"
+        values = np.where(column.missing, np.nan, fine.astype(np.int64).astype(np.float64))
+        values[wild] = np.inf
     wild = np.flatnonzero(np.isinf(values))
     if wild.size:
-        raise DataError(table.message(int(wild[0]), column.name, "a finite number"))
+        raise DataError(table.message(int(wild[0]), column.name, wanted))
     return values, strays
 
 
-def truths_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return truth as 1 and 0, NaN where missing, and rows of other cells."""
-    if column.kind == "number":
-        return numbers_of(table, column)
-    return _read(column, lambda text: TRUTHS.get(text.lower()))
-
-
-def dates_of(table: Table, column: Column) -> tuple[np.ndarray, list[int]]:
-    """Return dates in microseconds, NaN where missing, and rows of other cells."""
-    if column.kind == "date":
-        values = column.values.astype("datetime64[us]")
-        wild = np.flatnonzero((values.astype(column.values.dtype) != column.values) & ~np.isnat(column.values))
-        if wild.size:
-            raise DataError(table.message(int(wild[0]), column.name, "a date within 292,000 years of 1970"))
-        return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), []
-    if column.kind == "number" and not column.missing.all():
-        raise DataError(f"{table.name}: column {column.name!r}: expected dates as in training, found numbers")
-    if column.kind == "number":
-        return column.values, []
-    return _read(column, date_in)
-
-
 def words_of(column: Column) -> np.ndarray:
-    """Return a column as objects of type str, with empty ones for missing ones."""
+    """Return a column as objects of type str, empty for missing numbers and dates."""
     if column.kind == "word":
         return column.values
     if column.kind == "date":
@@ -224,75 +214,60 @@ def words_of(column: Column) -> np.ndarray:
     return np.array([("" if gap else str(text)) for text, gap in zip(texts, column.missing, strict=True)], dtype=object)
 
 
-def date_in(text: str) -> float | None:
-    """Return the date in a text, in microseconds since 1970, or None."""
-    if not DATE.fullmatch(text):
-        return None
-    try:
-        return float(np.datetime64(text, "us").astype(np.int64))
-    except ValueError:
-        return None
-
-
-def _read(column: Column, read: Callable[[str], float | None]) -> tuple[np.ndarray, list[int]]:
-    """Return texts as numbers (NaN if missing), and the rows of other texts."""
-    texts = column.values.tolist()
-    known = {text: np.nan if text in MARKS else read(text) for text in set(texts)}
-    strays = [row for row, text in enumerate(texts) if known[text] is None]
-    return np.array([np.nan if (x := known[text]) is None else x for text in texts], dtype=np.float64), strays
-
-
-def kind_of(column: Column) -> str:
-    """Return the kind of a column; a few strings may be wrong numbers or dates."""
-    if column.kind != "word":
-        return column.kind
-    counts = Counter(text for text in column.values.tolist() if text not in MARKS)
-    if {text.lower() for text in counts} in PAIRS:
-        return "truth"
-    total = sum(counts.values())
-    for kind, read in (("number", number_in), ("date", date_in)):
-        fitting = sum(count for text, count in counts.items() if read(text) is not None)
-        if _few(total - fitting, total):
-            return kind
-    return "word"
-
-
 def _few(wrong: int, total: int) -> bool:
     """Return True if so few cells of a column are wrong that they count as missing."""
     return total >= ENOUGH and wrong <= (1 - MOST) * total
 
 
-def plan(table: Table, column: Column, kind: str, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
+def kind_of(table: Table, column: Column) -> tuple[str, str]:
+    """Return the kind of a column, and the form of its dates.
+
+    A few strings may be wrong numbers or dates.
+    """
+    if column.kind != "word":
+        return column.kind, column.form if column.kind == "date" else ""
+    counts = Counter(text for text in column.values.tolist() if text not in MARKS)
+    texts = list(counts)
+    if {text.lower() for text in texts} in PAIRS:
+        return "truth", ""
+    total = sum(counts.values())
+    for kind, (found, form) in (("number", numbers(texts, table.delimiter)), ("date", dates(texts))):
+        if _few(sum(counts[text] for text, value in zip(texts, found, strict=True) if value is None), total):
+            return kind, form if kind == "date" else ""
+    return "word", ""
+
+
+def plan(table: Table, column: Column, words: bool, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
     """Return the encoding of a training column, or None and why it is left out.
 
     A string in at least `least` rows is a separate category; there are at most `most` categories. A column to `keep`
     may name rows.
     """
+    kind, form = ("word", "") if words else kind_of(table, column)
     if kind == "word":
         return _plan_words(column, words_of(column), least, most, keep)
-    read: Any = {"number": numbers_of, "truth": truths_of, "date": dates_of}[kind]
-    values, _ = read(table, column)
+    values, _ = values_of(table, column, kind, form)
     known = values[~np.isnan(values)]
     missing = bool(known.size < values.size)
     if known.size == 0:
         return None, "empty"
-    distinct = np.unique(known).size
-    if distinct == 1 and not missing:
+    if known.min() == known.max() and not missing:
         return None, "constant"
-    if kind == "number" and not missing and distinct == known.size >= ENOUGH and (known % 1 == 0).all() and not keep:
+    named = kind == "number" and not missing and not keep and known.size >= ENOUGH and (known % 1 == 0).all()
+    if named and np.unique(known).size == known.size:
         return None, "id"
     fill = float(np.median(known))
     if kind != "date":
         return Encoding(column.name, kind, missing, fill), ""
     first, fill = float(known.min()), float(np.trunc(fill))
     parts = tuple(part for part in PARTS if np.ptp(part_of_date(known, part, first)) > 0) or ("time",)
-    return Encoding(column.name, kind, missing, fill, parts=parts, first=first), ""
+    return Encoding(column.name, kind, missing, fill, parts=parts, first=first, form=form), ""
 
 
 def _plan_words(column: Column, words: np.ndarray, least: int, most: int, keep: bool) -> tuple[Encoding | None, str]:
     """Return the encoding of strings, see `plan`."""
     counts = Counter(words.tolist())
-    missing = counts.pop("", 0) > 0
+    missing = sum(counts.pop(mark, 0) for mark in MARKS) > 0
     if not counts:
         return None, "empty"
     if len(counts) == 1 and not missing:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
+import importlib
 import io
 import os
 import stat
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from agrad.errors import DataError, SaveError
 
+try:
+    from lzma import LZMAError
+except ImportError:
+    LZMAError = OSError  # type: ignore[assignment, misc]
 try:
     import fcntl
 except ImportError:
@@ -20,7 +27,16 @@ except ImportError:
 
 StrPath = str | os.PathLike[str]
 
-GZIP_MAGIC = b"\x1f\x8b"
+PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\0": "lzma"}
+"""The modules that unpack files, by the first bytes of these."""
+BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 PIECE = 2**20
 PREFIX, SUFFIX = ".agrad-", ".tmp"
 
@@ -31,6 +47,61 @@ def open_file(path: StrPath) -> IO[bytes]:
         return open(path, "rb")
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
+
+
+@contextlib.contextmanager
+def unpacked(path: StrPath) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked from gzip, bzip2, xz or zip."""
+    with open_file(path) as file:
+        try:
+            start = file.read(6)
+            file.seek(0)
+            packing = next((name for magic, name in PACKINGS.items() if start.startswith(magic)), None)
+            if start.startswith(b"PK\3\4"):
+                archive = zipfile.ZipFile(file)
+                if len(members := archive.namelist()) != 1 or archive.infolist()[0].flag_bits & 1:
+                    raise zipfile.BadZipFile(
+                        f"{len(members)} packed files, of which one without a password is expected"
+                    )
+                stream = archive.open(members[0])
+            else:
+                stream = file if packing is None else importlib.import_module(packing).open(file)
+            with stream:
+                yield stream
+        except (OSError, EOFError, zlib.error, LZMAError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise unreadable(path, error) from error
+
+
+@contextlib.contextmanager
+def opened_text(path: StrPath, encoding: str) -> Iterator[Iterable[str]]:
+    """Open a file to read its lines, unpacked, with their line ends."""
+    encoding = "utf-8-sig" if encoding == "utf-8" else encoding
+    with unpacked(path) as file, io.TextIOWrapper(file, encoding, newline="") as text:  # type: ignore[type-var]
+        yield text
+
+
+def encoding_of(path: StrPath) -> str:
+    """Return the encoding of a text file, guessed from its first bytes.
+
+    Raises `DataError` for a file that is not text.
+    """
+    with unpacked(path) as file:
+        start = file.read(PIECE)
+    for mark, name in BOMS.items():
+        if start.startswith(mark):
+            return name
+    if b"\0" in start:
+        for name in WIDE:
+            with contextlib.suppress(UnicodeDecodeError):
+                text = start[: len(start) // 4 * 4].decode(name)
+                if "\0" not in text and any(end in text for end in "\r\n"):
+                    return name
+    # the last character may be cut
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
+    odd = "\ufffd" in text
+    if "\0" in text or (odd and any(c < " " and c not in "\t\r\n\f\v" for c in text)):
+        raise DataError(f"{os.fspath(path)!r}: expected text in UTF-8 or another encoding, found a binary file")
+    return "cp1252" if odd else "utf-8"
 
 
 def read_file(path: StrPath) -> bytes:
@@ -53,7 +124,7 @@ def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
 
     No more than that is unpacked. Raises `DataError` for a broken stream.
     """
-    if content[:2] != GZIP_MAGIC:
+    if content[:2] != b"\x1f\x8b":
         return content
     parts, size = [], 0
     try:

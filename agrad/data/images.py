@@ -61,11 +61,14 @@ class ImageFolder:
     """
 
     def __init__(self, root: StrPath, transform: Callable[[Any], Any] | None = None) -> None:
-        self.root, self.transform = os.fspath(root), transform
+        self.root: str = os.fspath(root)
+        self.transform = transform
         ends = tuple(_pillow(self.root).registered_extensions())
         try:
             with os.scandir(self.root) as entries:
-                self.classes = sorted(entry.name for entry in entries if _shown(entry.name) and entry.is_dir())
+                self.classes: list[str] = sorted(
+                    entry.name for entry in entries if _shown(entry.name) and entry.is_dir()
+                )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DataError(f"{self.root!r}: expected a folder of images, but it cannot be read: {reason}") from error

@@ -109,8 +109,12 @@ class DataLoader:
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.collate_fn, self.backend, self.device = collate_fn, backend, device
+        self.dataset: Dataset | IterableDataset = dataset
+        self.batch_size: int | None = batch_size
+        self.drop_last: bool = drop_last
+        self.collate_fn = collate_fn
+        self.backend: str | None = backend
+        self.device: Any = device
         self.num_workers: int = whole(num_workers, "num_workers")
         self.seed: int = whole(seed, "seed", 2**64)
         self._depth = self.num_workers * _positive(prefetch_factor, "prefetch_factor", 2)
@@ -131,7 +135,8 @@ class DataLoader:
             sampler = RandomSampler(dataset, seed=self.seed) if shuffle else SequentialSampler(dataset)
         if sampler is not None and batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.sampler = sampler
+        self.batch_sampler: BatchSampler | Iterable[Any] | None = batch_sampler
 
     def _check_exclusive(self, shuffle: bool, sampler: Any, batch_sampler: Any, prefetch_factor: Any) -> None:
         """Raise an error for options that exclude each other or have no effect."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,9 @@ from agrad.data.classification import (
     quantities,
     scaled_dataset,
     standardisation,
-    stratified_split,
 )
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, random_parts, regression_dataset
+from agrad.data.regression import RegressionData, regression_dataset, split
 from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
@@ -31,6 +31,10 @@ from agrad.errors import ConfigurationError, DataError
 __all__ = ["load_csv", "load_npz"]
 
 TASKS = ("classification", "auto", "regression")
+Pair = tuple[np.ndarray, np.ndarray]
+"""Examples, and labels or targets."""
+Options = tuple[float, int, str, str]
+"""The fraction of the test part, seed, scaling and dtype."""
 SCALINGS = ("auto", "standard", "bytes", "none")
 
 
@@ -89,15 +93,21 @@ def load_npz(
     >>> data.X_train.shape, data.X_train.mean(axis=0).round(4) + 0.0, data.n_classes
     ((16, 2), array([0., 0.], dtype=float32), 2)
     """
-    arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
-    name = repr(os.fspath(path))
-    if ("X_test" in arrays) != ("y_test" in arrays):
-        raise DataError(f"{name}: expected both X_test and y_test or neither, found one of them")
-    test = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
-    task, about = _task_of(task, arrays["y"])
+    name, (train, test) = repr(os.fspath(path)), npz_parts(path)
+    options = (test_fraction, seed, scaling, dtype)
+    task, about = _task_of(task, train[1])
+    pairs = [train] if test is None else [train, test]
     if task == "regression":
-        return _regression(path, arrays["X"], arrays["y"], test, about, test_fraction, seed, scaling, dtype)
-    return _dataset(path, arrays["X"], arrays["y"], test, (), test_fraction, seed, scaling, dtype)
+        pairs = [(X, _targets(X, y, f"{name}, {{}}{part}")) for (X, y), part in zip(pairs, ("", "_test"), strict=False)]
+        widths = {(X.shape[1:], y.shape[1]) for X, y in pairs}
+        if len(widths) > 1:
+            raise DataError(
+                f"{name}: expected examples and targets of one shape in X, y and X_test, y_test; found others"
+            )
+        count = pairs[0][1].shape[1]
+        names = ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))
+        return _scaled(path, task, pairs, names, options, about=about)
+    return _classes(path, pairs, options)
 
 
 def load_csv(
@@ -170,7 +180,7 @@ def load_csv(
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
         warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
-    return _dataset(path, X, y, None, features, test_fraction, seed, scaling, dtype)
+    return _classes(path, [(X, y)], (test_fraction, seed, scaling, dtype), feature_names=features)
 
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
@@ -188,82 +198,61 @@ def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
     return "classification", ()
 
 
-def _regression(
-    path: StrPath,
-    X: np.ndarray,
-    y: np.ndarray,
-    test: tuple[np.ndarray, np.ndarray] | None,
-    about: tuple[str, ...],
-    test_fraction: float,
-    seed: int,
-    scaling: str,
-    dtype: str,
-) -> RegressionData:
-    """Return the regression data set of the arrays of a file, split and scaled."""
-    dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
-    pairs = []
-    for part, (examples, targets) in (("", (X, y)), *([("_test", test)] if test is not None else [])):
-        if targets.dtype.kind not in "biuf" or targets.ndim not in (1, 2) or targets.size == 0:
-            raise DataError(
-                f"{name}, y{part}: expected numbers of shape (n,) or (n, k) for regression, found {targets.dtype} of "
-                f"shape {targets.shape}"
-            )
-        targets = targets.reshape(targets.shape[0], -1).astype(np.float64)
-        check_finite(f"{name}, y{part}", targets)
-        _check_pair(examples, targets[:, 0], f"{name}, X{part} and y{part}")
-        pairs.append((examples, targets))
-    if test is None:
-        most, few = random_parts(X.shape[0], test_fraction, seed, name)
-        pairs = [(X[part], pairs[0][1][part]) for part in (most, few)]
-    elif pairs[0][0].shape[1:] != pairs[1][0].shape[1:] or pairs[0][1].shape[1] != pairs[1][1].shape[1]:
-        raise DataError(f"{name}: expected examples and targets of one shape in X, y and X_test, y_test; found others")
-    count = pairs[0][1].shape[1]
-    names = ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))
-    mean, scale = _scaling(scaling, pairs[0][0], name)
-    base = os.path.basename(os.fspath(path))
-    return regression_dataset(base, name, pairs[0], pairs[1], mean, scale, dtype, names, about=about)
+def npz_parts(path: StrPath) -> tuple[Pair, Pair | None]:
+    """Return X and y of an archive, and X_test and y_test if it has both."""
+    arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
+    if ("X_test" in arrays) != ("y_test" in arrays):
+        raise DataError(f"{os.fspath(path)!r}: expected both X_test and y_test or neither, found one of them")
+    test = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
+    return (arrays["X"], arrays["y"]), test
 
 
-def _checked(scaling: str, dtype: str) -> str:
-    """Return the dtype name, or raise ``ConfigurationError`` for unknown options."""
-    dtype = float_name(dtype)
-    if scaling not in SCALINGS:
-        raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-    return dtype
+def _targets(X: np.ndarray, y: np.ndarray, name: str) -> np.ndarray:
+    """Return numeric targets as float64 of shape (n, k), checked to fit the examples."""
+    where = name.format("y")
+    if y.dtype.kind not in "biuf" or y.ndim not in (1, 2) or y.size == 0:
+        raise DataError(
+            f"{where}: expected numbers of shape (n,) or (n, k) for regression, found {y.dtype} of shape {y.shape}"
+        )
+    y = y.reshape(y.shape[0], -1).astype(np.float64)
+    check_finite(where, y)
+    _check_pair(X, y[:, 0], name.format("X and y"))
+    return y
 
 
-def _dataset(
-    path: StrPath,
-    X: np.ndarray,
-    y: np.ndarray,
-    test: tuple[np.ndarray, np.ndarray] | None,
-    feature_names: tuple[str, ...],
-    test_fraction: float,
-    seed: int,
-    scaling: str,
-    dtype: str,
-) -> ClassificationData:
-    """Return the data set of arrays of a file, split and scaled."""
-    dtype, name = _checked(scaling, dtype), repr(os.fspath(path))
+def _classes(path: StrPath, pairs: list[Pair], options: Options, **more: Any) -> Any:
+    """Return the classification data set of the arrays of a file."""
+    (X, y), *rest = pairs
+    name = repr(os.fspath(path))
     _check_pair(X, y, f"{name}, X and y")
     numbers, values = class_numbers(y, f"{name}, y")
     check_classes(values[numbers], f"{name}, y")
     if values.shape[0] < 2:
         raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
-    if test is None:
-        most, few = stratified_split(numbers, test_fraction, seed, f"{name}, y")
-        train, test = (X[most], numbers[most]), (X[few], numbers[few])
-    else:
-        _check_pair(*test, f"{name}, X_test and y_test")
-        train, test = (X, numbers), (test[0], match_classes(test[1], values, f"{name}, y_test"))
-        if test[0].shape[1:] != X.shape[1:]:
+    for X_test, y_test in rest:
+        _check_pair(X_test, y_test, f"{name}, X_test and y_test")
+        known = match_classes(y_test, values, f"{name}, y_test")
+        if X_test.shape[1:] != X.shape[1:]:
             raise DataError(
-                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {test[0].shape[1:]} in X_test"
+                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {X_test.shape[1:]} in X_test"
             )
-    mean, scale = _scaling(scaling, train[0], name)
-    class_names = tuple(str(value) for value in values)
-    base = os.path.basename(os.fspath(path))
-    return scaled_dataset(base, name, train, test, mean, scale, dtype, class_names, feature_names)
+        rest = [(X_test, known)]
+    names = tuple(str(value) for value in values)
+    return _scaled(path, "classification", [(X, numbers), *rest], names, options, **more)
+
+
+def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...], options: Options, **more: Any) -> Any:
+    """Return the data set of examples with class numbers or targets, split and scaled."""
+    test_fraction, seed, scaling, dtype = options
+    dtype, where = float_name(dtype), repr(os.fspath(path))
+    if scaling not in SCALINGS:
+        raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    if len(pairs) == 1:
+        X, y = pairs[0]
+        pairs = [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, where)]
+    made = regression_dataset if task == "regression" else scaled_dataset
+    mean, scale = _scaling(scaling, pairs[0][0], where)
+    return made(os.path.basename(os.fspath(path)), where, *pairs, mean, scale, dtype, names, **more)
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:

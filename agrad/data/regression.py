@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from agrad.data.classification import check_finite, scaled, standardisation
+from agrad.data.cells import shown
+from agrad.data.classification import check_finite, scaled, standardisation, stratified_split
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError
 
@@ -78,7 +79,7 @@ class RegressionData:
     about: tuple[str, ...] = ()
 
     task = "regression"
-    class_names = ()
+    class_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def n_features(self) -> int:
@@ -125,44 +126,37 @@ def regression_dataset(
     scale: np.ndarray,
     dtype: str,
     target_names: tuple[str, ...],
-    feature_names: tuple[str, ...] = (),
-    encoder: TableEncoder | None = None,
-    labels: tuple[str, ...] = (),
-    about: tuple[str, ...] = (),
+    **more: Any,
 ) -> RegressionData:
     """Return a data set of raw examples and targets; errors name `where`."""
     for part, y in (("train", train[1]), ("test", test[1])):
         check_finite(f"{where}, targets of the {part} part", y)
-    target_mean, target_scale = standardisation(train[1], f"{where}, targets")
+    center = standardisation(train[1], f"{where}, targets")
     still = np.flatnonzero(np.ptp(train[1], axis=0) == 0)
     if still.size:
         raise DataError(
-            f"{where}: expected targets that vary, found only {train[1][0, still[0]]:g} in {target_names[still[0]]!r}"
+            f"{where}: expected targets that vary, found only {train[1][0, still[0]]:g} in "
+            f"{shown(target_names[still[0]])}"
         )
-    return RegressionData(
-        name=name,
-        X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
-        y_train=scaled(train[1], target_mean, target_scale, dtype, f"{where}, targets"),
-        X_test=scaled(test[0], mean, scale, dtype, f"{where}, test part"),
-        y_test=scaled(test[1], target_mean, target_scale, dtype, f"{where}, targets"),
-        feature_shape=train[0].shape[1:] or (1,),
-        mean=mean,
-        scale=scale,
-        target_names=target_names,
-        target_mean=target_mean,
-        target_scale=target_scale,
-        feature_names=feature_names,
-        encoder=encoder,
-        labels=labels,
-        about=about,
-    )
+    arrays = []
+    for (X, y), part in ((train, "train"), (test, "test")):
+        arrays += [
+            scaled(X, mean, scale, dtype, f"{where}, {part} part"),
+            scaled(y, *center, dtype, f"{where}, targets"),
+        ]
+    return RegressionData(name, *arrays, train[0].shape[1:] or (1,), mean, scale, target_names, *center, **more)
 
 
-def random_parts(n: int, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Split range(n) at random into most and few, both sorted int64, neither empty."""
+def split(task: str, y: np.ndarray, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Split the examples into most and few, both sorted int64.
+
+    The split is random; for classes, it contains a part of each.
+    """
+    if task != "regression":
+        return stratified_split(y, fraction, seed, name)
     if not 0.0 < fraction < 1.0:
         raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
-    if n < 3:
+    if (n := y.shape[0]) < 3:
         raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
     order = permutation(n, seed, SPLITS)
     few = min(max(int(n * fraction + 0.5), 1), n - 2)

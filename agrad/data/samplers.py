@@ -262,7 +262,9 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if whole(batch_size, "batch_size") == 0:
             raise ConfigurationError("batch_size must be at least 1, got 0")
-        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+        self.sampler: Iterable[int] = sampler
+        self.batch_size: int = batch_size
+        self.drop_last: bool = drop_last
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the sampler, if it defines `set_epoch`.

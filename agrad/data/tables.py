@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from agrad.data.classification import WHOLE, doubtful, no_classes, number_in
+from agrad.data.cells import MARKS, dates, number_in, numbers, shown
+from agrad.data.classification import WHOLE, doubtful, no_classes
 from agrad.errors import DataError, listed
 
 __all__ = ["Column", "Table"]
-
-MARKS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "None", "none", "?", "-", ".")
-"""The cells of a column of numbers or dates that mark a missing value."""
-
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
-
-COMMA = re.compile(r"[+-]?\d+(,\d+)?")
-"""A number with a decimal comma."""
 
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
@@ -36,11 +31,15 @@ class Column:
     kind : {"number", "word", "date"}
         The kind of its values.
     values : numpy.ndarray
-        Array of shape (n,): numbers as float64, with NaN for missing ones; strings as objects of type str, with an
-        empty one for missing ones; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds
+        Array of shape (n,): numbers as float64, with NaN for missing ones; strings as objects of type str, as the file
+        has them; dates as datetime64 in microseconds, with NaT for missing ones, or in milliseconds
         if one is more than 292,000 years from 1970.
     missing : numpy.ndarray
         Booleans of shape (n,), True for missing values.
+    marks : tuple of str
+        The marks of missing values that the file has in the column, such as NA.
+    form : str
+        The form of dates that are not ISO 8601, as `datetime.strptime` reads it, or what was removed from numbers.
 
     Examples
     --------
@@ -53,6 +52,8 @@ class Column:
     kind: str
     values: np.ndarray
     missing: np.ndarray
+    marks: tuple[str, ...] = ()
+    form: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +75,10 @@ class Table:
         messages.
     decimal : str
         Decimal separator: a point or a comma.
+    encoding : str
+        Encoding of the text.
+    header : bool
+        False if the columns have the names c0, c1, ... because the file has none.
 
     Examples
     --------
@@ -90,8 +95,10 @@ class Table:
     delimiter: str | None = None
     cell: Callable[[int, int], tuple[str, str] | None] | None = None
     decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool = True
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
@@ -99,16 +106,27 @@ class Table:
     def __len__(self) -> int:
         return int(self.columns[0].values.shape[0])
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in reversed([*enumerate(self.names)])}
+
+    def _number(self, column: str | int) -> int:
+        """Return the index of a column, given its name or index."""
+        found = self._places.get(column) if isinstance(column, str) else None
+        return column_number(self.name, self.names, column) if found is None else found
+
     def __getitem__(self, column: str | int) -> Column:
-        return self.columns[column_number(self.name, self.names, column)]
+        return self.columns[self._number(column)]
 
     def __repr__(self) -> str:
         text = "" if self.delimiter is None else f", separated by {self.delimiter!r}"
+        text += f", encoding {self.encoding}" * (self.encoding != "utf-8")
         lines = [f"table {self.name}: {len(self):,} rows, {len(self.columns)} columns{text}"]
         width = max(len(name) for name in self.names)
         for column in self.columns:
             count = int(np.count_nonzero(column.missing))
-            lines.append(f"  {column.name:<{width}}  {column.kind}" + (f", {count:,} missing" if count else ""))
+            marks = f" ({listed([repr(mark) for mark in column.marks])})" if column.marks else ""
+            lines.append(f"  {column.name:<{width}}  {column.kind}" + (f", {count:,} missing{marks}" if count else ""))
         return "\n".join(lines)
 
     def numbers(self, names: Sequence[str | int] | None = None) -> np.ndarray:
@@ -137,7 +155,7 @@ class Table:
         array([[1. ],
                [2.5]])
         """
-        places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
+        places = [self._number(name) for name in (self.names if names is None else names)]
         if not places:
             raise DataError(
                 f"{self.name}: expected one column of features or more in addition to the labels, found none"
@@ -181,7 +199,7 @@ class Table:
         >>> agrad.data.Table("rooms", (sides,)).labels("side")
         array(['n', 's'], dtype='<U1')
         """
-        place = column_number(self.name, self.names, name)
+        place = self._number(name)
         column = self.columns[place]
         if column.missing.any():
             raise DataError(self.message(int(np.argmax(column.missing)), place, "a label"))
@@ -193,7 +211,7 @@ class Table:
             if number is None or not number.is_integer() or abs(number) >= WHOLE:
                 raise DataError(
                     f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
-                    f"found the number {text[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
+                    f"found the number {shown(text)} in row {row} of the data; {no_classes(np.array(numbers))}"
                 )
         return np.array(numbers).astype(np.int64)
 
@@ -223,21 +241,21 @@ class Table:
         >>> len(agrad.data.Table("rooms", (sizes,)).select(rows=np.array([0, 2])))
         2
         """
-        places = [column_number(self.name, self.names, name) for name in (self.names if names is None else names)]
+        places = [self._number(name) for name in (self.names if names is None else names)]
         if not places:
             raise DataError(
                 f"{self.name}: expected one column of features or more in addition to the labels, found none"
             )
         columns = [self.columns[place] for place in places]
         if rows is not None:
-            columns = [Column(c.name, c.kind, c.values[rows], c.missing[rows]) for c in columns]
+            columns = [replace(c, values=c.values[rows], missing=c.missing[rows]) for c in columns]
         whole = self.cell
 
         def cell(row: int, column: int) -> tuple[str, str] | None:
             assert whole is not None
             return whole(row if rows is None else int(rows[row]), places[column])
 
-        return Table(self.name, tuple(columns), self.delimiter, None if whole is None else cell, self.decimal)
+        return replace(self, columns=tuple(columns), cell=None if whole is None else cell)
 
     def message(self, row: int, column: str | int, expected: str) -> str:
         """Return the message for a cell that is not as expected.
@@ -257,8 +275,8 @@ class Table:
             Text with the file, the position and the cell.
         """
         where, text = self.place(row, column)
-        shown = repr(text[:40]) if text.strip() else "nothing"
-        return f"{self.name}: {where}, column {self[column].name!r}: expected {expected}, found {shown}"
+        found = shown(text) if text.strip() else "nothing"
+        return f"{self.name}: {where}, column {shown(self[column].name)}: expected {expected}, found {found}"
 
     def place(self, row: int, column: str | int) -> tuple[str, str]:
         """Return the position of a cell, such as line 7, and its text.
@@ -275,7 +293,7 @@ class Table:
         tuple of str
             Position in the file if it is known, otherwise the row of the data, from 1; and the text.
         """
-        place = column_number(self.name, self.names, column)
+        place = self._number(column)
         found = None if self.cell is None else self.cell(row, place)
         if found is not None:
             return found
@@ -283,68 +301,27 @@ class Table:
         return f"row {row + 1} of the data", "" if there.missing[row] else str(there.values[row])
 
 
-def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column:
-    """Return a column: numbers or dates if all cells are, or else strings."""
-    values = None if as_words else _numbers(cells)
-    if values is not None:
-        return number_column(name, values)
-    texts = [cell.strip() for cell in cells]
-    dates = None if as_words else _dates(texts)
-    if dates is not None:
-        return Column(name, "date", dates, np.isnat(dates))
-    return word_column(name, texts)
-
-
-def with_points(column: Column, as_words: bool) -> Column | None:
-    """Return a column of strings with decimal points instead of commas, or None.
-
-    Three digits behind each comma may be thousands: such columns are unchanged.
-    """
-    texts = column.values.tolist() if column.kind == "word" else []
-    given = [text for text in texts if text not in MARKS]
-    behind = {len(text.partition(",")[2]) for text in given if "," in text}
-    if not behind or behind == {3} or not all(COMMA.fullmatch(text) for text in given):
-        return None
-    return column_of(column.name, [text.replace(",", ".") for text in texts], as_words)
-
-
-def word_column(name: str, texts: Sequence[str]) -> Column:
-    """Return a column of strings, of which empty ones are missing."""
-    return Column(name, "word", np.array(texts, dtype=object), np.array([not text for text in texts]))
-
-
-def number_column(name: str, values: np.ndarray) -> Column:
-    """Return a column of numbers, of which NaN are missing."""
-    return Column(name, "number", values, np.isnan(values))
-
-
-def _numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """Return cells as float64, with NaN for missing ones, or None."""
-    # float() reads "1_000" as 1000; in a table that is text
-    if "_" in "".join(cells):
-        return None
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        pass
-    known = {cell: np.nan if cell.strip() in MARKS else number_in(cell) for cell in set(cells)}
-    if None in known.values():
-        return None
-    values = np.array([known[cell] for cell in cells], dtype=np.float64)
-    # marks without a number may be words
-    return values if not np.isnan(values).all() or not any(cell.strip() for cell in known) else None
-
-
-def _dates(texts: Sequence[str]) -> np.ndarray | None:
-    """Return texts in the form of ISO 8601, without a time zone, as dates, or None."""
-    known = {text: "NaT" if text in MARKS else text for text in set(texts)}
-    given = [text for text in known.values() if text != "NaT"]
-    if not given or not all(DATE.fullmatch(text) for text in given):
-        return None
-    try:
-        return np.array([known[text] for text in texts], dtype="datetime64[us]")
-    except ValueError:
-        return None
+def column_of(name: str, texts: Sequence[str], codes: np.ndarray, as_words: bool, delimiter: str | None) -> Column:
+    """Return a column of cells `texts[codes]`: numbers, dates or strings."""
+    texts = [text.strip() for text in texts]
+    marks = () if as_words else tuple(sorted({text for text in texts if text in MARKS} - {""}))
+    given = any(text not in MARKS for text in texts) or not any(texts)
+    found, form = numbers(texts, delimiter)
+    if as_words and form and None not in found:
+        texts = [text if x is None or text in MARKS else f"{x:.15g}" for text, x in zip(texts, found, strict=True)]
+    if not as_words and given:
+        if None not in found:
+            values = np.array(found, dtype=np.float64)[codes]
+            return Column(name, "number", values, np.isnan(values), marks, form)
+        found, form = dates(texts)
+        if None not in found:
+            values = np.array(found, dtype=np.float64)
+            days = np.where(np.isnan(values), np.datetime64("NaT", "us"), np.nan_to_num(values).astype("<M8[us]"))[
+                codes
+            ]
+            return Column(name, "date", days, np.isnat(days), marks, form)
+    gaps = np.array([not text or text in marks for text in texts], dtype=bool)
+    return Column(name, "word", np.array(texts, dtype=object)[codes], gaps[codes], marks)
 
 
 def column_number(name: str, names: Sequence[str], column: str | int) -> int:
@@ -352,17 +329,13 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
 
     A string that is not a column name is read as an index. Raises `DataError` if there is none.
     """
-    if isinstance(column, str) and column.strip() in names:
-        return list(names).index(column.strip())
-    try:
-        place = int(column)
-    except ValueError:
-        place = len(names)
-    if not -len(names) <= place < len(names):
-        raise DataError(
-            f"{name}: expected a column {column!r}, found the columns {listed(names)} (numbered 0 to {len(names) - 1})"
-        )
-    return place % len(names)
+    with suppress(ValueError):
+        return list(names).index(column.strip() if isinstance(column, str) else "\0")
+    with suppress(ValueError):
+        if -len(names) <= (place := int(column)) < len(names):
+            return place % len(names)
+    known = f"found the columns {listed(names)} (numbered 0 to {len(names) - 1})" if names else "found no columns"
+    raise DataError(f"{name}: expected a column {shown(str(column)) if isinstance(column, str) else column}, {known}")
 
 
 def index_column(table: Table, names: Sequence[str]) -> str | None:

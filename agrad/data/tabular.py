@@ -6,10 +6,10 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from agrad.data.cells import MARKS, SURE, number_in, shown
 from agrad.data.classification import (
     FEW,
     MANY,
@@ -17,19 +17,20 @@ from agrad.data.classification import (
     ClassificationData,
     class_numbers,
     float_name,
-    number_in,
+    no_classes,
     quantities,
     scaled_dataset,
-    stratified_split,
 )
 from agrad.data.encoder import TableEncoder
 from agrad.data.encodings import words_of
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, random_parts, regression_dataset
+from agrad.data.regression import RegressionData, regression_dataset, split
 from agrad.data.tablefiles import read_table
-from agrad.data.tables import MARKS, Table, column_number
+from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
 
+MOST = 100
+"""Above so many classes of numbers each needs `FEW` rows or more, on average."""
 TASKS = ("auto", "classification", "regression")
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
@@ -44,7 +45,10 @@ def load_table(
     dtype: str = "float32",
     categorical: Sequence[str | int] = (),
     keep: Sequence[str | int] = (),
+    drop: Sequence[str | int] = (),
     report: Callable[[str], None] | None = None,
+    header: bool | None = None,
+    encoder: TableEncoder | None = None,
 ) -> ClassificationData | RegressionData:
     """Load a table as a data set of feature and target columns.
 
@@ -67,8 +71,14 @@ def load_table(
         The dtype of X, float32 or float64.
     categorical, keep : sequence of str or int
         Columns to treat as categorical, and to keep although they look like ids; see `TableEncoder`.
+    drop : sequence of str or int
+        Columns to leave out.
     report : function, optional
         Function that is called with each warning. By default, `warnings.warn`.
+    header : bool, optional
+        False for a text table without a header; see `read_csv`.
+    encoder : TableEncoder, optional
+        Fitted encoder to use. By default, a new one is fitted.
 
     Returns
     -------
@@ -97,45 +107,40 @@ def load_table(
     dtype = float_name(dtype)
     if task not in TASKS:
         raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
-    table = read_table(path, words=lambda names: [*targets_in(names, label, repr(path)), *categorical])
+    as_words = (lambda names: categorical) if encoder is None else (lambda names: {*encoder.words} & {*names})
+    table = read_table(
+        path, words=lambda names: [*targets_in(names, label, repr(os.fspath(path))), *as_words(names)], header=header
+    )
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
-    features = table.select([name for name in table.names if name not in targets])
-    about, texts = [_described(features)], [words_of(table[name]) for name in targets]
+    # by name, because the features have other numbers than the columns of the file
+    chosen = [tuple(table[column].name for column in columns) for columns in (categorical, keep, drop)]
+    if both := [name for name in targets if name in {*chosen[0], *chosen[1], *chosen[2]}]:
+        raise ConfigurationError(f"{shown(both[0])} is a target column, so it cannot be a feature column, nor left out")
+    left = {*targets, *chosen[2]}
+    features = table.select([name for name in table.names if name not in left])
+    about, texts = _described(features), [words_of(table[name]) for name in targets]
     if task == "auto":
         task, why = task_of(texts, targets)
         about.append(f"task: {task}, because {why}")
-    # by name, because the features have other numbers than the columns of the file
-    as_words, kept = (
-        [table.names[column_number(table.name, table.names, column)] for column in columns]
-        for columns in (categorical, keep)
-    )
-    if both := [name for name in targets if name in (*as_words, *kept)]:
-        raise ConfigurationError(f"{both[0]!r} is a target column, so it cannot be a feature column")
-    encoder = TableEncoder(categorical=as_words, keep=kept, report=tell)
-    base, where = os.path.basename(os.fspath(path)), table.name
+    where = table.name
     if task == "regression":
-        y = table.numbers(targets)
-        most, few = random_parts(len(table), test_fraction, seed, where)
+        y, names = table.numbers(targets), targets
     else:
-        y, values = _classes(texts, where)
-        most, few = stratified_split(y, test_fraction, seed, where)
-    encoder.fit(features.select(rows=most))
+        y, names = _classes(texts, where)
+    parts = split(task, y, test_fraction, seed, where)
+    if encoder is None:
+        encoder = TableEncoder(categorical=chosen[0], keep=chosen[1], report=tell)
+        encoder.fit(features.select(rows=parts[0]))
+        encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
+    encoder.report = tell
     X = encoder.encode(features)
-    parts = (X[most], y[most]), (X[few], y[few])
-    made: dict[str, Any] = {
-        "mean": encoder.mean,
-        "scale": encoder.scale,
-        "dtype": dtype,
-        "feature_names": encoder.names,
-        "encoder": encoder,
-        "labels": targets,
-        "about": tuple(about),
-    }
-    if task == "regression":
-        return regression_dataset(base, where, *parts, target_names=targets, **made)
-    return scaled_dataset(base, where, *parts, class_names=tuple(str(value) for value in values), **made)
+    made = regression_dataset if task == "regression" else scaled_dataset
+    more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
+    pairs = [(X[rows], y[rows]) for rows in parts]
+    del X
+    return made(os.path.basename(os.fspath(path)), where, *pairs, encoder.mean, encoder.scale, dtype, names, **more)
 
 
 class _Once:
@@ -145,8 +150,9 @@ class _Once:
         self._report, self._told = report, set[str]()
 
     def __call__(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        about = line.partition(", found ")[0]  # the counts of wrong cells in a part and in all differ
+        if about not in self._told:
+            self._told.add(about)
             warnings.warn(line, stacklevel=6) if self._report is None else self._report(f"warning: {line}")
 
 
@@ -182,10 +188,10 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
         column = table[name]
         gaps |= column.missing
         if column.kind == "word":
-            counts = Counter(column.values.tolist())
-            # a mark of a missing value among numbers; among words it may be one
-            if all(text in MARKS or number_in(text) is not None for text in counts):
-                gaps |= np.array([text in MARKS for text in column.values.tolist()])
+            texts = {*column.values.tolist()}
+            # a mark of a missing value among numbers; among words a few may be the names of classes
+            marks = MARKS if all(text in MARKS or number_in(text) is not None for text in texts) else SURE
+            gaps |= np.array([text in marks for text in column.values.tolist()])
     if gaps.all():
         raise DataError(f"{table.name}: expected labels in {listed(targets)}, found missing values only")
     if not gaps.any():
@@ -195,17 +201,25 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
     return table.select(rows=np.flatnonzero(~gaps))
 
 
-def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class labels (n,) of one column, and the sorted values."""
+def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the class labels (n,) of one column, and the names of the classes."""
     if len(texts) > 1:
         raise DataError(
             f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."
         )
     y = class_labels(texts[0])
-    found, values = class_numbers(y, f"{where}, labels")
+    numbers, values = class_numbers(y, f"{where}, labels")
     if values.size < 2:
-        raise DataError(f"{where}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
-    return found, values
+        raise DataError(
+            f"{where}: expected 2 classes or more to tell apart, found only the label {shown(str(values[0]))}"
+        )
+    if (
+        values.size > MOST
+        and y.size < FEW * values.size
+        and 2 * sum(number_in(str(v)) is not None for v in values) > values.size
+    ):
+        raise DataError(f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {no_classes(y)}")
+    return numbers, tuple(str(value) for value in values)
 
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
@@ -217,12 +231,23 @@ def class_labels(texts: np.ndarray) -> np.ndarray:
     return y
 
 
-def _described(table: Table) -> str:
-    """Return a line about the columns to learn from."""
+def _described(table: Table) -> list[str]:
+    """Return lines about the columns to learn from, and how they were read."""
     kinds = Counter(column.kind for column in table.columns)
     columns = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in kinds.most_common())
     text = f"{len(table):,} rows, {len(table.columns)} columns to learn from ({columns})"
-    if table.delimiter is None:
-        return text
-    text += f", separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
-    return text + (", with decimal commas" if table.decimal == "," else "")
+    if table.delimiter is not None:
+        text += f", separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
+    text += ", with decimal commas" * (table.decimal == ",")
+    text += f", in the encoding {table.encoding}" * (table.encoding != "utf-8")
+    lines = [text + ", without a header" * (not table.header)]
+    forms: dict[str, list[str]] = {}
+    for column in table.columns:
+        if column.form and column.form != "decimal commas":
+            kind = f"dates in the form {column.form}" if column.kind == "date" else f"numbers without {column.form}"
+            forms.setdefault(f"read as {kind}", []).append(shown(column.name))
+        if column.missing.any():
+            marks = listed([repr(mark) for mark in column.marks], 3)
+            count = f"{shown(column.name)} ({int(np.count_nonzero(column.missing)):,}{f': {marks}' if marks else ''})"
+            forms.setdefault("missing values", []).append(count)
+    return [*lines, *(f"{kind}: {listed(names, 8, width=80)}" for kind, names in forms.items())]

@@ -3,4 +3,5 @@
 Importing it files the functions that the methods of Tensors find by name in ``CALLS``.
 """
 
-from agrad.engine import backward as backward
+from agrad.engine import calls as calls
+from agrad.engine import gradients as gradients

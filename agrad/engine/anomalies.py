@@ -45,30 +45,30 @@ def check_results(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
     given = _not_finite(primitive.argument_names(len(args)), args)
     if given:
         raise AnomalyError(
-            f"{primitive.name} was handed a NaN or an infinity in {given}, which no operation inside detect_anomaly "
-            f"made, at {users_line()}"
+            f"{primitive.name} received a NaN or an infinity in {given}, which was computed outside of detect_anomaly, "
+            f"at {users_line()}"
         )
-    raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")
+    raise AnomalyError(f"{primitive.name} returned a NaN or an infinity at {users_line()}")
 
 
 def check_tangents(primitive: Any, traced: tuple[int, ...], tangents: list[Any], out: tuple[Any, ...]) -> None:
-    """Raise ``AnomalyError`` if a forward rule made a NaN or an infinity."""
+    """Raise ``AnomalyError`` if a forward rule returned a NaN or an infinity."""
     if all(t is None or is_finite(t) for t in out):
         return
     names = primitive.argument_names(max(traced) + 1)
     given = _not_finite([names[i] for i in traced], tangents)
     if given:
         raise AnomalyError(
-            f"{primitive.name} was handed a tangent of {given} that holds a NaN or an infinity already, at "
+            f"{primitive.name} received a tangent of {given} that already contains a NaN or an infinity, at "
             f"{users_line()}"
         )
-    raise AnomalyError(f"the forward rule of {primitive.name} made a NaN or an infinity at {users_line()}")
+    raise AnomalyError(f"the forward rule of {primitive.name} returned a NaN or an infinity at {users_line()}")
 
 
 def check_cotangents(node: Node, gs: Iterable[Any], parts: tuple[Any, ...]) -> None:
-    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity.
+    """Raise ``AnomalyError`` if a backward rule returned a NaN or an infinity.
 
-    ``gs``: the cotangents that the rule was handed.
+    ``gs`` are the cotangents that the rule received.
     """
     name = node.plan.primitive.name
     for argument, part in zip(node.plan.arguments, parts, strict=False):
@@ -78,7 +78,7 @@ def check_cotangents(node: Node, gs: Iterable[Any], parts: tuple[Any, ...]) -> N
         line = f"; the operation was recorded at {where}" if where else ""
         if not all(map(is_finite, gs)):
             raise AnomalyError(
-                f"the backward rule of {name} was handed a cotangent that holds a NaN or an infinity already: the one "
-                f"given, or a sum of finite ones{line}"
+                f"the backward rule of {name} received a cotangent that already contains a NaN or an infinity: the "
+                f"initial one, or a sum that overflowed{line}"
             )
-        raise AnomalyError(f"the backward rule of {name} made a NaN or an infinity for {argument}{line}")
+        raise AnomalyError(f"the backward rule of {name} returned a NaN or an infinity for {argument}{line}")

@@ -134,8 +134,8 @@ def holds_tensor(values: Iterable[Any]) -> bool:
 def freed(node: Node) -> GraphFreedError:
     """Return the error of a second pass over a node whose values are freed."""
     return GraphFreedError(
-        f"the values kept for {node.plan.primitive.name} were freed by an earlier backward pass; "
-        "give that pass retain_graph=True, or compute the result again"
+        f"an earlier backward pass freed the values that {node.plan.primitive.name} needs. Pass retain_graph=True to "
+        "that pass, or compute the result again."
     )
 
 
@@ -160,10 +160,10 @@ class SliceCotangents:
     def __init__(self, node: Node, g: Any) -> None:
         saved = node.saved
         assert saved is not None
-        self.call = node.plan.primitive.sum_slices
+        self.call: Any = node.plan.primitive.sum_slices
         self.meta: Meta = saved[0]
-        self.parts = [g]
-        self.indices = [saved[-1]["index"]]
+        self.parts: list[Any] = [g]
+        self.indices: list[Any] = [saved[-1]["index"]]
 
     def __add__(self, other: Any) -> "SliceCotangents":
         """Take up the cotangents of other parts, or of the whole array, in place.
@@ -209,9 +209,9 @@ def run_hooks(node: Node, g: Any) -> Any:
         raw = given.raw if isinstance(given, Tensor) else given
         if not hasattr(raw, "shape") or tuple(given.shape) != tuple(seen.shape):
             shape = tuple(given.shape) if hasattr(given, "shape") else type(given).__name__
-            raise RuleError(f"a hook gave {shape} for a gradient of shape {tuple(seen.shape)}; it gives one like it")
+            raise RuleError(f"a hook must return an array of shape {tuple(seen.shape)}, got {shape}")
         if dtype_name(raw.dtype) != dtype_name(seen.dtype):
-            raise RuleError(f"a hook gave {dtype_name(raw.dtype)} for a gradient of dtype {dtype_name(seen.dtype)}")
+            raise RuleError(f"a hook must return dtype {dtype_name(seen.dtype)}, got {dtype_name(raw.dtype)}")
         g = given if isinstance(g, Tensor) else raw
     return g
 
@@ -388,14 +388,14 @@ def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any
         return None
     if not hasattr(g, "shape"):
         raise RuleError(
-            f"the rule of {name} for {argument} returned {type(g).__name__}, not an array of shape {target.shape}"
+            f"the rule of {name} for {argument} must return an array of shape {target.shape}, got {type(g).__name__}"
         )
     shape = tuple(g.shape)
     xp = NAMESPACES[type(g)]
     if shape != target.shape:
         if not (broadcasts and _was_broadcast(target.shape, shape)):
             raise RuleError(
-                f"the rule of {name} returned a cotangent of shape {shape} for {argument} of shape {target.shape}"
+                f"the rule of {name} for {argument} must return an array of shape {target.shape}, got {shape}"
             )
         g = sum_to(xp, g, target.shape)
     return _to_dtype(xp, g, target.dtype)
@@ -406,7 +406,7 @@ def fit_tangent(t: Any, out: Any, name: str) -> Any:
     if t is None:
         return None
     if not hasattr(t, "shape"):
-        raise RuleError(f"the forward rule of {name} returned {type(t).__name__}, not an array")
+        raise RuleError(f"the forward rule of {name} must return an array, got {type(t).__name__}")
     if t.shape == out.shape and t.dtype is out.dtype:
         return t
     xp = namespace_of((t,))

@@ -50,11 +50,11 @@ class Batch(Level):
 
     name = "batch"
     derivative = False
-    kind = BatchedTensor
+    kind: type[Tensor] = BatchedTensor
 
     def __init__(self, members: int) -> None:
         super().__init__()
-        self.members = members
+        self.members: int = members
         self._written: list[tuple[Any, ...]] = []
 
     def note_write(self, tensor: Tensor) -> None:
@@ -98,7 +98,7 @@ class Batch(Level):
             trace.check_known(args)
         for name, value in settings.items():
             if isinstance(value, BatchedTensor):
-                raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+                raise TracedValueError(f"{primitive.name}: {name} must not be a value that vmap maps over")
         rule = primitive.batching
         try:
             if primitive.core_axes and (few := primitive.too_few_axes(args)):
@@ -113,9 +113,9 @@ class Batch(Level):
             raise
         except Exception as error:
             found = self._refusal(primitive, args, settings) or error
-            note = f"in a member of a map over {self.members} members"
+            note = f"for each of the {self.members} elements of a vmap"
             if found is error:
-                note = f"under a map over {self.members} members, whose axis stands in front of those of each"
+                note = f"under a vmap over {self.members} elements, whose batch axis comes first"
             if note not in getattr(found, "__notes__", ()):
                 found.add_note(note)
             if found is error:
@@ -152,8 +152,8 @@ class Batch(Level):
             inner.append(arg)
         if rule is None:
             raise MissingRuleError(
-                f"{primitive.name} has no batching rule; declare one, @primitive(batch='leading') say, or "
-                f"batch='loop' for a call a member, or write one with @{primitive.identifier}.batch"
+                f"{primitive.name} has no batching rule. Declare one, for example with @primitive(batch='leading'), or "
+                f"batch='loop' for a call per batch element, or define one with @{primitive.identifier}.batch."
             )
         out = rule(primitive, inner, tuple(mapped), self.members, settings)
         return in_levels([self], primitive, out)
@@ -161,22 +161,21 @@ class Batch(Level):
     def misshapen(self, primitive: Any, shape: tuple[int, ...]) -> RuleError:
         """Return the error of a batching rule whose result lacks the mapped axis."""
         return RuleError(
-            f"the batching rule of {primitive.name} gave a result of shape {shape}; its first axis must be "
-            f"the mapped one, of length {self.members}"
+            f"the batching rule of {primitive.name} must return a batch axis of length {self.members} first, got shape "
+            f"{shape}"
         )
 
     def outlived(self, tensor: Tensor) -> Any:
-        """Raise ``TracedValueError``: no map is left that the members belong to."""
+        """Raise ``TracedValueError``: the map of the batch has ended."""
         raise TracedValueError(
-            f"an array of shape {tensor.shape} that vmap mapped over {self.members} members was kept and used after "
-            "the map; return it from the function that vmap maps"
+            f"an array of shape {tensor.shape} that vmap mapped over {self.members} elements must not be used after "
+            "the function has returned. Return it from the function."
         )
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         raise TracedValueError(
-            f"{what} of a value that vmap maps over: each of the {self.members} members has its own, so Python cannot "
-            "branch, loop or index by it; choose between values with agrad.where(condition, x, y), and loop with "
-            "agrad.while_loop"
+            f"{what} must not be called on a value that vmap maps over, because it differs between the {self.members} "
+            "batch elements. Choose between values with agrad.where(condition, x, y), and loop with agrad.while_loop."
         )
 
 
@@ -360,7 +359,8 @@ def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
             out = loop(primitive, inner, mapped, 1, settings)
         except Exception as error:
             raise MissingRuleError(
-                f"{primitive.name} is mapped member by member, there is no member, and ones do not tell the shape"
+                f"{primitive.name}: the batch must not be empty, because the shape of the result is unknown without a "
+                "call"
             ) from error
         return tuple([part[:0, ...] for part in out]) if isinstance(out, tuple) else out[:0, ...]
     outs = [
@@ -376,13 +376,13 @@ def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
 
 def values_decide(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Raise ``TracedValueError``: the members' results may differ in shape.
+    """Raise ``TracedValueError``: the results of batch elements may differ in shape.
 
-    It is the rule of primitives whose result's shape depends on values.
+    It is the rule of primitives with a result whose shape depends on values.
     """
     raise TracedValueError(
-        f"{primitive.name} under vmap: the shape of its result depends on values, and members have different ones; "
-        "call it outside of vmap, or keep the shape and choose values with agrad.where"
+        f"{primitive.name} does not support vmap, because the shape of its result depends on values. Call it outside "
+        "of vmap, or keep the shape and choose values with agrad.where."
     )
 
 

@@ -34,8 +34,8 @@ class Call(Operation):
     def __init__(self, name: str, outputs: int, parents: int, linear: bool) -> None:
         self.name = name
         self.linear = linear
-        self.outputs = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
-        self.plan = Plan.bare(self, parents, self._pull, self.argument_names(parents))
+        self.outputs: tuple[str, ...] | None = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
+        self.plan: Plan = Plan.bare(self, parents, self._pull, self.argument_names(parents))
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """Return numbered names, because the operands have no names of their own."""

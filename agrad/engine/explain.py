@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from opcode import opmap
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -23,13 +22,13 @@ from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, RefusedFunctionError, ShapeError
 from agrad.foreign import keyword_hint
 from agrad.registry import CALLS, namespace
-from agrad.shapes import broadcast_shapes, unlike_product
+from agrad.shapes import broadcast_shapes, product_mismatch
 
 
 def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Exception:
-    """Return the error to raise where a library refused an operation.
+    """Return the error to raise if a library raised one in an operation.
 
-    It is agrad's own for shapes, devices and numbers that do not fit, else the library's with a note on the shapes.
+    It is an error of agrad for invalid shapes, devices and numbers, and otherwise the library's with a note on shapes.
     """
     if isinstance(error, AgradError):
         return error
@@ -39,20 +38,20 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
     shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
     text = " and ".join(map(str, shapes))
     if primitive.kind == "product":
-        if len(shapes) > 1 and unlike_product(*shapes[:2]):
-            return ShapeError(f"{name}: shapes {text} do not multiply")
+        if len(shapes) > 1 and (why := product_mismatch(*shapes[:2])):
+            return ShapeError(f"{name}: shapes {text} are incompatible: {why}")
     elif primitive.broadcasts:
         try:
             broadcast_shapes(*[shape[: len(shape) - primitive.own_axes(i)] for i, shape in enumerate(shapes)])
         except ShapeError:
-            return ShapeError(f"{name}: shapes {text} do not broadcast")
+            return ShapeError(f"{name}: shapes {text} must be broadcastable")
     raws = [a.raw if isinstance(a, Tensor) else a for a in args]
     arrays = [a for a in raws if hasattr(a, "shape") and not isinstance(a, np.generic)]
     backends = [(backend_of_type(type(a)), a) for a in arrays]
     devices = {str(backend.device_of(a)) for backend, a in backends if backend is not None}
     if len(devices) > 1:
         return MixedBackendsError(
-            f"{name} was given arrays on the devices {' and '.join(sorted(devices))}; move one: x.to_device(device)"
+            f"{name}: arrays must be on one device, got {' and '.join(sorted(devices))}. Move one: x.to_device(device)."
         )
     first = backends[0][0] if backends else None
     if primitive.variadic and first is not None:
@@ -60,7 +59,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
         numbers = [a for a in raws if isinstance(a, (*NUMBERS, np.generic)) and not isinstance(a, arrays_too)]
         if numbers:
             made = f"agrad.asarray({numbers[0]!r}, backend={first.name!r})"
-            return OperandError(f"{name} takes arrays, not the number {numbers[0]!r}; make one of it: {made}")
+            return OperandError(f"{name}: operands must be arrays, got the number {numbers[0]!r}. Write {made}.")
     if arrays and all(dtype_name(a.dtype) == "bool" for a in arrays):
         error.add_note("Boolean arrays have no arithmetic on every backend. Cast them first: x.astype('int64').")
     error.add_note(f"in agrad's {name} on shapes {text}")
@@ -70,37 +69,35 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
 # ------------------------------------------------------------------ requests for values
 
 _CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
-_OWN = str(Path(__file__).parents[1])
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
 _WRITABLE = (
-    "it cannot hold a Tensor: begin with agrad.zeros(shape), which can be written into, or collect the parts and join "
-    "them with agrad.stack"
+    "A NumPy array cannot store a Tensor. Write to agrad.zeros(shape) instead, or join the parts with agrad.stack."
 )
 
 
-def detach_error(what: str, means: str = "give it x.detach()") -> DetachError:
-    """Return the error of a conversion that would leave the graph.
+def detach_error(what: str, means: str = "pass x.detach()") -> DetachError:
+    """Return the error of a conversion that would drop the gradient.
 
-    It names the function that asked, and the remedy: what to write where the result ``means`` to be a constant.
+    It contains the function that requested the value, and a fix: ``means`` is what to write for a constant.
     """
     what, remedy, counterpart = _asker(what)
     if counterpart:
         return DetachError(f"{what} cannot convert a Tensor that requires a gradient. Call {counterpart} instead.")
     return DetachError(
-        f"{what} of a Tensor that requires a gradient would leave the graph silently; {remedy}"
-        f"where that is meant, {means}"
+        f"{what} cannot convert a Tensor that requires a gradient. {remedy}If the result needs no gradient, {means}."
     )
 
 
 def note_asker(error: Exception, what: str) -> None:
-    """Add a note on the function that asked for a traced value, if there is a remedy."""
+    """Add a note on the function that requested a traced value, if there is a fix."""
     asked, remedy, counterpart = _asker(what)
     if counterpart or remedy:
-        error.add_note(f"asked by {asked}: " + (f"call {counterpart} instead" if counterpart else remedy.rstrip("; ")))
+        error.add_note(f"Requested by {asked}. " + (f"Call {counterpart} instead." if counterpart else remedy.rstrip()))
 
 
 def _asker(what: str) -> tuple[str, str, str]:
-    """Return who asked for a value, a remedy, and agrad's function in place of theirs, or empty texts."""
+    """Return the caller that requested a value, a fix, and the agrad function to use instead, or empty strings."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
@@ -113,12 +110,12 @@ def _asker(what: str) -> tuple[str, str, str]:
     if what != _CONVERSION:
         return what, "", ""
     if frame is not None and frame.f_code.co_code[frame.f_lasti] in _WRITES:
-        return "x[i] = v into a NumPy array", f"{_WRITABLE}; ", ""
+        return "x[i] = v of a NumPy array", f"{_WRITABLE} ", ""
     return _conversion(frames, called)
 
 
 def _called_at(frame: FrameType) -> str:
-    """Return the function of ``math`` or SciPy that a frame calls, by its source."""
+    """Return the ``math`` or SciPy function that a frame calls, from its source."""
     first, _, start, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     line = linecache.getline(frame.f_code.co_filename, first or 0, frame.f_globals).encode()[start:end]
     text = re.match(r"[^\W\d][\w.]*(?=\s*\()", line.decode(errors="replace"))
@@ -131,41 +128,39 @@ def _called_at(frame: FrameType) -> str:
 
 
 def _conversion(frames: list[FrameType], called: str) -> tuple[str, str, str]:
-    """Return the function that asked for an array, a remedy, and agrad's function in its place."""
+    """Return the function that requested an array, a fix, and the agrad function to use instead."""
     public = [frame for frame in frames if not frame.f_code.co_name.startswith(("_", "<", "wrapper", "inner"))]
     if not public:
         own = frames[-1].f_locals.get("self") if frames else None
         for name in [name for name, value in vars(np).items() if value is own and hasattr(own, "concatenate")]:
-            joins = (
-                "numpy.hstack([x, y]) joins Tensors and keeps it, numpy.column_stack([x, y]) makes columns of them; "
-            )
+            joins = "Join Tensors with numpy.hstack([x, y]), or as columns with numpy.column_stack([x, y]). "
             return f"numpy.{name}[...]", joins, ""
         if called.startswith("scipy."):
             return f"{called}()", "", CALLS["counterpart"](called)
-        joins = "agrad.asarray(x) keeps it, and np.stack([x, y]) or agrad.asarray([x, y]) makes one array of several; "
+        joins = "Call agrad.asarray(x) instead, or join several with np.stack([x, y]) or agrad.asarray([x, y]). "
         return "numpy.array() or numpy.asarray()", joins, ""
     asked, name = public[-1], public[-1].f_code.co_name
     module = str(asked.f_globals["__name__"]).partition("._")[0]
     if hasattr(sys.modules[module.partition(".")[0]], name):
         module = module.partition(".")[0]
-    remedy = f"{module} computes on NumPy's own arrays there; "
+    remedy = f"This function of {module} supports only NumPy arrays. "
     if asked.f_code.co_argcount and _holds_tensors(asked.f_locals.get(asked.f_code.co_varnames[0])):
-        remedy = "it does not look into a list; give it one Tensor, agrad.asarray([x, y]) or numpy.stack([x, y]); "
+        remedy = "It does not support lists of Tensors. Pass one Tensor: agrad.asarray([x, y]) or numpy.stack([x, y]). "
     beside = asked.f_locals.get("self") if "other" in asked.f_locals else None
     values = next((method for method in ("to_numpy", "toarray") if hasattr(beside, method)), None)
     if values is not None:
-        remedy += f"the values of its {type(beside).__name__} can be beside a Tensor: .{values}(); "
+        remedy += f"Mix a Tensor with the values of the {type(beside).__name__}: .{values}(). "
     by_namespace = any(
         "array_namespace" in frame.f_code.co_names and "._lib." not in frame.f_globals["__name__"] for frame in frames
     )
     if by_namespace and module.startswith("scipy") and os.environ.get("SCIPY_ARRAY_API") != "1":
-        remedy += "it takes Tensors where SCIPY_ARRAY_API=1 is in the environment before SciPy is imported; "
+        remedy += "It supports Tensors if you set SCIPY_ARRAY_API=1 in the environment before SciPy is imported. "
     full = called if called.startswith(f"{module}.") else f"{module}.{_within(asked, module)}{name}"
     return f"{full}()", remedy, CALLS["counterpart"](full)
 
 
 def _within(asked: FrameType, module: str) -> str:
-    """Return ``"norm."`` for a frame of a method of ``scipy.stats.norm``, frozen or not, and "" for others."""
+    """Return ``"norm."`` for a frame of a method of ``scipy.stats.norm``, frozen or not, otherwise ""."""
     own = asked.f_locals.get("self")
     kind = type(getattr(own, "dist", getattr(own, "_dist", own)))
     found = [name for name, value in vars(sys.modules[module]).items() if type(value) is kind and own is not None]
@@ -178,10 +173,10 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def is_no_array_to(frame: FrameType) -> bool:
-    """Return True for a caller that leaves an operator to objects that are no arrays.
+    """Return True for a caller that leaves an operator to objects that are not arrays.
 
-    A product of a sparse matrix of SciPy begins with the conversion of the other operand. For what NumPy makes of an
-    object that is no array it returns NotImplemented, and Python asks the Tensor.
+    The product of a SciPy sparse matrix first converts the other operand. If the result is an array of objects, it
+    returns NotImplemented, and Python calls the method of the Tensor.
     """
     return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__package__") == "scipy.sparse"
 
@@ -196,7 +191,7 @@ def _askers(frame: FrameType | None) -> list[FrameType]:
         found.append(frame)
         frame = frame.f_back
         if package == "numpy" and frame is not None and _package(frame) not in (None, "numpy"):
-            package, found = _package(frame), []  # it asked by a function of NumPy's
+            package, found = _package(frame), []  # it called a NumPy function
     return found
 
 
@@ -214,7 +209,7 @@ NOT_IN_BLOCKS = (
 )
 """An error, and its fix."""
 
-_BESIDE = "beside a Tensor it is to be one too: agrad.asarray(array)"
+_BESIDE = "Convert it with agrad.asarray(array) to mix it with Tensors."
 _NOTES = {
     "setting an array element with a sequence": _WRITABLE,
     "Multiple namespaces for array inputs": _BESIDE,
@@ -226,9 +221,9 @@ RUNNING: ContextVar[tuple[Any, ...] | None] = ContextVar("agrad_running", defaul
 
 
 def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
-    """Call a function of the user's.
+    """Call a user's function.
 
-    Other libraries' errors about Tensors get a note with the remedy.
+    Errors of other libraries about Tensors get a note with the fix.
     """
     token = RUNNING.set((args, settings))
     try:
@@ -243,7 +238,7 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
         remedies = [remedy for text, remedy in _NOTES.items() if text in str(error)] + [_BESIDE] * foreign
         for remedy in remedies[:1]:
             if not any(remedy in note for note in getattr(error, "__notes__", ())):
-                error.add_note(f"{names or 'the array'} is not agrad's but a raw array; {remedy}")
+                error.add_note(f"{names or 'An array'} is a plain array, not a Tensor. {remedy}")
         raise
     finally:
         RUNNING.reset(token)

@@ -32,28 +32,28 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
     if gradient is None:
         if math.prod(shape) != 1:
             raise ShapeError(
-                f"{what} of an array of shape {shape} needs a cotangent of that shape; "
-                "give one, or reduce to one element first, with agrad.sum say"
+                f"{what}: the array must have a single element, got shape {shape}. Pass a cotangent of that shape, or "
+                "reduce the array first, for example with agrad.sum."
             )
         like = y if len(raw.shape) != len(shape) else raw
         return NAMESPACES[type(like)].ones_like(like)
     gradient = gradient if shape else array_of_number(gradient, raw)
     given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if not hasattr(given, "shape"):
-        raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
+        raise ShapeError(f"{what}: the cotangent must be an array of shape {shape}, got {described(given)}")
     if tuple(gradient.shape) != shape:
-        raise ShapeError(f"the cotangent has shape {tuple(gradient.shape)}; it must have the result's, {shape}")
+        raise ShapeError(f"{what}: the cotangent must have shape {shape}, got {tuple(gradient.shape)}")
     if not is_numpys(raw) and moves(given, raw):
         gradient = beside(gradient, raw)
         given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if backend_of(given) is not backend_of(raw):
         raise MixedBackendsError(
-            f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "
-            f'move it: g.to("{backend_of(raw).name}")'
+            f"{what}: the cotangent must be an array of {backend_of(raw).name}, got one of {backend_of(given).name}. "
+            f'Move it: g.to("{backend_of(raw).name}").'
         )
     if given.dtype != raw.dtype:
         raise DtypeError(
-            f"the cotangent has dtype {dtype_name(given.dtype)}; it must have the result's, {dtype_name(raw.dtype)}"
+            f"{what}: the cotangent must have dtype {dtype_name(raw.dtype)}, got {dtype_name(given.dtype)}"
         )
     return gradient
 
@@ -82,7 +82,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
     """Implement ``Tensor.backward``."""
     if tensor.level is not GLOBAL_TAPE:
         raise NotDifferentiableError(
-            "backward() of a value inside a transform, which differentiates it itself; use agrad.grad inside"
+            "backward() must not be called on a value inside a transform. Use agrad.grad there."
         )
     node = tensor.node
     if node is None:
@@ -174,8 +174,8 @@ def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
     node = tensor.node
     if not tensor.level.tape:
         raise NotDifferentiableError(
-            f"register_hook() on a value that the {tensor.level.name} level carries: no gradient comes back to it; "
-            "register the hook on a Tensor of agrad.grad, or of backward()"
+            f"register_hook: the Tensor must be recorded in reverse mode, got a value of {tensor.level.name}. Register "
+            "the hook inside agrad.grad, or before backward()."
         )
     if node is None:
         raise _unrecorded(tensor, "register_hook()")

@@ -112,7 +112,7 @@ class Level:
     name = "level"
 
     def __init__(self, level_id: int | None = None) -> None:
-        self.id = next_id() if level_id is None else level_id
+        self.id: int = next_id() if level_id is None else level_id
         self.ended = 0
 
     def end(self) -> None:
@@ -276,7 +276,7 @@ class OutputCotangents:
     __slots__ = ("by_output",)
 
     def __init__(self, by_output: dict[int, Any]) -> None:
-        self.by_output = by_output
+        self.by_output: dict[int, Any] = by_output
 
     def __add__(self, other: "OutputCotangents") -> "OutputCotangents":
         """Add the other's cotangents in place: only the backward pass holds this object."""
@@ -319,11 +319,11 @@ def select(node: Node, output: int) -> Node:
 class GetOutput(Operation):
     """The operation of the nodes that pick one output."""
 
-    arrays = ("x",)
+    arrays: tuple[str, ...] = ("x",)
 
     def __init__(self, output: int) -> None:
         self.output = output
-        self.name = f"output {output}"
+        self.name: str = f"output {output}"
 
 
 @functools.cache

@@ -31,8 +31,10 @@ class Used:
     __slots__ = ("array", "exact", "sources", "step")
 
     def __init__(self, step: Callable[..., Any] | None, sources: Sequence["Used"] = (), exact: bool = True) -> None:
-        self.step, self.sources, self.array = step, sources, None
-        self.exact = exact
+        self.step: Callable[..., Any] | None = step
+        self.sources: Sequence[Used] = sources
+        self.array: Any = None
+        self.exact: bool = exact
         for source in sources:
             self.exact = self.exact and source.exact
 
@@ -87,7 +89,7 @@ class Masks:
     __slots__ = ("cotangents", "used")
 
     def __init__(self, cotangents: dict[Node, Any]) -> None:
-        self.cotangents = cotangents
+        self.cotangents: dict[Node, Any] = cotangents
         self.used: dict[Node, Used] = {}
         """Of each node that has got a cotangent since the first mask."""
 

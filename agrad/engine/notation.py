@@ -123,7 +123,8 @@ def primitive(
         batch for one of their axes.
     **traits : object
         Those of ``agrad.engine.operation``, by name: ``core_axes=2`` for an operation on the last two axes of each
-        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``.
+        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``, with ``combine=agrad.add``
+        if the results for two parts are added.
 
     Returns
     -------
@@ -177,7 +178,8 @@ def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **h
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
         raise PrimitiveDefinitionError(
-            f"{name}: a primitive's signature is (xp, arrays, /, *, settings); the first is not 'xp' before the slash"
+            f"{name}: a primitive must have the signature (xp, arrays, /, *, options), with 'xp' first, got "
+            f"{inspect.signature(function)}"
         )
     arrays = tuple(p.name for p in parameters[1:] if p.kind is p.POSITIONAL_ONLY)
     variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
@@ -185,10 +187,11 @@ def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **h
     strange = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_KEYWORD)]
     if strange:
         raise PrimitiveDefinitionError(
-            f"{name}: {', '.join(map(repr, strange))} must stand before the slash (arrays) or after a star (settings)"
+            f"{name}: parameters must come before the slash (arrays) or after a star (options), got "
+            f"{', '.join(map(repr, strange))}"
         )
     if not arrays and not variadic:
-        raise PrimitiveDefinitionError(f"{name}: a primitive takes at least one array before the slash")
+        raise PrimitiveDefinitionError(f"{name}: a primitive must have at least one array before the slash")
     made = Primitive(
         function,
         name=name,

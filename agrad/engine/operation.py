@@ -18,9 +18,9 @@ KINDS = frozenset(
 
 TRAITS = frozenset(
     {
-        "commutative", "core_axes", "decompose", "finite_slopes", "has_effect", "is_update", "is_view", "kind",
-        "may_alias", "moves", "no_alias", "operator", "product_rules", "raises", "rule_traits", "sparsity",
-        "takes_traced_numbers",
+        "averages", "capturable", "combine", "commutative", "core_axes", "decompose", "finite_slopes", "has_effect",
+        "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "operator", "product_rules",
+        "raises", "rule_traits", "sparsity", "takes_traced_numbers",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -66,13 +66,13 @@ class Operation:
     """
     masks = False
     """True if elements of an argument may be unused."""
-    moves = False
+    moves: bool = False
     """True if its rules move cotangents and add them up, and multiply them by no value."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
     flags: dict[str, tuple[int, ...]] | None = None
     """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
-    sketches = False
+    sketches: bool = False
     """True if ``sketch`` returns other values than ``evaluate``."""
     joins = False
     """True if all arrays must be on one backend. False for loops, for example."""
@@ -90,9 +90,17 @@ class Operation:
     elementwise: each element of the result depends on the operands' elements at its place. reduction: over the axes
     ``axis``, and may also combine the results for parts of them. row_sum: the sum over all axes of the first operand
     but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
-    elements at positions. product: of matrices.
+    elements at positions. product: of matrices. A reduction without ``combine`` is not computed in parts.
     """
-    sparsity = ""
+    combine: Any = None
+    """For a reduction, the elementwise operation of two arguments that combines the results for two parts."""
+    averages: bool = False
+    """True if a reduction divides the combined result by the number of elements."""
+    neutral: float | None = None
+    """For an operation of two arguments, the number that leaves the other argument unchanged."""
+    capturable: bool = True
+    """False if a CUDA graph cannot hold the work: it uses memory or a stream that the graph does not know."""
+    sparsity: str = ""
     """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
 
     picks: each is an element of an operand, or 0. adds: elements of the operands are added up at positions of the
@@ -103,7 +111,7 @@ class Operation:
     """True if the one result has elements of the first operand, perhaps in its memory."""
     is_own = True
     """True if it is agrad's own; nothing is known of an operation that a user defines."""
-    may_alias = False
+    may_alias: bool = False
     """True if a result may share an operand's memory."""
     no_alias = False
     """True if results are always new arrays, or those given to be overwritten."""
@@ -146,17 +154,23 @@ class Operation:
         unknown = sorted(traits.keys() - TRAITS)
         if unknown:
             raise PrimitiveDefinitionError(
-                f"{self.name}: {', '.join(map(repr, unknown))} is no trait; there are {', '.join(sorted(TRAITS))}"
+                f"{self.name}: traits must be among {', '.join(sorted(TRAITS))}, got {', '.join(map(repr, unknown))}"
             )
         if traits.get("kind", self.kind) not in KINDS:
             raise PrimitiveDefinitionError(
-                f"{self.name}: {traits['kind']!r} is no kind; there are {', '.join(sorted(KINDS))}"
+                f"{self.name}: kind must be one of {', '.join(sorted(KINDS))}, got {traits['kind']!r}"
             )
         core = traits.get("core_axes", 0)
         if isinstance(core, tuple) and len(core) != len(self.arrays):
             raise PrimitiveDefinitionError(
                 f"{self.name}: core_axes must be an integer or one for each array, got {core!r} for "
                 f"{', '.join(self.arrays)}"
+            )
+        combine = traits.get("combine")
+        if combine is not None and getattr(getattr(combine, "primitive", None), "neutral", None) is None:
+            raise PrimitiveDefinitionError(
+                f"{self.name}: combine must be an operation with a neutral number, such as agrad.add or agrad.maximum, "
+                f"got {combine!r}"
             )
         for name, value in traits.items():
             setattr(self, name, value)

@@ -5,7 +5,6 @@ rule is filed, at import. The notation that makes primitives is in ``notation.py
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +25,7 @@ from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
-from agrad.registry import KERNELS, Kernel
+from agrad.registry import KERNELS, PRIMITIVES, Kernel, names_of
 
 Function = Callable[..., Any]
 
@@ -37,29 +36,29 @@ class Rule:
     __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
     def __init__(self, function: Function, primitive: "Primitive", targets: tuple[str, ...], kind: str) -> None:
-        parameters = inspect.signature(function).parameters.values()
-        self.function = function
-        self.targets = targets
-        self.part = f"{kind}:{','.join(targets)}"
-        self.names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.names: tuple[str, ...]
+        self.settings: tuple[str, ...]
+        self.names, self.settings = names_of(function)
+        self.function: Function = function
+        self.targets: tuple[str, ...] = targets
+        self.part: str = f"{kind}:{','.join(targets)}"
         incoming = primitive.incoming(kind)
         alphabet = {"xp", *incoming, *(primitive.all_arrays if kind == "batch" else primitive.alphabet)}
         unknown = [n for n in self.names if n not in alphabet]
         unknown += [n for n in self.settings if n not in primitive.settings]
         if unknown:
             raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} names {', '.join(map(repr, unknown))}; it may name "
-                f"{', '.join(sorted(alphabet))}"
-                + (f", and after a * the settings {', '.join(primitive.settings)}" if primitive.settings else "")
+                f"the {kind} of {primitive.name}: parameters must be among {', '.join(sorted(alphabet))}"
+                + (f" and, after a *, the options {', '.join(primitive.settings)}" if primitive.settings else "")
+                + f", got {', '.join(map(repr, unknown))}"
             )
         strange = [t for t in targets if t not in primitive.all_arrays]
         if strange:
             raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} is for {', '.join(map(repr, strange))}, no array argument of it; "
-                f"those are {', '.join(primitive.all_arrays)}"
+                f"the {kind} of {primitive.name} must be for one of its arrays {', '.join(primitive.all_arrays)}, got "
+                f"{', '.join(map(repr, strange))}"
             )
-        self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
+        self.kept: tuple[str, ...] = tuple(n for n in self.names if n != "xp" and n not in incoming)
 
 
 class Primitive(Operation):
@@ -94,26 +93,29 @@ class Primitive(Operation):
     ) -> None:
         if batch is not None and batch not in SHARED:
             raise PrimitiveDefinitionError(
-                f"{name}: batch is one of {', '.join(map(repr, SHARED))}, not {batch!r}; "
-                "write any other rule with .batch"
+                f"{name}: batch must be one of {', '.join(map(repr, SHARED))}, got {batch!r}. Define any other rule "
+                "with .batch."
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
-        self.name = name
+        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
+        # kernels and generated code are found by names
+        self.name = name if self.is_own or name not in PRIMITIVES else f"{forward.__module__}.{name}"
         self.forward = forward
-        self.by_name = forward is None
-        self.arrays, self.variadic = arrays, variadic
-        self.all_arrays = (*arrays, *((variadic,) if variadic else ()))
-        self.settings, self.defaults = settings, dict(defaults or {})
+        self.by_name: bool = forward is None
+        self.arrays: tuple[str, ...] = arrays
+        self.variadic: str | None = variadic
+        self.all_arrays: tuple[str, ...] = (*arrays, *((variadic,) if variadic else ()))
+        self.settings: tuple[str, ...] = settings
+        self.defaults: dict[str, Any] = dict(defaults or {})
         vars(self).update(traits)
-        self.takes_numbers = self.elementwise
-        self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
+        self.takes_numbers: bool = self.elementwise
+        self.overwrites: tuple[int, ...] = tuple([self._overwritten(argument) for argument in overwrites])
         self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
-        self.may_alias = not self.is_own
-        self.data_dependent_shape = batch == "values decide"
-        self.alphabet = (
+        self.may_alias: bool = not self.is_own
+        self.data_dependent_shape: bool = batch == "values decide"
+        self.alphabet: tuple[str, ...] = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
             *(() if self.spreads else self.outputs or ("y",)),
@@ -129,31 +131,30 @@ class Primitive(Operation):
         for given in (*self.all_arrays, *self.settings, *(outputs or ())):
             if given in taken or given.startswith("_"):
                 raise PrimitiveDefinitionError(
-                    f"{name}: no argument, setting or output may be named {given!r}, which means something else in "
-                    "rules; give it another name"
+                    f"{name}: arguments, options and outputs must not be named {given!r}, which has a meaning in "
+                    "rules. Rename it."
                 )
         if self.spreads and (self.variadic is not None or len(outputs or ()) != 1):
             raise PrimitiveDefinitionError(
-                f"{name}: outputs whose number varies, out='*name', stand alone, and beside a fixed number of arguments"
+                f"{name}: out='*name' must be the only output, and requires a fixed number of arguments"
             )
         for given in (*self.linear, *self.constant):
             if given not in self.all_arrays:
                 raise PrimitiveDefinitionError(
-                    f"{name} is declared linear or constant in {given!r}, which is no array argument of it; "
-                    f"those are {', '.join(self.all_arrays)}"
+                    f"{name}: linear and constant must be among its arrays {', '.join(self.all_arrays)}, got {given!r}"
                 )
 
     def _make_tables(self) -> None:
         """Make the tables of plans, pushforwards and evaluations."""
-        self.plans = Memo(functools.partial(plan_of, self))
-        self.pushes = Memo(lambda key: build_pushforward(self, *key))
+        self.plans: Memo = Memo(functools.partial(plan_of, self))
+        self.pushes: Memo = Memo(lambda key: build_pushforward(self, *key))
         """Pushforwards by the positions of arguments with tangents, the number of arguments, and if Tensors are among
         the values."""
         self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
-        self.raw = Memo(self._evaluation)
-        self.pairs = Memo(functools.partial(pair_evaluation, self))
+        self.raw: Memo = Memo(self._evaluation)
+        self.pairs: Memo = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
-        """The rule of a write to the result, once it is filed."""
+        """The rule of a write to the result, once it is defined."""
 
     def __repr__(self) -> str:
         return (
@@ -163,8 +164,8 @@ class Primitive(Operation):
     def _overwritten(self, argument: str) -> int:
         if argument not in self.arrays or "donate" not in self.settings:
             raise PrimitiveDefinitionError(
-                f"{self.name} is declared to overwrite {argument!r}; it may overwrite its array arguments "
-                f"{', '.join(self.arrays)}, and has a setting 'donate' that says whether a call may"
+                f"{self.name}: overwrites must be among its arrays {', '.join(self.arrays)}, got {argument!r}, and "
+                "requires an option 'donate'"
             )
         return self.arrays.index(argument)
 
@@ -194,8 +195,8 @@ class Primitive(Operation):
     def _missing_rule(self, kind: str, argument: str) -> Rule:
         def missing() -> Any:
             raise MissingRuleError(
-                f"{self.name} has no {kind} rule for {argument}; write one, @{self.identifier}.{kind}({argument!r}), "
-                f"or declare constant={argument!r} if it has no derivative"
+                f"{self.name} has no {kind} rule for {argument}. Define one with "
+                f"@{self.identifier}.{kind}({argument!r}), or declare constant={argument!r} if it has no derivative."
             )
 
         return Rule(missing, self, (argument,), kind)
@@ -239,15 +240,15 @@ class Primitive(Operation):
         targets = targets or self.all_arrays[:1]
         if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
             raise PrimitiveDefinitionError(
-                f"{self.name} has an argument named {clash.pop()!r}, which in a rule is the cotangent or the tangent; "
-                "give it another name"
+                f"{self.name}: arguments must not be named {clash.pop()!r}, which is the cotangent or the tangent in a "
+                "rule. Rename it."
             )
         rule = Rule(function, self, targets, kind)
         table = self.vjps if kind == "vjp" else self.jvps
         for target in targets:
             if target in self.constant:
                 raise PrimitiveDefinitionError(
-                    f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
+                    f"{self.name}: {target!r} must not have a {kind}, because it is declared constant"
                 )
             table[target] = rule
         self.plans.clear()
@@ -255,7 +256,7 @@ class Primitive(Operation):
 
     def file_write_back(self, function: Function) -> None:
         """File the write_back rule: the first array after a write to the result."""
-        self.write_back = write_back_rule(self, function)
+        self.write_back: Function | None = write_back_rule(self, function)
         self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
 
@@ -263,8 +264,8 @@ class Primitive(Operation):
         """File the batching rule: one call for all members; see ``batching``."""
         if "batch_size" in (*self.all_arrays, *self.settings):
             raise PrimitiveDefinitionError(
-                f"{self.name} has an argument named 'batch_size', which in a batching rule is the number of members; "
-                "give it another name"
+                f"{self.name}: arguments must not be named 'batch_size', which is the number of batch elements in a "
+                "batching rule. Rename it."
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
@@ -273,7 +274,7 @@ class Primitive(Operation):
         backend = backend_of_type(kind)
         if backend is None:
             raise self.not_an_array(kind)
-        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
+        if [key for key in KERNELS if key[:2] == (backend.name, self.name) and key[2] != "forward"]:
             self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
         return backend.placed(self.resolve_kernel(backend))
 
@@ -301,8 +302,8 @@ class Primitive(Operation):
         unknown = [n for n in kernel.names if n not in known] + [n for n in kernel.settings if n not in known_settings]
         if unknown:
             raise PrimitiveDefinitionError(
-                f"a kernel of {self.name} on {backend} names {', '.join(map(repr, unknown))}; it may name what the "
-                f"generic code names: {', '.join([*known, *known_settings])}"
+                f"a kernel of {self.name} on {backend}: parameters must be among "
+                f"{', '.join([*known, *known_settings])}, got {', '.join(map(repr, unknown))}"
             )
 
     def generic(self, backend: Backend) -> Function:
@@ -343,13 +344,13 @@ class Primitive(Operation):
             if backends[-1] is None:
                 raise self.not_an_array(kind)
         if not backends and not any(isinstance(a, np.generic) for a in args):
-            raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
+            raise OperandError(f"{self.name}: an operand must be an array, got only numbers. Use agrad.asarray.")
         return backends[0].array_types[0] if backends else np.ndarray
 
     def not_an_array(self, kind: type) -> OperandError:
         return OperandError(
-            f"{self.name} takes Tensors, arrays of a known library and numbers, not {kind.__name__}; "
-            "make an array with agrad.asarray"
+            f"{self.name}: operands must be Tensors, arrays of a known library or numbers, got {kind.__name__}. Make "
+            "an array with agrad.asarray."
         )
 
     explain = explained

@@ -24,7 +24,7 @@ from agrad.shapes import broadcast_shapes
 
 def rule_has_kernels(primitive: Any, rule: Any) -> bool:
     """Return True if any loaded backend files a kernel for the rule."""
-    return any(key[1:] == (primitive.name, rule.part) for key in KERNELS)
+    return (primitive.name, rule.part) in [key[1:] for key in KERNELS]
 
 
 def _is_mapped(value: Any) -> bool:
@@ -63,15 +63,15 @@ class RulePrimitive(Operation):
     def __init__(self, primitive: Any, rule: Any) -> None:
         self.primitive = primitive
         self.rule = rule
-        self.name = f"{primitive.name}.{rule.part}"
+        self.name: str = f"{primitive.name}.{rule.part}"
         self.names: tuple[str, ...] = tuple(n for n in rule.names if n != "xp")
-        self.outputs = rule.targets if len(rule.targets) > 1 else None
+        self.outputs: tuple[str, ...] | None = rule.targets if len(rule.targets) > 1 else None
         if primitive.kind == "elementwise":
             self.kind = "elementwise"
         self.declare(primitive.rule_traits.get(rule.part, {}))
-        self.raw = Memo(self._evaluation)
+        self.raw: Memo = Memo(self._evaluation)
         single = primitive.elementwise and len(rule.targets) == 1
-        self.through_maps = single and not any(n.endswith("_meta") for n in self.names)
+        self.through_maps: bool = single and not any(n.endswith("_meta") for n in self.names)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"

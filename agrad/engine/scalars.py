@@ -41,9 +41,9 @@ class TracedNumber:
     __slots__ = ("trace", "value", "variable")
 
     def __init__(self, value: Any, trace: Any, variable: Any) -> None:
-        self.value = value
-        self.trace = trace
-        self.variable = variable
+        self.value: Any = value
+        self.trace: Any = trace
+        self.variable: Any = variable
 
     def read(self) -> Any:
         """Return the number itself.
@@ -158,7 +158,7 @@ def refuse_trace(what: str, remedy: str) -> None:
     """Raise ``TracedValueError`` in a trace, for what a replay would not do."""
     trace = mode().trace
     if trace is not None:
-        raise TracedValueError(f"{what} inside {trace.named}, which is traced: a replay would not do it. {remedy}")
+        raise TracedValueError(f"{what} inside {trace.named} is not repeated when the compiled function runs. {remedy}")
 
 
 def host_call(function: Callable[..., Any], *args: Any) -> Any:

@@ -215,11 +215,11 @@ class change_mode:
     __slots__ = ("fields", "tokens")
 
     def __init__(self, **fields: Any) -> None:
-        self.fields = fields
+        self.fields: dict[str, Any] = fields
 
     def __enter__(self) -> None:
         new = _mode.get()._replace(**self.fields)
-        self.tokens = _mode.set(new), _recording_floor.set(_floor_of(new))
+        self.tokens: tuple[Token[Mode], Token[float]] = _mode.set(new), _recording_floor.set(_floor_of(new))
 
     def __exit__(self, *exc_info: object) -> None:
         earlier, floor = self.tokens

@@ -174,13 +174,15 @@ class Tensor(NumPyOperand):
         if not value:
             if not self.is_leaf:
                 raise NotDifferentiableError(
-                    f"requires_grad=False on the result of {self.op.name}: only leaves can be told; use .detach()"
+                    f"requires_grad must not be set to False on the result of {self.op.name}, which is not a leaf. Use "
+                    ".detach()."
                 )
             self.node = None
         elif self.node is None:
             if not is_floating(self.data.dtype):
                 raise DtypeError(
-                    f"a Tensor of dtype {self.dtype} has no derivative; cast it first: agrad.astype(x, agrad.float64)"
+                    f"requires_grad: the Tensor must have a floating-point dtype, got {self.dtype}. Cast it first: "
+                    "agrad.astype(x, agrad.float64)."
                 )
             self.node = leaf_node(self)
 
@@ -217,9 +219,9 @@ class Tensor(NumPyOperand):
         if self.node is None:
             if value is None:
                 return
-            raise NotDifferentiableError("a Tensor that requires no gradient holds none; set requires_grad=True first")
+            raise NotDifferentiableError("grad: the Tensor must require a gradient. Set requires_grad=True first.")
         if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
-            raise OperandError(f"the gradient of a Tensor of shape {self.shape} is a Tensor of that shape")
+            raise OperandError(f"grad: value must be a Tensor of shape {self.shape}, got {described(value)}")
         self._grad = value
 
     def zero_grad(self) -> None:
@@ -334,12 +336,12 @@ class Tensor(NumPyOperand):
 
         It has the attributes ``.name``, ``.args`` and ``.settings``.
         """
-        return CALLS["inspect_op"](self)
+        return CALLS["op"](self)
 
     @property
     def parents(self) -> "tuple[Tensor, ...]":
         """The operands of ``op`` that a derivative flows to."""
-        return CALLS["inspect_parents"](self)
+        return CALLS["parents"](self)
 
     @property
     def grad_fn(self) -> Any:
@@ -347,7 +349,7 @@ class Tensor(NumPyOperand):
 
         Called with a cotangent, it returns those of ``parents``.
         """
-        return CALLS["inspect_grad_fn"](self)
+        return CALLS["grad_fn"](self)
 
     # ------------------------------------------------------------------ conversions
 
@@ -373,7 +375,7 @@ class Tensor(NumPyOperand):
     def _number(self, what: str) -> Any:
         self._check_detached(what)
         if self.ndim:
-            raise TypeError(f"{what} takes a Tensor of no dimensions, not one of shape {self.shape}")
+            raise TypeError(f"{what}: the Tensor must have shape (), got {self.shape}")
         return self._item()
 
     def __float__(self) -> float:
@@ -387,13 +389,15 @@ class Tensor(NumPyOperand):
 
     def __index__(self) -> int:
         if is_floating(self.data.dtype) or self.dtype.kind == "bool":
-            raise TypeError(f"a Tensor of dtype {self.dtype} is no index; it takes an integer one")
+            raise TypeError(f"an index must have an integer dtype, got a Tensor of dtype {self.dtype}")
         return int(self._number("an index"))
 
     def __bool__(self) -> bool:
         # a test in Python selects a branch and enters no value, so no gradient is lost: requires_grad is allowed
         if self.size != 1:
-            raise TypeError(f"the truth of a Tensor of shape {self.shape} is ambiguous; use agrad.any() or agrad.all()")
+            raise TypeError(
+                f"bool(): the Tensor must have one element, got shape {self.shape}. Use agrad.any or agrad.all."
+            )
         self._check_concrete("bool()")
         return bool(self._item())
 
@@ -407,7 +411,7 @@ class Tensor(NumPyOperand):
         """
         found = getattr(self.raw, "__cuda_array_interface__", None)
         if found is None:
-            raise AttributeError(f"a Tensor on {self.backend!r} has no __cuda_array_interface__ here")
+            raise AttributeError(f"a Tensor on {self.backend!r} has no __cuda_array_interface__")
         try:
             self._check_detached("__cuda_array_interface__")
         except (DetachError, TracedValueError) as error:
@@ -423,19 +427,19 @@ class Tensor(NumPyOperand):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("a Tensor of no dimensions has no length")
+            raise TypeError("len() of a Tensor of shape () is not defined")
         return self.shape[0]
 
     def __iter__(self) -> Iterator["Tensor"]:
         if not self.ndim:
-            raise TypeError("a Tensor of no dimensions cannot be iterated over")
+            raise TypeError("iter() of a Tensor of shape () is not defined")
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return CALLS["inspect_repr"](self)
+        return CALLS["represent"](self)
 
     def _repr_html_(self) -> str:
-        return CALLS["inspect_html"](self)
+        return CALLS["represent_html"](self)
 
     def __format__(self, spec: str) -> str:
         if not spec or self.size != 1:
@@ -472,8 +476,8 @@ class Tensor(NumPyOperand):
             raise OperandError(f"assign: raw must be an array, got {described(raw)}")
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(
-                f"assign takes an array like the one it replaces, {self.dtype}{self.shape}, "
-                f"not {as_dtype(raw.dtype)}{tuple(raw.shape)}"
+                f"assign: raw must have dtype {self.dtype} and shape {self.shape}, got {as_dtype(raw.dtype)} and "
+                f"{tuple(raw.shape)}"
             )
         trace = mode().trace
         if trace is not None:

@@ -5,12 +5,13 @@ name the arguments that decide. No module imports this one at run time.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.engine.notation import PrimitiveFunction
 from agrad.engine.tensor import Tensor
 
 P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Overloaded(Protocol):
@@ -52,6 +53,17 @@ class OfSequence(Overloaded, Protocol[P]):
     def __call__(self, arrays: Sequence[Tensor], /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
     @overload
     def __call__(self, arrays: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
+
+class OfFirst(Overloaded, Protocol[P, R_co]):
+    """A function that decides by its first argument, which may have a name."""
+
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, x: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    @overload
+    def __call__(self, /, **arguments: Any) -> Any: ...
 
 
 class Unary(OfArray[[]], PrimitiveFunction, Protocol):

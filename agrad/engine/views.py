@@ -6,7 +6,6 @@ the operations that made the view put the new values into the base, and every ot
 base. Derivatives follow by the ordinary rules.
 """
 
-import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ from agrad.engine.namespaces import Memo
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
-from agrad.registry import CALLS, namespace
+from agrad.registry import CALLS, names_of, namespace
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 """The operations that made a view of its base: primitives, each with its settings."""
@@ -46,15 +45,13 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
     It gives a primitive's argument after a write to the result. ``function`` is the rule, which may name ``xp``, the
     argument, ``value``, and settings after a star.
     """
-    parameters = inspect.signature(function).parameters.values()
-    names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-    settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    names, settings = names_of(function)
     alphabet = ("xp", *primitive.arrays, "value")
     unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
     if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:
         raise PrimitiveDefinitionError(
-            f"the write-back rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is "
-            f"filed for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
+            f"the write-back rule of {primitive.name}: parameters must be among {', '.join(alphabet)} and its options, "
+            f"got {', '.join(names)}. The operation must have one array and one output."
         )
 
     def write_back(base: Any, value: Any, given: dict[str, Any]) -> Any:
@@ -238,8 +235,8 @@ def _check_readable(tensor: Tensor, what: str) -> None:
             root = made.base
         if not backend_of(root.raw).read_only(root.raw):
             raise ReadOnlyViewError(
-                f"{what} on a view that {backend.name} gives for reading alone; "
-                "write to a copy: agrad.asarray(x, copy=True)"
+                f"{what}: the view must be writable, but {backend.name} returned a read-only one. Write to a copy: "
+                "agrad.asarray(x, copy=True)."
             )
 
 
@@ -248,14 +245,14 @@ def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None
     if is_protected(root):
         _check_argument(root)
         raise LeafMutationError(
-            f"{what} on a view of a leaf that requires a gradient would lose the leaf; "
-            "change it under agrad.no_grad(), or change a view of a copy: y = x + 0"
+            f"{what} must not change a view of a leaf that requires a gradient. Write under agrad.no_grad(), or to a "
+            "view of a copy: y = x + 0."
         )
     for base, _ in bases:
         if tensor.node is None and base.node is not None and is_recording(base.level.id):
             raise LeafMutationError(
-                f"{what} on a view that was taken under agrad.no_grad() of a Tensor that requires a gradient "
-                "would lose its derivative; take the view again, or write under agrad.no_grad() or to x.detach()"
+                f"{what} must not change a view that was created under agrad.no_grad(), because the Tensor requires a "
+                "gradient. Create the view again, or write under agrad.no_grad() or to x.detach()."
             )
         tensor = base
 
@@ -353,8 +350,8 @@ def check_writable(tensor: Tensor, what: str) -> None:
     if is_protected(tensor):
         _check_argument(tensor)
         raise LeafMutationError(
-            f"{what} on a leaf that requires a gradient would lose the leaf; "
-            "change it under agrad.no_grad(), or change a copy: y = x + 0"
+            f"{what} must not change a leaf that requires a gradient. Write under agrad.no_grad(), or to a copy: "
+            "y = x + 0."
         )
 
 
@@ -380,8 +377,8 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
         result = wrap(result, tensor.level)
     if result.shape != tensor.shape or result.dtype != tensor.dtype:
         raise OperandError(
-            f"{what} would turn {tensor.dtype}{tensor.shape} into {result.dtype}{result.shape}; "
-            "in place, shape and dtype stay: write x = x + y instead"
+            f"{what}: the result must have dtype {tensor.dtype} and shape {tensor.shape}, got {result.dtype} and "
+            f"{result.shape}. Write x = x + y instead."
         )
     _write_through(tensor, result, what)
     return tensor

@@ -13,7 +13,7 @@ from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import ConfigurationError, OperandError
+from agrad.errors import ConfigurationError, OperandError, described
 from agrad.inspecting.text import raw_of
 from agrad.transforms.arguments import is_array
 from agrad.transforms.grad import vjp
@@ -82,7 +82,7 @@ class Comparison:
         self.backends = backends
         self.operations = operations
         """The number of results compared, forward and backward, on each backend."""
-        self.differences = tuple(differences)
+        self.differences: tuple[Difference, ...] = tuple(differences)
         """All results that differ, in the order of computation, with those that follow from the first."""
 
     @property
@@ -203,40 +203,39 @@ def compare_backends(
     grad: bool = True,
     check: bool = False,
 ) -> Comparison:
-    """Run one function on several backends and compare all results.
+    """Run a function on several backends and compare the result of every operation.
 
     Two arrays agree if no element differs by more than ``atol`` plus ``rtol`` times the largest finite absolute value
-    of the first. NaNs agree with NaNs, and infinities with the same. Every result is copied to the host, and the first
-    backend's are kept.
+    of the first array. NaN agrees with NaN, and an infinity with the same infinity. All results are copied to the host.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of Tensors. It must make new arrays by agrad's functions, which make them on
-        each backend in turn.
+        Function of pytrees of Tensors that returns such a pytree. Create new arrays in it with agrad functions, which
+        use each backend in turn.
     *args
-        Arguments with arrays of any backend, which are copied to each.
+        Arguments of ``f``, with arrays of any backend. They are copied to each backend.
     backends : sequence of str
-        Two or more names, ``"numpy"`` or with a device ``"torch:cuda"``. All are compared with the first.
-    rtol, atol : float
-        The tolerances. ``rtol`` is by default 1e-9, or 1e-4 in single precision.
-    grad : bool
-        Compare also the results of each derivative rule for one random cotangent of the results, the same on all
-        backends, by the backends' own kernels if they have them.
-    check : bool
-        Raise an error for a difference.
+        Names of at least two backends, such as ``"numpy"``, or with a device ``"torch:cuda"``. All are compared with
+        the first.
+    rtol, atol : float, optional
+        Tolerances. ``rtol`` is 1e-9 by default, or 1e-4 in single precision.
+    grad : bool, default True
+        True to compare the result of each derivative rule too, for a random cotangent.
+    check : bool, default False
+        True to raise an error if results differ.
 
     Returns
     -------
     Comparison
-        The report: ``str`` shows it, ``bool`` is True if all results agree.
+        Report. ``print`` shows it, and ``bool`` of it is True if all results agree.
 
     Raises
     ------
     AssertionError
-        With ``check``, for a difference; its text is the report.
+        With ``check``, if results differ. The message is the report.
     BackendUnavailableError, ConfigurationError
-        For a backend that cannot run here, and for fewer than two.
+        If a backend is not available, or there are fewer than two.
 
     Examples
     --------
@@ -249,11 +248,11 @@ def compare_backends(
     chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
     if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):
         raise ConfigurationError(
-            f"compare_backends: backends are two or more names, each once, not {backends!r}; "
-            "for example backends=('numpy', 'torch')"
+            f"compare_backends: backends must be two or more different names, got {backends!r}. Pass, for example, "
+            "backends=('numpy', 'torch')."
         )
     if not callable(f) or isinstance(f, Tensor):
-        raise OperandError(f"compare_backends takes a function and its arguments, not a {type(f).__name__}")
+        raise OperandError(f"compare_backends: f must be a function, got {described(f)}")
     expected = _run(f, args, chosen[0], grad)
     differences: list[Difference] = []
     for name in chosen[1:]:

@@ -106,7 +106,7 @@ class Graph:
     """
 
     def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
-        self.rows = tuple(rows)
+        self.rows: tuple[Row, ...] = tuple(rows)
         self.count = count
         self.gradients = gradients
 
@@ -212,13 +212,13 @@ class Graph:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise MissingExtraError(
-                f"Graphviz's {program} could not draw the graph: {error}; install Graphviz anew, or give graph() a "
-                "smaller limit"
+                f"the Graphviz program {program} could not draw the graph: {error}. Install Graphviz again, or pass a "
+                "smaller limit to graph()."
             ) from error
         if done.returncode:
             raise MissingExtraError(
-                f"Graphviz's {program} failed with code {done.returncode}: {done.stderr.strip() or 'no message'}; "
-                "install Graphviz anew, or use to_dot() and draw it elsewhere"
+                f"the Graphviz program {program} failed with code {done.returncode}: "
+                f"{done.stderr.strip() or 'no message'}. Install Graphviz again, or use to_dot()."
             )
         return done.stdout
 
@@ -256,10 +256,10 @@ def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], 
     given = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
     if not given or not all(isinstance(t, Tensor) for t in given):
         kinds = ", ".join(type(t).__name__ for t in given) or "nothing"
-        raise OperandError(f"graph takes a Tensor or a list of them, not {kinds}; make one with agrad.asarray")
+        raise OperandError(f"graph: outputs must be a Tensor or a list of Tensors, got {kinds}. Use agrad.asarray.")
     for name, tensor in names.items():
         if not isinstance(tensor, Tensor):
-            raise OperandError(f"graph: names gives {name!r} to a {type(tensor).__name__}; it names Tensors")
+            raise OperandError(f"graph: names must map to Tensors, got a {type(tensor).__name__} for {name!r}")
     # values may be Tensors of an older tape, which is not to record their operations
     with no_grad():
         return _Reader([_on_tape(t) for t in given], names, limit).read(gradients)
@@ -377,7 +377,9 @@ class _Reader:
         elif not isinstance(given, (list, tuple)):
             given = [given]
         if len(given) != len(self.outputs):
-            raise OperandError(f"graph: {len(self.outputs)} outputs need as many cotangents, not {len(given)}")
+            raise OperandError(
+                f"graph: gradients must have a cotangent for each of the {len(self.outputs)} outputs, got {len(given)}"
+            )
         nodes = [tensor.node if isinstance(tensor, Tensor) else None for tensor in self.outputs]
         gs = [
             raw_of(cotangent_for(tensor, g, "graph(gradients=True)"))

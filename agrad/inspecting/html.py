@@ -10,7 +10,6 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
 from agrad.engine.tensor import Tensor
 from agrad.inspecting.text import device_name, several_lines
-from agrad.registry import CALLS
 
 _CELL = "padding:2px 8px;border:1px solid #8884;vertical-align:top"
 
@@ -60,6 +59,3 @@ def represent_html(tensor: Tensor) -> str:
     facts.append(["requires_grad", str(tensor.requires_grad)])
     names, found = zip(*facts, strict=True)
     return f"<div>{table([names, found])}{preformatted(values)}</div>"
-
-
-CALLS["inspect_html"] = represent_html

@@ -111,24 +111,25 @@ class _Table(Observer):
 
 
 class profile(_ModeChange):
-    """Count and time the operations inside. A context manager and a decorator.
+    """Context manager and decorator that counts and times operations.
 
-    It can be used again. ``print(p)`` shows the table; ``p.rows()`` are its lines, ``p.to_json()`` the same as JSON.
-    Every evaluation on raw arrays counts once, at any level and in any transform, recorded or not, and so does each run
-    of a derivative rule. On GPUs, and wherever a library works asynchronously, the device is waited for before and
-    after each operation: the times are the operations' own, and the whole is slower. Dask's times are those of
-    building its graph. Operations of other threads count if those enter the profile themselves. Without a profile
-    nothing is slower.
+    ``print(p)`` shows a table. ``p.rows()`` returns its rows, and ``p.to_json()`` the same as JSON. Every evaluation on
+    plain arrays and every call of a derivative rule counts once, also inside transforms. You can enter a profile
+    several times.
+
+    On GPUs and other asynchronous devices, the profile waits for the device before and after each operation. The times
+    are then right, but the program is slower. For Dask, the times are for building the graph. Operations of another
+    thread count only if that thread enters the profile.
 
     Parameters
     ----------
-    lines : bool
-        Keep apart the calls of different lines of the user's code.
+    lines : bool, default False
+        True for separate rows for each line of your code.
 
     See Also
     --------
-    agrad.graph : The operations and their values.
-    agrad.compare_backends : The results on several backends.
+    agrad.graph : Show operations and their values.
+    agrad.compare_backends : Compare results on several backends.
 
     Examples
     --------
@@ -193,7 +194,7 @@ class profile(_ModeChange):
             For another ``sort``.
         """
         if sort not in _SORTS:
-            raise ConfigurationError(f"profile: sort is one of {', '.join(map(repr, _SORTS))}, not {sort!r}")
+            raise ConfigurationError(f"profile: sort must be one of {', '.join(map(repr, _SORTS))}, got {sort!r}")
         with self._table.lock:
             entries = list(self._table.entries.items())
         found = [

@@ -84,48 +84,47 @@ class _Looking(_ModeChange):
 def graph(
     outputs: Any, gradients: Any = False, *, names: Mapping[str, Tensor] | None = None, limit: int | None = 100
 ) -> Any:
-    """Return the tape behind Tensors, or a function that graphs calls of ``f``.
+    """Return the graph of the operations that computed Tensors, or of a function call.
 
-    ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` with Tensors of the values in ``args`` and returns every operation
-    that ran on them, in order, those of derivatives and maps inside ``f`` among them: the graph of ``agrad.grad(f)``
-    shows how the gradient is computed. Inputs have the parameters' names. ``args`` are nested containers of arrays of
-    any backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and integers are
-    constants.
+    ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` and returns every operation on its arguments in order, including the
+    operations of transforms: the graph of ``agrad.grad(f)`` shows how the gradient is computed. ``args`` are pytrees of
+    arrays of any backend. Python floats and complex numbers count as arrays of the selected backend. ``kwargs`` and
+    integers are constants.
 
-    Each row has the operation, shape, dtype, value, inputs (``%3`` is row 3; constants by value) and the number of
-    operations of this graph that use it. Values that a tape does not keep are computed again, as for ``t.op.args``.
-    Neither the tape nor any ``.grad`` changes. Inside a transform the innermost tape is shown.
+    A row contains the operation, shape, dtype, value, inputs (``%3`` is row 3) and the number of operations that use
+    it. Values that the tape does not store are recomputed. Neither the tape nor any ``.grad`` changes. Inside a
+    transform, the graph is the innermost tape.
 
     Parameters
     ----------
     outputs : Tensor, list of Tensors, or callable
-        The end of the tape, or the function.
-    gradients : bool, array, or list of arrays
-        Of Tensors only. True adds to each row the gradient of the outputs' sum by it, where each output has one
-        element; else their cotangent, or a list of one for each.
+        Results of the graph, or the function to call.
+    gradients : bool, array, or list of arrays, default False
+        True to add to each row the gradient of the sum of the outputs with respect to it, if each output has a single
+        element. Otherwise, a cotangent for each output. Only for Tensors.
     names : mapping of str to Tensor, optional
-        Of Tensors only: names for them, ``{"w": w}``.
-    limit : int or None
-        The number of rows to show, the first and the last ones; None for all.
+        Names for Tensors, such as ``{"w": w}``. Only for Tensors.
+    limit : int or None, default 100
+        Number of rows to show, from the beginning and the end. None shows all.
 
     Returns
     -------
     Graph or callable
-        Of a function, the function from its arguments to the ``Graph`` of that call.
+        For a function, a function with the arguments of ``f`` that returns the ``Graph`` of the call.
 
     Raises
     ------
     OperandError
         If ``outputs`` is neither a Tensor nor a function.
     ShapeError
-        For a missing or wrong cotangent in ``gradients``.
+        If a cotangent in ``gradients`` is missing or has the wrong shape.
     GraphFreedError
-        With ``gradients``, where a backward pass freed the graph.
+        With ``gradients``, if a backward pass freed the graph.
 
     See Also
     --------
-    agrad.profile : Counts and times of operations.
-    agrad.detect_anomaly : Stops at the first NaN.
+    agrad.profile : Count and time operations.
+    agrad.detect_anomaly : Raise an error at the first NaN.
 
     Examples
     --------
@@ -137,13 +136,13 @@ def graph(
     [None, 'sin', 'cos', 'multiply']
     """
     if limit is not None and limit < 2:
-        raise ConfigurationError(f"graph: limit is at least 2, or None for all rows, not {limit}")
+        raise ConfigurationError(f"graph: limit must be at least 2, or None for all rows, got {limit}")
     if not callable(outputs) or isinstance(outputs, Tensor):
         return graph_of_tensors(outputs, gradients, names or {}, limit)
     if names or not (gradients is False or gradients is None):
         raise OperandError(
-            "graph: names and gradients are for Tensors; a function's inputs are named by its parameters, and "
-            "agrad.graph(agrad.grad(f))(x) shows how its gradient is computed"
+            "graph: names and gradients must not be given for a function. Its inputs have the names of its parameters. "
+            "Call agrad.graph(agrad.grad(f))(x) to show its gradient."
         )
 
     @functools.wraps(outputs, updated=())

@@ -16,7 +16,6 @@ from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import GraphFreedError, TracedValueError
 from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
-from agrad.registry import CALLS
 
 
 class Missing:
@@ -86,7 +85,7 @@ class Recall:
     def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
         self.values: dict[Node, Any] = dict(known or {})
         self.layouts: dict[Plan, Layout] = {}
-        self.freed = False
+        self.freed: bool = False
         """True after a search for a value that a backward pass has freed."""
 
     def layout(self, plan: Plan) -> Layout:
@@ -243,12 +242,12 @@ def _as_given(value: Any) -> Any:
 def _gone(operation: str, what: str, freed: bool) -> str:
     if freed:
         return (
-            f"{operation}: {what} cannot be had, because an earlier backward pass freed the graph; give that pass "
-            "retain_graph=True, or compute the result again"
+            f"{operation}: {what} is not available, because an earlier backward pass freed the graph. Pass "
+            "retain_graph=True to that pass, or compute the result again."
         )
     return (
-        f"{operation}: {what} cannot be had, because no derivative needs it and it is a constant, or comes from a leaf "
-        "that is gone; keep that Tensor alive (and give backward passes retain_graph=True)"
+        f"{operation}: {what} is not available, because the tape does not store it. Keep a reference to the Tensor, "
+        "and pass retain_graph=True to backward passes."
     )
 
 
@@ -267,7 +266,7 @@ class Op:
     def __init__(self, node: Node, level: Any, output: str | None) -> None:
         self._node = node
         self._level = level
-        self.output = output
+        self.output: str | None = output
 
     @property
     def name(self) -> str:
@@ -465,9 +464,3 @@ def represent(tensor: Tensor) -> str:
     except Exception:  # inside another library's transform there is no device to ask for
         parts.append(f"type={type(raw).__name__}")
     return f"{name}({', '.join([*parts, *_history(tensor)])})"
-
-
-CALLS["inspect_op"] = op
-CALLS["inspect_parents"] = parents
-CALLS["inspect_grad_fn"] = grad_fn
-CALLS["inspect_repr"] = represent

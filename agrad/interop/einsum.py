@@ -279,11 +279,11 @@ def _kron(a: Promoted, b: Promoted) -> Tensor:
 def _cross(a: Promoted, b: Promoted, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Tensor:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = agrad.moveaxis(a, axisa, -1), agrad.moveaxis(b, axisb, -1)
+    a, b = [x if x.ndim and at in (-1, x.ndim - 1) else agrad.moveaxis(x, at, -1) for x, at in ((a, axisa), (b, axisb))]
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise rejects("cross", "vectors must have length 3", "Append a 0 to vectors of length 2 with numpy.pad")
-    out = agrad.linalg.cross(*agrad.broadcast_arrays(a, b), axis=-1)
-    return agrad.moveaxis(out, -1, axis_of(axisc, out.ndim))
+    out = agrad.linalg.cross(a, b, axis=-1)
+    return out if axisc == -1 else agrad.moveaxis(out, -1, axis_of(axisc, out.ndim))
 
 
 @implements("linalg.multi_dot")

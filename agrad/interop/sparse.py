@@ -20,7 +20,7 @@ class Matrix:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.value: Any = value
 
     def transposed(self) -> "Matrix":
         """Return the transpose, which shares memory if the format allows it."""

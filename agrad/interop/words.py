@@ -15,7 +15,9 @@ import agrad.interop.numpy  # noqa: F401 - registers the handlers
 from agrad import Tensor
 from agrad.interop.table import FUNCTIONS, answer, find
 
-lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=np.lib.stride_tricks.sliding_window_view))
+lib: SimpleNamespace = SimpleNamespace(
+    stride_tricks=SimpleNamespace(sliding_window_view=np.lib.stride_tricks.sliding_window_view)
+)
 """The part of ``numpy.lib`` that NumPy dispatches on Tensors and xarray looks up."""
 
 

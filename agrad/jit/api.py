@@ -5,7 +5,8 @@ import sys
 import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -16,10 +17,11 @@ from agrad.errors import ConfigurationError, OperandError, described
 from agrad.jit import entry as entries
 from agrad.jit.bindings import inputs_of, like_array
 from agrad.jit.capture import Tracing
+from agrad.jit.choice import AUTO
 from agrad.jit.compile import COMPILERS
 from agrad.jit.entry import Entry
 from agrad.jit.lowered import CacheInfo, Lowered
-from agrad.jit.passes.precision import PRECISIONS
+from agrad.jit.passes.precision import PRECISIONS, Precision
 from agrad.jit.reasons import (
     KEPT,
     Explanation,
@@ -77,8 +79,8 @@ class Jitted(Generic[P, R]):
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
         self._count = self._hits = self._misses = 0
         self._known: list[Any] = []
-        self._traces: deque[tuple[Key, list[str]]] = deque(maxlen=KEPT)
-        """The last traces, with what differed from the nearest program."""
+        self._traces: deque[tuple[Key, list[str], str]] = deque(maxlen=KEPT)
+        """The last traces, with what differed from the nearest program, and a sentence on the compiler."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
         self._latest: list[tuple[Matches, Entry, Selection, Key]] = []
@@ -169,7 +171,7 @@ class Jitted(Generic[P, R]):
             if key.records and not key.static and self._all_donated(key):
                 entry.signature = key
             self._misses += 1
-            self._traces.append((key, reasons))
+            self._traces.append((key, reasons, entry.compiler))
             self._keep(key, entry)
             return entry, inputs_of(entry, leaves)
 
@@ -181,7 +183,7 @@ class Jitted(Generic[P, R]):
             return min((state_differences(entry, leaves, names) for entry in known), key=len)
         if hash(key) in self._removed:
             return [f"its program was removed: the last {self._size} are kept (cache_size)"]
-        return key_differences(nearest(list(self._entries), key), key, self._parameters)
+        return key_differences(nearest(islice(reversed(self._entries), KEPT), key), key, self._parameters)
 
     def _keep(self, key: Key, entry: Entry) -> None:
         """Add an entry; remove the least recently used one if there are too many."""
@@ -297,10 +299,10 @@ class Jitted(Generic[P, R]):
         """Return why the last calls that were traced found no program.
 
         Printed, it says for each trace after the first what differed from the nearest known program: arguments by name
-        and path, captured state by its place.
+        and path, captured state by its place. It also says which programs JAX compiled, and which it would speed up.
         """
         with entries.STATE_LOCK:
-            traces = [(signature_text(key, self._parameters), reasons) for key, reasons in self._traces]
+            traces = [(signature_text(key, self._parameters), why, made) for key, why, made in self._traces]
             return Explanation(f"jit({self._name})", self._misses, self._hits, traces)
 
     def cache_clear(self) -> None:
@@ -356,9 +358,9 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -369,9 +371,9 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> "_Decorator": ...
 def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
@@ -381,9 +383,9 @@ def jit(  # type: ignore[misc]
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
-    precision: str | None = None,
+    precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: str | None = None,
+    compiler: Literal["jax"] | None = None,
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 
@@ -408,9 +410,10 @@ def jit(  # type: ignore[misc]
     torch_compile : bool, optional
         True if programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first call. By
         default they do on CUDA devices. A program that it does not take runs uncompiled, with a ``RuntimeWarning``.
-    compiler : {"jax"}, optional
-        The package whose compiler makes machine code for the CPU of programs of NumPy's arrays: "jax" has XLA, which
-        takes seconds at the first call. For many operations on small arrays.
+    compiler : {"jax", "auto"}, optional
+        Compiler for programs of NumPy arrays. "jax" compiles them to machine code for the CPU by XLA, which takes
+        seconds at the first call. "auto" does so if JAX is installed and can compile the program, and the program has
+        many operations on small arrays, as loops have. ``explain()`` says what was chosen.
 
     Returns
     -------
@@ -479,8 +482,9 @@ def jit(  # type: ignore[misc]
         raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
     if precision is not None and precision not in PRECISIONS:
         raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
-    if compiler is not None and compiler not in COMPILERS:
-        raise ConfigurationError(f"jit: compiler is one of {', '.join(COMPILERS)}, or None, not {compiler!r}")
+    if compiler not in (None, AUTO, *COMPILERS):
+        names = ", ".join((AUTO, *COMPILERS))
+        raise ConfigurationError(f"jit: compiler must be one of {names}, or None, got {compiler!r}")
     options = {"precision": precision, "torch_compile": torch_compile, "compiler": compiler}
     return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
 

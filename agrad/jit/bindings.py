@@ -58,7 +58,7 @@ class Installed:
     """The captured Tensor, or the stand-in of an argument."""
     data: Variable
     read: Callable[[], Any] | None = None
-    """Stands in the place of the gradient until somebody reads it; it returns the gradient."""
+    """Replaces the gradient until somebody reads it; returns the gradient."""
     grad: Variable | None = None
     """The gradient as an input, if it was read."""
 
@@ -176,7 +176,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
         wrong.append(f"{tensor}.node is {'None' if slot.needs_grad else 'not None'}")
         values.append(f"d{k}")
         if slot.has_grad is not None:
-            # a trace sets the gradient of a captured Tensor, perhaps to None; that of an argument may be unset
+            # a trace sets the gradient of a captured Tensor, perhaps to None; the gradient of an argument may be unset
             grad = f"getattr({tensor}, '_grad', None)" if slot.tensor is None else f"{tensor}._grad"
             wrong.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
             values += [f"{tensor}.grad.bare"] if slot.has_grad else []
@@ -223,7 +223,7 @@ def _take_attribute(
     nested = _nested(attribute.spec, names)
     if nested is None:
         values += [f"{stem}[{k}]" for k in range(len(attribute.places))]
-        return f"        {stem} = {scope.hold(attribute.take, 'take')}()", [f"{stem} is None"]
+        return f"        {stem} = {scope.hold(attribute.take, 'state')}()", [f"{stem} is None"]
     values += [names[i] for i in attribute.places]
     wrong: list[str] = []
     for name, kind in zip(names, attribute.kinds, strict=True):
@@ -265,8 +265,8 @@ def _container_text(value: Any, scope: Scope | None) -> str:
     return f"[{text}]" if type(value) is list else f"({text})"
 
 
-def stride_guard() -> Callable[[Sequence[Any]], bool]:
-    """Return a test of the strides of inputs: those of its first call."""
+def stride_check() -> Callable[[Sequence[Any]], bool]:
+    """Return the test that inputs have the strides of its first call."""
     kept: list[Any] = []
 
     def holds(inputs: Sequence[Any]) -> bool:
@@ -279,7 +279,7 @@ def stride_guard() -> Callable[[Sequence[Any]], bool]:
 
 
 def _strides(raw: Any) -> list[int]:
-    # along an axis of one element there is no next one
+    # the step along an axis of length 1 has no meaning
     return [step for step, n in zip(backend_of(raw).strides(raw), raw.shape, strict=False) if n > 1]
 
 
@@ -289,7 +289,7 @@ def _strides(raw: Any) -> list[int]:
 def finish_function(entry: Any) -> Callable[..., Any]:
     """Return the function that writes outputs into the state and returns the result.
 
-    It takes the outputs, the arguments' leaves, and the level and nodes of recorded leaves.
+    Its arguments are the outputs, the arguments' leaves, and the level and nodes of recorded leaves.
     """
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)

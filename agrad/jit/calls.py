@@ -22,7 +22,7 @@ class Derivative(Operation):
     forward: Program
     """The program as it was traced, for passes that are themselves recorded."""
     backward: Compiled
-    """From the residuals and the cotangents of the recorded outputs to those of the recorded inputs."""
+    """From the residuals and the cotangents of the recorded outputs to the cotangents of the recorded inputs."""
     residuals: list[int]
     """The numbers of the outputs that the backward program takes."""
     inputs: list[int]
@@ -36,7 +36,7 @@ class Derivative(Operation):
 
     def __post_init__(self) -> None:
         self.outputs = tuple(f"output_{i}" for i in range(len(self.places)))
-        self.arrays = tuple(f"x{i}" for i in range(len(self.inputs)))
+        self.arrays: tuple[str, ...] = tuple(f"x{i}" for i in range(len(self.inputs)))
 
     def pullback(self, node: Node, g: OutputCotangents) -> tuple[Any, ...]:
         """Return the cotangents of the recorded inputs, by the backward program if raw."""

@@ -1,9 +1,9 @@
 """Trace one call: replace inputs and state by tracers, run once, restore, compile."""
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_guard
+from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_check
 from agrad.jit.calls import Derivative
-from agrad.jit.compile import compile_program
+from agrad.jit.choice import Compiling
 from agrad.jit.entry import Entry
 from agrad.jit.lower.numpy.reusable_gradients import FEWEST
 from agrad.jit.lower.plain import plain
@@ -57,7 +57,7 @@ class _Source(NamedTuple):
 class Tracing:
     """One trace of a function: the state that it replaces, and its findings.
 
-    call: calls the function with other leaves in the place of the arguments' ``leaves``. known: state that earlier
+    call: calls the function with other leaves instead of the arguments' ``leaves``. known: state that earlier
     traces met. donated: the numbers of the leaves whose arrays may be overwritten. static: the values of static
     arguments. options: notes of the programs, for passes and lowerings. keeps_values: see ``Trace``.
     """
@@ -78,9 +78,9 @@ class Tracing:
         self.donated = donated
         self.options = options
         self.call = call
-        self.trace = Trace(name, keeps_values)
+        self.trace: Trace = Trace(name, keeps_values)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_raw(leaf)]
-        self.state = CapturedState(function, *others, *static, title=f"jit({name})")
+        self.state: CapturedState = CapturedState(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.state.add(value)
         self.inputs: dict[int, Variable] = {}
@@ -89,13 +89,14 @@ class Tracing:
         self.attributes: list[tuple[Attribute, list[Any], list[Variable]]] = []
         """Attributes, with the leaves they have during the trace, and the variables of those that are inputs."""
         self.tensor_leaves: dict[int, Tensor | None] = {}
-        """For the numbers of the leaves that are Tensors: the leaf if it is captured, else None."""
+        """For the numbers of the leaves that are Tensors: the leaf if it is captured, otherwise None."""
         self.recorded: dict[int, Tensor] = {}
         """The stand-ins of arguments on a tape, by the numbers of their leaves."""
         self.level: Any = GLOBAL_TAPE
         """The level of the arguments on a tape."""
         self.shown: list[tuple[Tensor, Variable]] = []
         """Stand-ins of raw arguments, with their variables."""
+        self.compile = Compiling(options.get("compiler"))
         self._undo: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------------ the run
@@ -131,7 +132,7 @@ class Tracing:
             if prepare is not None:
                 prepare()
         if self.state.arrays:
-            self.trace.reads_anew = self.state.is_read_anew
+            self.trace.reads_at_call = self.state.is_read_at_call
             CAPTURED.append(self.trace)
         _ACTIVE.append(self)
         try:
@@ -191,7 +192,7 @@ class Tracing:
         return leaf, None
 
     def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
-        """Return a Tensor in the place of an argument; a leaf if derivatives flow to it."""
+        """Return the Tensor that replaces an argument: a leaf if derivatives flow to it."""
         if leaf.is_leaf and leaf.level is GLOBAL_TAPE:
             tensor = wrap(leaf.data, GLOBAL_TAPE)
             if leaf.node is not None:
@@ -212,7 +213,7 @@ class Tracing:
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
         """Replace the arrays of a Tensor, captured or a stand-in, by traced ones.
 
-        A Tensor that is no leaf is one during the trace, so that derivatives of the program end there.
+        A Tensor that is not a leaf is one during the trace, so that derivatives of the program end there.
         """
         data, node, kind = tensor.data, tensor.node, tensor.__class__
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
@@ -286,14 +287,14 @@ class Tracing:
             flags = {number.variable: False for number in trace.donations.values() if number is not None}
             instructions = [instruction.replaced(flags) for instruction in instructions]
         program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
-        program.notes.update(self.options, given_back=trace.given_back)
+        program.notes.update(self.options, returns_operand=trace.returns_operand)
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
             program.inputs = [*arguments, *self._donations(program), *self._reusable_gradients(program), *state]
         else:
             program.notes["residuals"] = derivative.residuals
-        executable = compile_program(program)
+        executable = self.compile(program, trace.instructions)
         if derivative is not None:
             derivative.forward = program
         return {
@@ -306,18 +307,19 @@ class Tracing:
             "tensor_leaves": self.tensor_leaves,
             "captured": list(captured.values()),
             "guards": self._guards(program),
-            "strides": stride_guard() if trace.by_layout else None,
+            "strides": stride_check() if trace.by_layout else None,
             "out_spec": spec,
             "out_leaves": shown,
             "derivative": derivative,
+            "compiler": self.compile.text,
         }
 
     def _refuse_gradient(self, what: str) -> None:
         """Raise the error of a backward pass that ended at a Tensor that is not a leaf: its gradient would be lost."""
         raise NotDifferentiableError(
             f"backward() in jit({self.trace.named}) reached {what}, a Tensor that other operations made, and would "
-            "stop there; call backward() outside of the jitted function, use the Tensor that they were computed from, "
-            "or use a leaf: tensor.detach()"
+            "stop there. Call backward() outside of the jitted function, use the Tensor that it was computed from, "
+            "or use a leaf: tensor.detach()."
         )
 
     def _shown(self, leaf: Any, place: Callable[[Any], int]) -> Any:
@@ -332,8 +334,8 @@ class Tracing:
         for tensor, variable in self.shown:
             if traced_value(tensor, self.trace) is not variable:
                 raise TracedValueError(
-                    f"{self.trace.named} writes into an argument of shape {tensor.shape} that is a raw array; a "
-                    "program does not. Write into a copy, y = x + 0, and return it, or give it as a Tensor"
+                    f"{self.trace.named} writes into an argument of shape {tensor.shape}, which must be a Tensor, not "
+                    "a plain array. Write into a copy, y = x + 0, and return it, or pass a Tensor."
                 )
         for tensor, variable in self.trace.no_leaves:
             if traced_value(tensor, self.trace) is not variable:
@@ -341,9 +343,9 @@ class Tracing:
         changed = self.state.changed()
         if changed:
             raise TracedValueError(
-                f"{self.trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new "
-                "value instead, or write into a Tensor it reaches; compute what is kept from then on before the first "
-                "call; a class of yours may name attributes that are state in traced_attributes"
+                f"{self.trace.named} changed {changed[0]} while it was traced, which a replay would not do. Return the "
+                "new value, write into a Tensor that the function reaches, compute cached values before the first "
+                "call, or name the attributes of a class that are state in its traced_attributes."
             )
 
     def _donated_variables(self) -> set[Variable]:
@@ -359,15 +361,15 @@ class Tracing:
         """Return the constants of the program, and the arrays that it reads at each call."""
         found: tuple[dict[Variable, Any], dict[Variable, Any]] = {}, {}
         for raw, variable in self.trace.constants.values():
-            found[self.state.is_read_anew(raw)][variable] = raw
+            found[self.state.is_read_at_call(raw)][variable] = raw
         return found
 
     def _write_slot(self, installed: Installed, place: Callable[[Any], int]) -> None:
         slot, tensor = installed.slot, installed.tensor
         if (tensor.node is not None) is not slot.needs_grad:
             raise TracedValueError(
-                f"{self.trace.named} changed whether a Tensor of shape {slot.shape} requires a gradient; "
-                "do that outside of jit"
+                f"{self.trace.named}: requires_grad of a Tensor of shape {slot.shape} must not change in a traced "
+                "function. Set it outside of jit."
             )
         value = traced_value(tensor.data, self.trace)
         if value is not installed.data:
@@ -385,7 +387,7 @@ class Tracing:
         after, spec = flatten(getattr(attribute.holder, attribute.name))
         new = [traced_value(leaf, self.trace) for leaf in after]
         old = [traced_value(leaf, self.trace) for leaf in before]
-        if spec == attribute.spec and all(a is b for a, b in zip(new, old, strict=True)):
+        if spec == attribute.spec and all(map(operator.is_, new, old)):
             return
         attribute.new_spec = spec
         attribute.new_leaves = tuple(
@@ -444,7 +446,7 @@ class Tracing:
     def _sources(self) -> list[_Source]:
         """Return the Tensors that derivatives may flow to."""
         found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.needs_grad]
-        return found + [_Source(itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
+        return found + [_Source(operator.itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
 
     def _derive(
         self, recorded: list[int], leaves: Sequence[Any], shown: list[Any], outputs: list[Any]
@@ -479,7 +481,7 @@ class Tracing:
         return Derivative(
             name=f"jit({trace.named})",
             forward=program,
-            backward=compile_program(program.with_instructions(backward)).run,
+            backward=self.compile(program.with_instructions(backward), trace.instructions).run,
             residuals=places,
             inputs=[inputs.index(source.variable) for source in sources],
             owners=[source.find for source in sources],

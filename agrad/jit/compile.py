@@ -10,19 +10,21 @@ from agrad.jit.lower.cuda.program import lower_cupy
 from agrad.jit.lower.cuda.source import has_cuda_expression
 from agrad.jit.lower.cuda.updates import with_updates_as_groups
 from agrad.jit.lower.jax import jax_narrow_matmul, lower_jax
+from agrad.jit.lower.numpy.loops import Loop, lower_loop
 from agrad.jit.lower.numpy.program import lower_numpy, numpy_narrow_matmul
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_narrow_matmul
 from agrad.jit.lower.xla import lower_xla, with_arrays_of_jax
 from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
-from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
+from agrad.jit.passes.broadcasts import without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views
 from agrad.jit.passes.folding import folded
 from agrad.jit.passes.fusion import with_groups
 from agrad.jit.passes.joined_rules import with_rules_joined
 from agrad.jit.passes.precision import NarrowMatmul, with_precision
+from agrad.jit.passes.vectors import with_vectors
 from agrad.jit.program import Program
 
 Pass = tuple[str, Callable[[Program], Program]]
@@ -37,6 +39,8 @@ PASSES: tuple[Pass, ...] = (
     DEAD_CODE,
 )
 """The passes of every program. Those of its target follow."""
+
+BROADCASTS: Pass = ("broadcasts left to the operations", without_broadcasts)
 
 IN_PLACE: Pass = ("updates that nothing else sees", with_updates_apart)
 """Runs after all passes that replace variables by others."""
@@ -60,14 +64,14 @@ TARGETS: dict[str, Target] = {
     "numpy": Target(
         lower_numpy,
         (
-            ("filled arrays as single values", with_single_values),
+            BROADCASTS,
             ("simpler operations", simplified),
             DEAD_CODE,
             ("operations with their rules", with_rules_joined),
             IN_PLACE,
             ("operands computed by their reader", folded("numpy")),
             ("operations written out", decomposed()),
-            ("broadcasts left to the operations", without_broadcasts),
+            ("products of vectors", with_vectors),
             ("common subexpressions", without_repetition),
             DEAD_CODE,
             ("views before their readers", with_late_views),
@@ -78,15 +82,12 @@ TARGETS: dict[str, Target] = {
     "cupy": Target(
         lower_cupy,
         (
-            ("filled arrays as single values", with_single_values),
+            BROADCASTS,
             ("simpler operations", simplified),
             DEAD_CODE,
             IN_PLACE,
             ("products with epilogues", epilogues_where_available),
             ("updates as groups", with_updates_as_groups),
-            ("common subexpressions", without_repetition),
-            ("broadcasts left to the operations", without_broadcasts),
-            DEAD_CODE,
             ("reductions where their operands are", with_early_reductions),
             ("views before their readers", with_late_views),
             ("fusion", with_groups(1, has_cuda_expression, whole_rows=True)),
@@ -131,6 +132,12 @@ def target_of(program: Program) -> Target:
     if target.lower is not lower_numpy and program.has_effect:
         return PLAIN
     return target
+
+
+def loop_target(program: Program, loop: Loop) -> Target | None:
+    """Return the target of a step as a loop, or None if it is not on NumPy."""
+    target = target_of(program)
+    return target._replace(lower=partial(lower_loop, loop=loop)) if target.lower is lower_numpy else None
 
 
 def compile_program(program: Program, target: Target | None = None) -> Executable:

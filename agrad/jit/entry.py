@@ -52,6 +52,8 @@ class Entry:
     """The derivative with which results are recorded on the tape, or None."""
     signature: Any = None
     """The signature of its calls if they may be recognized by ``matches``, else None."""
+    compiler: str = ""
+    """A sentence on the compiler, for ``explain``."""
     plan: Plan | None = field(init=False)
     """The plan of the nodes of recorded calls."""
     copies: ResultCopies = field(init=False)

@@ -1,4 +1,4 @@
-"""Guards: comparisons of captured objects with those of the trace, at each call.
+"""Guards: comparisons of captured objects with their state in the trace.
 
 The members of containers, the attributes of objects and the contents of cells must be the objects that were there when
 the function was traced. If ``==`` is enough, containers are compared with copies, which is one call that compares
@@ -62,7 +62,7 @@ _END = (object(),)
 """Follows the members of each container, because one may grow by what the next one loses."""
 
 _EQUAL: Any = object.__eq__
-"""The ``__eq__`` of types whose objects are equal to themselves alone."""
+"""The ``__eq__`` of types whose objects are equal only to themselves."""
 
 _content = operator.attrgetter("cell_contents", "cell_contents")  # two, because one would give no tuple
 
@@ -97,8 +97,8 @@ class Keys(Items):
 Look = Callable[[], Iterable[Any]]
 
 
-class Guards:
-    """Objects that must be in their places, and values that must be unchanged."""
+class RetraceGuards:
+    """Objects and values that must be unchanged for a program to be valid."""
 
     def __init__(self) -> None:
         self._containers: list[Any] = []
@@ -116,13 +116,13 @@ class Guards:
     def guard_members(self, container: Any, what: str, numbers: bool = False) -> None:
         """Guard the members of a list or a set, or the keys and values of a dict.
 
-        numbers: ``==`` is enough for numbers, and the order is guarded for keys alone.
+        numbers: ``==`` is enough for numbers, and the order is guarded only for keys.
         """
         mapping = isinstance(container, (dict, types.MappingProxyType))
         parts = (container.keys(), container.values()) if mapping else (container,)
         look = functools.partial(chain, *parts, _END)
         kept = self._named_look(look, what)
-        if (numbers or type(container) is list) and all(_is_exact(v, numbers) for v in kept):
+        if (numbers or type(container) is list) and False not in [_is_exact(v, numbers) for v in kept]:
             self._containers.append(container)
             self._copies.append(container.copy())
         else:
@@ -131,7 +131,7 @@ class Guards:
     def guard_values(self, look: Look, what: Sequence[str] | str, numbers: bool = False) -> None:
         """Guard the tuple of objects that ``look`` returns and ``what`` names."""
         kept = self._named_look(look, what)
-        if all(_is_exact(v, numbers) for v in kept):
+        if False not in [_is_exact(v, numbers) for v in kept]:
             self._looks.append(look)
             self._looked.append(look())
         else:
@@ -177,7 +177,7 @@ class Guards:
                     return False
                 self._row = row
             return True
-        except Exception:  # an object may be gone, and arrays refuse comparisons
+        except Exception:  # an object may no longer exist, and arrays may raise in comparisons
             return False
 
     def differences(self) -> list[tuple[str, Any, Any]]:
@@ -206,7 +206,7 @@ class Guards:
 def _is_exact(value: Any, numbers: bool) -> bool:
     """Return True if ``==`` is enough for the value.
 
-    Arrays of several elements have no truth value of ``==``.
+    ``==`` of arrays with several elements is not a Boolean.
     """
     kind = type(value)
     if kind.__eq__ is _EQUAL or kind in (str, bytes, types.CodeType):

@@ -4,7 +4,7 @@ from html import escape
 from typing import NamedTuple
 
 from agrad.jit.entry import Entry
-from agrad.jit.program import show
+from agrad.jit.program import Program, show
 
 
 class CacheInfo(NamedTuple):
@@ -24,8 +24,8 @@ class Lowered:
 
     def __init__(self, name: str, entry: Entry) -> None:
         self.name = name
-        self.stages = entry.stages
-        self.code = getattr(entry.run, "text", "")
+        self.stages: list[tuple[str, Program]] = entry.stages
+        self.code: str = getattr(entry.run, "text", "")
 
     def __str__(self) -> str:
         parts = []

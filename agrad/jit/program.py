@@ -27,10 +27,10 @@ class Variable:
     __slots__ = ("dtype", "kind", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, kind: type | None) -> None:
-        self.shape = shape
-        self.size = math.prod(shape)
-        self.dtype = dtype
-        self.kind = kind
+        self.shape: tuple[int, ...] = shape
+        self.size: int = math.prod(shape)
+        self.dtype: Any = dtype
+        self.kind: type | None = kind
         """The type of the raw array; None for a number of the host."""
 
     @property
@@ -84,8 +84,8 @@ class HostCall(FunctionOperation):
 class Instruction:
     """One operation: ``outputs = operation(*operands, **settings)``.
 
-    An output without a use is None. Programs share instructions: a pass makes new ones in the place of those that it
-    changes.
+    An output without a use is None. Programs share instructions: a pass replaces an instruction instead of
+    changing it.
     """
 
     __slots__ = ("_reads", "operands", "operation", "outputs", "results", "settings")
@@ -93,8 +93,11 @@ class Instruction:
     def __init__(
         self, operation: Any, operands: tuple[Any, ...], settings: dict[str, Any], outputs: tuple[Variable | None, ...]
     ) -> None:
-        self.operation, self.operands, self.settings, self.outputs = operation, operands, settings, outputs
-        self.results = tuple([v for v in outputs if v is not None])
+        self.operation: Any = operation
+        self.operands: tuple[Any, ...] = operands
+        self.settings: dict[str, Any] = settings
+        self.outputs: tuple[Variable | None, ...] = outputs
+        self.results: tuple[Variable, ...] = tuple([v for v in outputs if v is not None])
         """The outputs that are used."""
         self._reads: tuple[Variable, ...] | None = None
 
@@ -121,7 +124,7 @@ class Instruction:
         return {v: part for v, part in zip(self.outputs, parts, strict=True) if v is not None}
 
     def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
-        """Return the instruction with values or variables in the place of variables."""
+        """Return the instruction with variables replaced by values or other variables."""
         if table.keys().isdisjoint(self.reads()):
             return self
 
@@ -143,10 +146,11 @@ def works_by_element(instruction: Instruction) -> bool:
     return instruction.outputs[0] is not None and instruction.outputs[0].kind is not None
 
 
-def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
-    """Return True if an instruction is a rule of a primitive, such as ``vjp:x``."""
+def rule_of(instruction: Instruction) -> tuple[Operation, str] | None:
+    """Return the primitive and the part of a rule, such as ``vjp:x``, or None."""
     operation = instruction.operation
-    return getattr(operation, "primitive", None) is primitive and operation.rule.part == part
+    primitive = getattr(operation, "primitive", None)
+    return None if primitive is None else (primitive, operation.rule.part)
 
 
 @dataclass(eq=False)
@@ -173,8 +177,9 @@ class Program:
         """Return the program with other parts, or the program itself if they are the same."""
         kept, out = list(instructions), list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
-        pairs = ((kept, self.instructions), (out, self.outputs), (known, self.constants))
-        if all(len(new) == len(old) and all(map(operator.is_, new, old)) for new, old in pairs):
+        new, old = (*kept, *out, *known), (*self.instructions, *self.outputs, *self.constants)
+        sizes = len(kept), len(out), len(new)
+        if sizes == (len(self.instructions), len(self.outputs), len(old)) and all(map(operator.is_, new, old)):
             return self
         return Program(self.inputs, dict(known), kept, out, self.notes)
 

@@ -2,7 +2,7 @@
 
 import operator
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reprlib import Repr
 from typing import Any
 
@@ -29,27 +29,34 @@ _PLAIN_REPR: Any = object.__repr__
 
 
 class Explanation:
-    """The last traces of a jitted function, and why each was necessary.
+    """The last traces of a jitted function, why each was necessary, and its compiler.
 
-    Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures`` and ``reasons`` are of the
-    last ones, the oldest first: the arguments, and what differed from the nearest program that was known. Nothing did
-    at a first trace.
+    Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures``, ``reasons`` and
+    ``compilers`` describe the last ones, the oldest first: the arguments, what differed from the nearest program that
+    was known, and who compiled the program, or "" if there is nothing to say. A first trace has no reasons.
     """
 
-    def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str]]]) -> None:
-        self.name, self.count, self.hits = name, count, hits
-        self.signatures = [signature for signature, _ in traces]
-        self.reasons = [reasons for _, reasons in traces]
+    def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str], str]]) -> None:
+        self.name: str = name
+        self.count: int = count
+        self.hits: int = hits
+        self.signatures: list[str] = [signature for signature, *_ in traces]
+        self.reasons: list[list[str]] = [reasons for _, reasons, _ in traces]
+        self.compilers: list[str] = [compiler for *_, compiler in traces]
 
     def __repr__(self) -> str:
         if not self.count:
             return f"{self.name} was not traced yet"
+        found = [
+            [*_some(reasons), *filter(None, [text])] for reasons, text in zip(self.reasons, self.compilers, strict=True)
+        ]
         if self.count == 1:
-            return f"{self.name} was traced once, for {self.signatures[0]}; programs found: {self.hits}"
+            start = f"{self.name} was traced once, for {self.signatures[0]}; programs found: {self.hits}"
+            return "\n".join([start, *[f"     {line}" for line in found[0]]])
         lines = [f"{self.name} was traced {self.count} times; programs found: {self.hits}"]
-        first = self.count - len(self.reasons) + 1
-        for number, (signature, reasons) in enumerate(zip(self.signatures, self.reasons, strict=True), first):
-            lines += [f"{number}. {signature}", *[f"     {reason}" for reason in _some(reasons)]]
+        first = self.count - len(found) + 1
+        for number, (signature, more) in enumerate(zip(self.signatures, found, strict=True), first):
+            lines += [f"{number}. {signature}", *[f"     {line}" for line in more]]
         return "\n".join(lines)
 
 
@@ -138,14 +145,14 @@ def signature_text(key: Any, names: Sequence[str]) -> str:
     return ", ".join(_some(parts)) or "no arguments"
 
 
-def nearest(keys: Sequence[Any], key: Any) -> Any:
-    """Return the signature with the fewest differences; of equals the last one."""
+def nearest(keys: Iterable[Any], key: Any) -> Any:
+    """Return the signature with the fewest differences; of equals the first one."""
 
     def distance(other: Any) -> tuple[bool, int]:
         fields = sum(map(operator.ne, other[1:], key[1:]))
         return other.spec != key.spec, sum(map(operator.ne, other.kinds, key.kinds)) + fields
 
-    return min(reversed(keys), key=distance)
+    return min(keys, key=distance)
 
 
 def key_differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:

@@ -41,7 +41,7 @@ class ShapeDtype:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape = tuple(shape)
+        self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -60,7 +60,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     Parameters
     ----------
     f : callable
-        A function that ``jit`` takes: it takes and returns nested containers of arrays.
+        Function that ``jit`` accepts: its arguments and results are pytrees of arrays.
     *args, **kwargs
         Its arguments. In the place of an array there may be an object with ``shape`` and ``dtype``.
 
@@ -83,7 +83,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     Notes
     -----
     ``f`` is traced as by ``jit``, and its program is neither compiled nor kept. The trace evaluates each operation once
-    on the arguments, and on ones in the place of objects without values. Captured state is set back.
+    on the arguments, and on ones instead of objects without values. Captured state is restored.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _stand_in(leaf: Any) -> Any:
-    """Return a leaf, or ones in the place of an object that the trace has no values of."""
+    """Return a leaf, or ones for an object without values."""
     if isinstance(leaf, Tensor):
         if leaf.level.tape and not isinstance(leaf.data, Tensor):
             return leaf

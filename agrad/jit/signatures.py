@@ -1,6 +1,6 @@
 """Signatures: places of static arguments; the test of a call, generated.
 
-Arguments like those of the call before are known in a fraction of the time that their structure and kinds take to find.
+Arguments like the previous ones are recognized in a fraction of the time that finding their structure and kinds takes.
 """
 
 import inspect
@@ -179,14 +179,14 @@ def static_places(
     for number in numbers:
         if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
             raise ConfigurationError(
-                f"jit: static_argnums names argument {number!r}; the function has "
-                f"{len(positional)} positional ones, counted from 0"
+                f"jit: static_argnums must be numbers of the {len(positional)} positional arguments, counted from 0, "
+                f"got {number!r}"
             )
         if number < len(positional):
             places.add(positional[number])
     for name in names:
         if name not in known and not takes_all:
-            raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
+            raise ConfigurationError(f"jit: static_argnames must be names of arguments of the function, got {name!r}")
         if name in positional:
             places.add(positional.index(name))
     return positional, frozenset(places)

@@ -29,7 +29,17 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.jit.guards import PLAIN, Contents, Guards, Items, Keys, is_library, is_library_module, is_value, root_of
+from agrad.jit.guards import (
+    PLAIN,
+    Contents,
+    Items,
+    Keys,
+    RetraceGuards,
+    is_library,
+    is_library_module,
+    is_value,
+    root_of,
+)
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
@@ -41,7 +51,7 @@ _MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_n
 _PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
-class CapturedState(Guards):
+class CapturedState(RetraceGuards):
     """The state that a function can reach, and guards of the values on the way to it.
 
     title: the name of the function in errors.
@@ -69,7 +79,7 @@ class CapturedState(Guards):
         self._typed: list[Any] = []
         """Objects whose class is guarded."""
         self._absent: dict[int, tuple[Any, dict[str, None]]] = {}
-        """Globals, and attributes of modules, that are named and not there."""
+        """Globals and attributes of modules that code names and that do not exist."""
         self._written: list[tuple[Any, int, str]] = []
         self._count = 0
         self._follow()
@@ -78,7 +88,7 @@ class CapturedState(Guards):
         """Return the names of what the function has changed."""
         return super().changed() + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
-    def is_read_anew(self, raw: Any) -> bool:
+    def is_read_at_call(self, raw: Any) -> bool:
         """Return True if an array is one of ``arrays``, or a view of one."""
         backend = backend_of(raw)
         shares = backend.shares_memory or operator.is_
@@ -116,7 +126,7 @@ class CapturedState(Guards):
         self.close()
 
     def _guard_kinds(self) -> None:
-        """Guard the classes of objects, how many attributes things have, and which names are not there."""
+        """Guard the classes of objects, the numbers of attributes, and the names that do not exist."""
         if self._typed:
             kinds = functools.partial(map, type, self._typed)
             self.guard_each(kinds, [f"the class of a {type(value).__name__}" for value in self._typed])
@@ -188,7 +198,7 @@ class CapturedState(Guards):
         if self._count > LIMIT:
             raise ConfigurationError(
                 f"{self._title} reaches {place}, and with it more than {LIMIT:,} Python values, which would be "
-                "compared at each call; pass it as an argument, or hold the values in an array or a tuple"
+                "compared at each call. To avoid that, pass it as an argument, or hold the values in an array or tuple."
             )
 
     def _array(self, value: Any, place: str) -> None:
@@ -297,7 +307,7 @@ class CapturedState(Guards):
 
 
 class _Space:
-    """The attributes of one object, and those of them that are followed and guarded.
+    """The attributes of one object, some of which are followed and guarded.
 
     follows: from a value, and from True if code names the attribute, to True if it is followed. whole: the number of
     attributes is guarded too. trusted: ``==`` is enough for numbers.
@@ -364,7 +374,7 @@ class _Class:
         """True if the function can make objects of it."""
         self.found: dict[str, type] = {}
 
-    def guard(self, guards: Guards) -> None:
+    def guard(self, guards: RetraceGuards) -> None:
         """Guard the attributes; descriptors by the class that defines them."""
         plain: list[str] = []
         made: list[str] = []
@@ -401,14 +411,14 @@ def _is_plain(value: Any, depth: int = 4) -> bool:
 
 
 def _chosen(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    # one name more than needed, because of a single one the result is no tuple
+    # one name more than needed, because for a single one the result is not a tuple
     return operator.itemgetter(*names, names[0])
 
 
 def _state_of(value: Any) -> tuple[str, ...]:
     """Return the declared attributes that are state: numbers and containers.
 
-    A schedule in the place of a number is not state.
+    A schedule instead of a number is not state.
     """
     space = vars(value)
     found = [(name, space.get(name)) for name in type(value).traced_attributes]
@@ -445,7 +455,7 @@ _ATTRIBUTE = ("_ATTR", "_METHOD", "_CONST")
 
 
 def _functions_of(member: Any) -> list[types.FunctionType]:
-    """Return the functions of a class's member: a method, or those of a descriptor."""
+    """Return the functions of a class attribute: a method, or the functions of a descriptor."""
     parts = [member, *(getattr(member, name, None) for name in ("fget", "fset", "__func__", "func"))]
     return [part for part in parts if isinstance(part, types.FunctionType)]
 

@@ -1,8 +1,8 @@
 """The trace level: runs a function once on real values and records instructions.
 
 It is older than every other level. Tensors that require a gradient, transforms and their derivatives therefore hold
-traced arrays, and each operation on arrays ends here. Shapes, dtypes and layouts are those that the array library
-gives. The values are real, except those of large arrays, which are not kept.
+traced arrays, and each operation on arrays ends here. The array library determines shapes, dtypes and layouts. The
+values are real, except those of large arrays, which are not kept.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ TRACE_ID = -1
 class UnknownState(BaseException):
     """Raised for Tensors or objects that the trace does not know.
 
-    The trace begins again with them. It is no ``Exception``: a function that catches its own errors does not catch it.
+    The trace begins again with them. It is not an ``Exception``, so that a function cannot catch it by accident.
     """
 
     def __init__(self, found: list[Any]) -> None:
@@ -40,7 +40,7 @@ class UnknownState(BaseException):
 
 
 class NeedsValues(BaseException):
-    """Raised if an operation refuses arrays whose values were not kept.
+    """Raised if an operation fails for arrays whose values were not kept.
 
     The trace begins again and keeps all.
     """
@@ -53,8 +53,8 @@ RESTARTS = 100
 def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> Any:
     """Return ``attempt(False)``, begun again with the unknown state that it meets.
 
-    That is added to ``known``. Tensors that are older than the first attempt come to an end. Others may
-    not: each attempt may make some. The argument is True if the trace must keep all values.
+    The state is added to ``known``. The number of Tensors older than the first attempt is finite, but each attempt may
+    create other state. The argument is True if the trace must keep all values.
     """
     start, left, keeps_values = next_id(), RESTARTS, False
     while left:
@@ -66,8 +66,8 @@ def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> A
             known += met.found
             left -= not all(isinstance(found, Tensor) and found.node.id < start for found in met.found)
     raise ConfigurationError(
-        f"{name} makes new state each time it is traced, and keeps it where jit does not find it: a "
-        f"{type(known[-1]).__name__}. Make it outside of the function, or do not keep it"
+        f"{name}: the function makes new state each time it is traced and keeps it where jit does not find it, got a "
+        f"{type(known[-1]).__name__}. Create it outside of the function, or do not keep it."
     )
 
 
@@ -88,7 +88,6 @@ class Trace(Level):
         "constants",
         "donations",
         "evaluating",
-        "given_back",
         "guards",
         "holders",
         "installed",
@@ -99,7 +98,8 @@ class Trace(Level):
         "named",
         "namespaces",
         "no_leaves",
-        "reads_anew",
+        "reads_at_call",
+        "returns_operand",
         "thread",
         "unreal",
     )
@@ -110,23 +110,23 @@ class Trace(Level):
 
     def __init__(self, named: str, keeps_values: bool = True) -> None:
         super().__init__(TRACE_ID)
-        self.born = next_id()
-        self.keeps_values = keeps_values
-        self.closed = False
-        self.evaluating = False
+        self.born: int = next_id()
+        self.keeps_values: bool = keeps_values
+        self.closed: bool = False
+        self.evaluating: bool = False
         """True while an operation is evaluated on the real values."""
-        self.unreal = False
-        """True after a loop, a branch or an update: its values are not those of a call, and may be refused."""
-        self.is_hollow = False
+        self.unreal: bool = False
+        """True after a loop, a branch or an update: operations may fail for its values, not for those of a call."""
+        self.is_hollow: bool = False
         """True after a large array whose values were not kept."""
-        self.by_layout = False
+        self.by_layout: bool = False
         """True if an operation is a view or a copy depending on the layout of its array."""
-        self.thread = get_ident()
-        self.named = named
+        self.thread: int = get_ident()
+        self.named: str = named
         """The name of the function in errors."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
-        self.given_back: set[Any] = set()
+        self.returns_operand: set[Any] = set()
         """Operations that returned an operand itself."""
         self.holders: dict[int, Any] = {}
         """By id, the stateful objects whose attributes are inputs, and those that were made in the trace."""
@@ -134,9 +134,9 @@ class Trace(Level):
         """Stand-ins of Tensors that are not leaves, with their variables."""
         self.installed: set[Any] = set()
         """The nodes that captured Tensors have outside of the trace, if they are not leaves."""
-        self.may_end = False
+        self.may_end: bool = False
         """True if ``NoProgram`` may end the trace."""
-        self.reads_anew: Callable[[Any], bool] = lambda raw: False
+        self.reads_at_call: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""
         self.namespaces: dict[str, Any] = {}
         """The namespaces of stand-ins of raw arrays, by backend."""
@@ -181,7 +181,7 @@ class Trace(Level):
 
     def captured(self, value: Any) -> Any:
         """Return a traced array for one that is read at each call, or the value as it is."""
-        if self.evaluating or not is_raw(value) or not self.reads_anew(value):
+        if self.evaluating or not is_raw(value) or not self.reads_at_call(value):
             return value
         return wrap(value, self, self.constant_variable(value))
 
@@ -195,7 +195,7 @@ class Trace(Level):
         plain = noted = settings
         if settings:
             parts = self._split(settings.values())
-            plain, noted = (dict(zip(settings, part, strict=True)) for part in parts)
+            plain, noted = [dict(zip(settings, part, strict=True)) for part in parts]
         outer, self.evaluating = self.evaluating, True
         try:
             out = self.evaluate(primitive, tuple(values), plain)
@@ -205,7 +205,7 @@ class Trace(Level):
         if primitive.outputs is None:
             for value in values:
                 if value is out:
-                    self.given_back.add(primitive)
+                    self.returns_operand.add(primitive)
             made = self._made(out, values)
             self.instructions.append(Instruction(primitive, tuple(operands), noted, (made.node,)))
             return made
@@ -234,7 +234,7 @@ class Trace(Level):
     def _made(self, out: Any, operands: Sequence[Any]) -> Tensor:
         """Return a result as a traced array.
 
-        In the place of a large new array it holds one that takes no memory.
+        Instead of a large new array it holds one without memory.
         """
         made = self.array(out)
         if not self.keeps_values and made.node.size >= LARGE and not any(out is x for x in operands):
@@ -263,35 +263,35 @@ class Trace(Level):
         """Raise ``TracedValueError`` for values of another trace or thread."""
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
-                f"{self.named} is being traced in another thread, and this one computes with its state: call it once "
-                "for each signature before other threads use the model outside of jit, or give each thread its own"
+                f"{self.named} is being traced in another thread, and this thread must not use its state meanwhile. "
+                "Call it once for each signature before other threads use the model outside of jit, or give each "
+                "thread its own model."
             )
         for arg in args:
             if isinstance(arg, Tensor) and (arg.level is not self or self.closed):
                 raise TracedValueError(
-                    f"an array of shape {arg.shape} that {getattr(arg.level, 'named', 'a function')} computed while it "
-                    "was traced was kept and used afterwards; return it from the function instead"
+                    f"{getattr(arg.level, 'named', 'function')}: an array of shape {arg.shape} that was computed "
+                    "during the trace was kept and used afterwards. Return it from the function instead."
                 )
 
     def _check_shape_known(self, primitive: Any, args: tuple[Any, ...]) -> None:
         if primitive.data_dependent_shape:
             raise TracedValueError(
-                f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values, "
-                "and a program's shapes do not; call it outside of jit"
+                f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values. "
+                "Call it outside of jit."
             )
         if any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
             raise TracedValueError(
-                f"a boolean index inside {self.named}, which is traced: how much it picks depends on values; "
-                "use agrad.where(mask, x, 0), or pick outside of jit"
+                f"a boolean index inside {self.named}, which is traced: the shape of the result depends on "
+                "values. Use agrad.where(mask, x, 0), or index outside of jit."
             )
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         self.check_open((tensor,))
         raise TracedValueError(
             f"{what} of a value inside {self.named}, which is traced once and replayed with other values: Python "
-            "cannot know the value. Choose with agrad.where or agrad.cond instead of if; loop with agrad.while_loop "
-            "instead of while; take what steers Python as an argument named in static_argnums; or return the value "
-            "and use it outside of jit"
+            "cannot know the value. Use agrad.where or agrad.cond instead of if, agrad.while_loop instead of while, or "
+            "static_argnums for an argument that Python needs; or return the value and use it outside of jit."
         )
 
     # ------------------------------------------------------------------ numbers of the host
@@ -331,8 +331,8 @@ class Trace(Level):
         """Raise ``TracedValueError`` for the stand-in of a Tensor that is not a leaf."""
         if self.is_stand_in(tensor):
             raise TracedValueError(
-                f"{self.named} writes into an argument or a captured Tensor of shape {tensor.shape} that is no leaf; a "
-                "program does not. Write into a copy, y = x + 0, and return it"
+                f"{self.named} writes into an argument or a captured Tensor of shape {tensor.shape}, which must be a "
+                "leaf. Write into a copy, y = x + 0, and return it."
             )
 
     # ------------------------------------------------------------------ unknown state

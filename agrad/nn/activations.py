@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ReLU(FunctionModule):
+class ReLU(FunctionModule, function=functional.relu):
     """ReLU activation: the positive part of each element, max(x, 0).
 
     Examples
@@ -30,10 +30,8 @@ class ReLU(FunctionModule):
     array([0., 1., 1.])
     """
 
-    function = staticmethod(functional.relu)
 
-
-class Tanh(FunctionModule):
+class Tanh(FunctionModule, function=functional.tanh):
     """Hyperbolic tangent activation.
 
     Examples
@@ -45,10 +43,8 @@ class Tanh(FunctionModule):
     array([1.  , 0.42])
     """
 
-    function = staticmethod(functional.tanh)
 
-
-class Sigmoid(FunctionModule):
+class Sigmoid(FunctionModule, function=functional.sigmoid):
     """Sigmoid activation: the logistic function 1 / (1 + exp(-x)).
 
     Examples
@@ -60,10 +56,8 @@ class Sigmoid(FunctionModule):
     array([0.25  , 0.1966])
     """
 
-    function = staticmethod(functional.sigmoid)
 
-
-class LogSigmoid(FunctionModule):
+class LogSigmoid(FunctionModule, function=functional.logsigmoid):
     """LogSigmoid activation: the logarithm of the logistic function.
 
     Examples
@@ -72,10 +66,8 @@ class LogSigmoid(FunctionModule):
     array([-1.000e+03, -6.931e-01])
     """
 
-    function = staticmethod(functional.logsigmoid)
 
-
-class SELU(FunctionModule):
+class SELU(FunctionModule, function=functional.selu):
     """SELU activation: the scaled exponential linear unit.
 
     Examples
@@ -84,10 +76,8 @@ class SELU(FunctionModule):
     array([-1.1113,  1.0507])
     """
 
-    function = staticmethod(functional.selu)
 
-
-class SiLU(FunctionModule):
+class SiLU(FunctionModule, function=functional.silu):
     """SiLU (swish) activation: each element times its logistic function.
 
     Examples
@@ -99,10 +89,8 @@ class SiLU(FunctionModule):
     array([0.5   , 0.9277])
     """
 
-    function = staticmethod(functional.silu)
 
-
-class Mish(FunctionModule):
+class Mish(FunctionModule, function=functional.mish):
     """Mish activation: x * tanh(softplus(x)).
 
     Examples
@@ -111,10 +99,8 @@ class Mish(FunctionModule):
     array([-0.3034,  0.    ,  0.8651])
     """
 
-    function = staticmethod(functional.mish)
 
-
-class Softsign(FunctionModule):
+class Softsign(FunctionModule, function=functional.softsign):
     """Softsign activation: x / (1 + abs(x)).
 
     Examples
@@ -126,10 +112,8 @@ class Softsign(FunctionModule):
     array([0.25  , 1.    , 0.0625])
     """
 
-    function = staticmethod(functional.softsign)
 
-
-class Tanhshrink(FunctionModule):
+class Tanhshrink(FunctionModule, function=functional.tanhshrink):
     """Tanhshrink activation: x - tanh(x).
 
     Examples
@@ -138,10 +122,8 @@ class Tanhshrink(FunctionModule):
     array([-1.036,  0.   ,  1.036])
     """
 
-    function = staticmethod(functional.tanhshrink)
 
-
-class ReLU6(FunctionModule):
+class ReLU6(FunctionModule, function=functional.relu6):
     """ReLU6 activation: each element clipped to the interval from 0 to 6.
 
     Examples
@@ -153,10 +135,8 @@ class ReLU6(FunctionModule):
     array([0., 1., 0.])
     """
 
-    function = staticmethod(functional.relu6)
 
-
-class Hardsigmoid(FunctionModule):
+class Hardsigmoid(FunctionModule, function=functional.hardsigmoid):
     """Hardsigmoid activation: relu6(x + 3) / 6.
 
     Examples
@@ -168,10 +148,8 @@ class Hardsigmoid(FunctionModule):
     array([0.    , 0.1667, 0.1667])
     """
 
-    function = staticmethod(functional.hardsigmoid)
 
-
-class Hardswish(FunctionModule):
+class Hardswish(FunctionModule, function=functional.hardswish):
     """Hardswish activation: x * relu6(x + 3) / 6.
 
     Examples
@@ -180,10 +158,8 @@ class Hardswish(FunctionModule):
     array([0.   , 1.125, 4.   ])
     """
 
-    function = staticmethod(functional.hardswish)
 
-
-class LeakyReLU(FunctionModule):
+class LeakyReLU(FunctionModule, function=functional.leaky_relu):
     """Leaky ReLU activation: negative elements are multiplied by ``negative_slope``.
 
     Parameters
@@ -201,13 +177,11 @@ class LeakyReLU(FunctionModule):
     array([0.1, 1. ])
     """
 
-    function = staticmethod(functional.leaky_relu)
-
     def __init__(self, negative_slope: float = 0.01) -> None:
         self.negative_slope = negative_slope
 
 
-class ELU(FunctionModule):
+class ELU(FunctionModule, function=functional.elu):
     """ELU activation: alpha * (exp(x) - 1) for x < 0, otherwise x.
 
     Parameters
@@ -224,13 +198,11 @@ class ELU(FunctionModule):
     array([0.3679, 1.    ])
     """
 
-    function = staticmethod(functional.elu)
-
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
 
-class CELU(FunctionModule):
+class CELU(FunctionModule, function=functional.celu):
     """CELU activation: alpha * (exp(x / alpha) - 1) for x < 0, otherwise x.
 
     Parameters
@@ -244,13 +216,11 @@ class CELU(FunctionModule):
     array([-1.2642,  2.    ])
     """
 
-    function = staticmethod(functional.celu)
-
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
 
-class GELU(FunctionModule):
+class GELU(FunctionModule, function=functional.gelu):
     """GELU activation: x * Phi(x), with the normal distribution function Phi.
 
     Parameters
@@ -267,13 +237,11 @@ class GELU(FunctionModule):
     array([-0.1588,  0.    ,  0.8412])
     """
 
-    function = staticmethod(functional.gelu)
-
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
 
-class Softplus(FunctionModule):
+class Softplus(FunctionModule, function=functional.softplus):
     """Softplus activation: log(1 + exp(beta * x)) / beta, a smooth ReLU.
 
     Parameters
@@ -290,13 +258,12 @@ class Softplus(FunctionModule):
     array([0. , 0.5, 1. ])
     """
 
-    function = staticmethod(functional.softplus)
-
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta, self.threshold = beta, threshold
+        self.beta: float = beta
+        self.threshold: float = threshold
 
 
-class Hardtanh(FunctionModule):
+class Hardtanh(FunctionModule, function=functional.hardtanh):
     """Hardtanh activation: each element clipped to an interval.
 
     Parameters
@@ -310,13 +277,12 @@ class Hardtanh(FunctionModule):
     array([-2. ,  0.5,  2. ])
     """
 
-    function = staticmethod(functional.hardtanh)
-
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val: float = min_val
+        self.max_val: float = max_val
 
 
-class Hardshrink(FunctionModule):
+class Hardshrink(FunctionModule, function=functional.hardshrink):
     """Hardshrink activation: elements from ``-lambd`` to ``lambd`` become 0.
 
     Parameters
@@ -330,13 +296,11 @@ class Hardshrink(FunctionModule):
     array([-1. ,  0. ,  0.8])
     """
 
-    function = staticmethod(functional.hardshrink)
-
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
 
-class Softshrink(FunctionModule):
+class Softshrink(FunctionModule, function=functional.softshrink):
     """Softshrink activation: each element moved toward 0 by at most ``lambd``.
 
     Parameters
@@ -350,13 +314,11 @@ class Softshrink(FunctionModule):
     array([-0.5 ,  0.  ,  0.25])
     """
 
-    function = staticmethod(functional.softshrink)
-
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
 
-class Threshold(FunctionModule):
+class Threshold(FunctionModule, function=functional.threshold):
     """Threshold activation: a constant replaces elements up to a threshold.
 
     Parameters
@@ -370,10 +332,9 @@ class Threshold(FunctionModule):
     array([-1. , -1. ,  0.8])
     """
 
-    function = staticmethod(functional.threshold)
-
     def __init__(self, threshold: float, value: float) -> None:
-        self.threshold, self.value = threshold, value
+        self.threshold: float = threshold
+        self.value: float = value
 
 
 class _AlongAxis(FunctionModule):
@@ -381,7 +342,7 @@ class _AlongAxis(FunctionModule):
         self.dim = dim
 
 
-class GLU(_AlongAxis):
+class GLU(_AlongAxis, function=functional.glu):
     """Gated linear unit: first half along an axis times the sigmoid of the second.
 
     Parameters
@@ -395,10 +356,8 @@ class GLU(_AlongAxis):
     array([[0.5, 2. ]])
     """
 
-    function = staticmethod(functional.glu)
 
-
-class Softmax(_AlongAxis):
+class Softmax(_AlongAxis, function=functional.softmax):
     """Softmax activation along an axis: exp(x) / sum(exp(x)).
 
     Parameters
@@ -413,10 +372,8 @@ class Softmax(_AlongAxis):
            [0.2689, 0.7311]])
     """
 
-    function = staticmethod(functional.softmax)
 
-
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(_AlongAxis, function=functional.log_softmax):
     """LogSoftmax activation along an axis: x - log(sum(exp(x))).
 
     Parameters
@@ -431,10 +388,8 @@ class LogSoftmax(_AlongAxis):
            [-1.3133, -0.3133]])
     """
 
-    function = staticmethod(functional.log_softmax)
 
-
-class Softmin(_AlongAxis):
+class Softmin(_AlongAxis, function=functional.softmin):
     """Softmin activation: the softmax of -x along an axis.
 
     Parameters
@@ -448,8 +403,6 @@ class Softmin(_AlongAxis):
     array([[0.5   , 0.5   ],
            [0.7311, 0.2689]])
     """
-
-    function = staticmethod(functional.softmin)
 
 
 class Softmax2d(ArrayModule):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agrad.nn import functional
 from agrad.nn.function_module import FunctionModule
+from agrad.nn.functional.interpolation import Mode
 
 __all__ = [
     "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
@@ -14,7 +15,7 @@ Lengths = int | Sequence[int]
 Factors = float | Sequence[float]
 
 
-class Unfold(FunctionModule):
+class Unfold(FunctionModule, function=functional.unfold):
     """Sliding windows of images as columns, see ``functional.unfold``.
 
     Parameters
@@ -31,13 +32,14 @@ class Unfold(FunctionModule):
            [4., 5., 7., 8.]])
     """
 
-    function = staticmethod(functional.unfold)
-
     def __init__(self, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> None:
-        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+        self.kernel_size: Lengths = kernel_size
+        self.dilation: Lengths = dilation
+        self.padding: Lengths = padding
+        self.stride: Lengths = stride
 
 
-class Fold(FunctionModule):
+class Fold(FunctionModule, function=functional.fold):
     """Images as sums of sliding windows, see ``functional.fold``.
 
     Parameters
@@ -53,8 +55,6 @@ class Fold(FunctionModule):
            [1., 2., 1.]])
     """
 
-    function = staticmethod(functional.fold)
-
     def __init__(
         self,
         output_size: Lengths,
@@ -63,11 +63,14 @@ class Fold(FunctionModule):
         padding: Lengths = 0,
         stride: Lengths = 1,
     ) -> None:
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
+        self.output_size: Lengths = output_size
+        self.kernel_size: Lengths = kernel_size
+        self.dilation: Lengths = dilation
+        self.padding: Lengths = padding
+        self.stride: Lengths = stride
 
 
-class PixelShuffle(FunctionModule):
+class PixelShuffle(FunctionModule, function=functional.pixel_shuffle):
     """Upscaling that rearranges channels, see ``functional.pixel_shuffle``.
 
     Parameters
@@ -82,13 +85,11 @@ class PixelShuffle(FunctionModule):
            [3., 4.]])
     """
 
-    function = staticmethod(functional.pixel_shuffle)
-
     def __init__(self, upscale_factor: int) -> None:
         self.upscale_factor = upscale_factor
 
 
-class PixelUnshuffle(FunctionModule):
+class PixelUnshuffle(FunctionModule, function=functional.pixel_unshuffle):
     """Downscaling that rearranges pixels, see ``functional.pixel_unshuffle``.
 
     Parameters
@@ -102,13 +103,11 @@ class PixelUnshuffle(FunctionModule):
     array([1., 2., 3., 4.])
     """
 
-    function = staticmethod(functional.pixel_unshuffle)
-
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
 
 
-class ChannelShuffle(FunctionModule):
+class ChannelShuffle(FunctionModule, function=functional.channel_shuffle):
     """Interleaved groups of channels, see ``functional.channel_shuffle``.
 
     Parameters
@@ -122,13 +121,11 @@ class ChannelShuffle(FunctionModule):
     array([1., 3., 2., 4.])
     """
 
-    function = staticmethod(functional.channel_shuffle)
-
     def __init__(self, groups: int) -> None:
         self.groups = groups
 
 
-class Upsample(FunctionModule):
+class Upsample(FunctionModule, function=functional.interpolate):
     """Upsampling of images, see ``functional.interpolate``.
 
     Parameters
@@ -144,21 +141,22 @@ class Upsample(FunctionModule):
     array([[[1. , 1.5, 2. ]]])
     """
 
-    function = staticmethod(functional.interpolate)
-
     def __init__(
         self,
         size: Lengths | None = None,
         scale_factor: Factors | None = None,
-        mode: str = "nearest",
+        mode: Mode = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
-        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = mode
+        self.align_corners: bool | None = align_corners
+        self.recompute_scale_factor: bool | None = recompute_scale_factor
 
 
-class UpsamplingNearest2d(FunctionModule):
+class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):
     """Nearest-neighbor upsampling of images, see ``functional.interpolate``.
 
     Parameters
@@ -173,13 +171,13 @@ class UpsamplingNearest2d(FunctionModule):
            [1., 1., 2., 2.]])
     """
 
-    function = staticmethod(functional.interpolate)
-
     def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, "nearest"
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = "nearest"
 
 
-class UpsamplingBilinear2d(FunctionModule):
+class UpsamplingBilinear2d(FunctionModule, function=functional.interpolate):
     """Bilinear upsampling of images with aligned corners.
 
     Parameters
@@ -194,7 +192,8 @@ class UpsamplingBilinear2d(FunctionModule):
            [2. , 2.5, 3. ]])
     """
 
-    function = staticmethod(functional.interpolate)
-
     def __init__(self, size: Lengths | None = None, scale_factor: Factors | None = None) -> None:
-        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, "bilinear", True
+        self.size: Lengths | None = size
+        self.scale_factor: Factors | None = scale_factor
+        self.mode: str = "bilinear"
+        self.align_corners: bool = True

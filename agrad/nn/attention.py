@@ -91,16 +91,16 @@ class MultiheadAttention(Module):
             return init.parameter(init.xavier_uniform((rows, columns), rng), **place)
 
         if self.kdim == self.vdim == embed_dim:
-            self.in_proj_weight = matrix(3 * embed_dim, embed_dim)
+            self.in_proj_weight: agrad.Tensor = matrix(3 * embed_dim, embed_dim)
         else:
-            self.q_proj_weight = matrix(embed_dim, embed_dim)
-            self.k_proj_weight = matrix(embed_dim, self.kdim)
-            self.v_proj_weight = matrix(embed_dim, self.vdim)
+            self.q_proj_weight: agrad.Tensor = matrix(embed_dim, embed_dim)
+            self.k_proj_weight: agrad.Tensor = matrix(embed_dim, self.kdim)
+            self.v_proj_weight: agrad.Tensor = matrix(embed_dim, self.vdim)
         self.in_proj_bias = init.parameter(init.zeros((3 * embed_dim,)), **place) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, rng=rng, **place)
+        self.out_proj: Linear = Linear(embed_dim, embed_dim, bias=bias, rng=rng, **place)
         if bias:
             self.out_proj.bias = init.parameter(init.zeros((embed_dim,)), **place)
-        self.dropout = Dropout(dropout, rng) if dropout else None
+        self.dropout: Dropout | None = Dropout(dropout, rng) if dropout else None
 
     def forward(
         self,

@@ -182,7 +182,7 @@ class BatchNorm1d(_BatchNorm):
     Tensor([0.2, 2.0], dtype=float32, backend=numpy, device=cpu)
     """
 
-    ndims = (2, 3)
+    ndims: ClassVar[tuple[int, ...]] = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -203,7 +203,7 @@ class BatchNorm2d(_BatchNorm):
     Tensor([0.0, 0.0, 0.0], dtype=float64, backend=numpy, device=cpu)
     """
 
-    ndims = (4,)
+    ndims: ClassVar[tuple[int, ...]] = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -223,7 +223,7 @@ class BatchNorm3d(_BatchNorm):
     (4, 3, 2, 5, 5)
     """
 
-    ndims = (5,)
+    ndims: ClassVar[tuple[int, ...]] = (5,)
 
 
 class InstanceNorm1d(_InstanceNorm):
@@ -255,7 +255,7 @@ class InstanceNorm1d(_InstanceNorm):
             [-1.,  1.]]])
     """
 
-    ndims = (2, 3)
+    ndims: ClassVar[tuple[int, ...]] = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
@@ -276,7 +276,7 @@ class InstanceNorm2d(_InstanceNorm):
            [1., 1., 1.]])
     """
 
-    ndims = (3, 4)
+    ndims: ClassVar[tuple[int, ...]] = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
@@ -295,4 +295,4 @@ class InstanceNorm3d(_InstanceNorm):
     (4, 3, 2, 5, 5)
     """
 
-    ndims = (4, 5)
+    ndims: ClassVar[tuple[int, ...]] = (4, 5)

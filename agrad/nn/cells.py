@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import agrad
 from agrad.errors import ShapeError
@@ -168,7 +168,7 @@ class RNNCell(_Cell):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        nonlinearity: str = "tanh",
+        nonlinearity: Literal["tanh", "relu"] = "tanh",
         *,
         rng: Rng = None,
         dtype: Any = None,

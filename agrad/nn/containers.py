@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError
-from agrad.nn.module import Module
+from agrad.nn.module import ArrayModule, Module
 from agrad.nn.parameter import Buffer, Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -216,7 +216,7 @@ class _Row(_Container):
         return made.extend(self).extend(other)
 
 
-class Sequential(_Row):
+class Sequential(_Row, ArrayModule):
     """Chain of modules, each called with the result of the previous one.
 
     Input and output have the shapes of the first and the last module. A slice is a chain of the same modules with the
@@ -305,7 +305,7 @@ class ParameterList(_Row):
     [('0', (2,)), ('1', (3,))]
     """
 
-    holds = agrad.Tensor
+    holds: ClassVar[type] = agrad.Tensor
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         self.extend(() if values is None else values)
@@ -503,7 +503,7 @@ class ParameterDict(_Dict):
     [('left', (2,)), ('right', (3,))]
     """
 
-    holds = agrad.Tensor
+    holds: ClassVar[type] = agrad.Tensor
 
     def __init__(self, parameters: Pairs | None = None) -> None:
         self.update(parameters or {})

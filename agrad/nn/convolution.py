@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -86,7 +86,7 @@ class _Conv(_Convolution):
         dilation: Lengths = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: str = "zeros",
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         *,
         rng: Rng = None,
         dtype: Any = None,

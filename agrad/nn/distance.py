@@ -6,7 +6,7 @@ from agrad.nn.function_module import ArraysFunctionModule
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
-class CosineSimilarity(ArraysFunctionModule):
+class CosineSimilarity(ArraysFunctionModule, function=functional.cosine_similarity):
     """Cosine similarity, see ``functional.cosine_similarity``.
 
     Parameters
@@ -20,13 +20,12 @@ class CosineSimilarity(ArraysFunctionModule):
     array([0.96])
     """
 
-    function = staticmethod(functional.cosine_similarity)
-
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self.dim, self.eps = dim, eps
+        self.dim: int = dim
+        self.eps: float = eps
 
 
-class PairwiseDistance(ArraysFunctionModule):
+class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distance):
     """Distance between vectors, see ``functional.pairwise_distance``.
 
     Parameters
@@ -40,7 +39,7 @@ class PairwiseDistance(ArraysFunctionModule):
     array([5.])
     """
 
-    function = staticmethod(functional.pairwise_distance)
-
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self.p, self.eps, self.keepdim = p, eps, keepdim
+        self.p: float = p
+        self.eps: float = eps
+        self.keepdim: bool = keepdim

@@ -1,7 +1,7 @@
 """Modules that draw random numbers in training: dropout variants and RReLU."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -9,17 +9,17 @@ import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.nn import functional
 from agrad.nn.expect import share
-from agrad.nn.module import ArrayModule
+from agrad.nn.function_module import OfFunction
 from agrad.nn.seeding import STREAM, Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "RReLU"]
 
 
-class RandomModule(ArrayModule):
+class RandomModule(OfFunction):
     """Base class of modules that draw random numbers in training.
 
-    The subclass sets ``function``, which accepts a key. The key of the n-th call in training depends only on (seed, n).
+    ``function`` accepts a key. The key of the n-th call in training depends only on (seed, n).
     The seed is drawn when the module is created, and ``state_dict`` saves it with the number of calls. A resumed run
     therefore continues bit for bit, with the same numbers on every backend.
 
@@ -29,12 +29,11 @@ class RandomModule(ArrayModule):
         Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
     """
 
-    traced_attributes = ("calls",)
-    function: ClassVar[Callable[..., Any]]
+    traced_attributes: tuple[str, ...] = ("calls",)
 
     def __init__(self, rng: Rng = None) -> None:
-        self.seed = draw_seed(rng)
-        self.calls = 0
+        self.seed: int = draw_seed(rng)
+        self.calls: int = 0
 
     def key(self, call: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
         """Return the key of a call in training.
@@ -122,7 +121,7 @@ class _Dropout(RandomModule):
         return f"p={self.p:g}"
 
 
-class Dropout(_Dropout):
+class Dropout(_Dropout, function=functional.dropout):
     """Dropout: zero elements with probability ``p`` in training.
 
     The other elements are divided by 1 - p. In evaluation the output is the input. The input has any shape, and the
@@ -160,10 +159,8 @@ class Dropout(_Dropout):
     array([1., 1., 1.])
     """
 
-    function = staticmethod(functional.dropout)
 
-
-class Dropout1d(_Dropout):
+class Dropout1d(_Dropout, function=functional.dropout1d):
     """Dropout of whole channels of arrays of shape (n, c, l) or (c, l).
 
     Masks are drawn and saved as for ``Dropout``.
@@ -182,10 +179,8 @@ class Dropout1d(_Dropout):
     True
     """
 
-    function = staticmethod(functional.dropout1d)
 
-
-class Dropout2d(_Dropout):
+class Dropout2d(_Dropout, function=functional.dropout2d):
     """Dropout of whole channels of arrays of shape (n, c, h, w).
 
     Masks are drawn and saved as for ``Dropout``. As in PyTorch, a 3-D array has shape (n, c, l).
@@ -204,10 +199,8 @@ class Dropout2d(_Dropout):
     True
     """
 
-    function = staticmethod(functional.dropout2d)
 
-
-class Dropout3d(_Dropout):
+class Dropout3d(_Dropout, function=functional.dropout3d):
     """Dropout of whole channels of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Masks are drawn and saved as for ``Dropout``.
@@ -226,10 +219,8 @@ class Dropout3d(_Dropout):
     True
     """
 
-    function = staticmethod(functional.dropout3d)
 
-
-class AlphaDropout(_Dropout):
+class AlphaDropout(_Dropout, function=functional.alpha_dropout):
     """Alpha dropout, which keeps mean and variance for use with ``SELU``.
 
     Masks are drawn and saved as for ``Dropout``.
@@ -250,10 +241,8 @@ class AlphaDropout(_Dropout):
     (True, True)
     """
 
-    function = staticmethod(functional.alpha_dropout)
 
-
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_Dropout, function=functional.feature_alpha_dropout):
     """Alpha dropout of whole channels of arrays of shape (n, c, ...).
 
     It keeps mean and variance, for use with ``SELU``. Masks are drawn and saved as for ``Dropout``.
@@ -273,10 +262,8 @@ class FeatureAlphaDropout(_Dropout):
     True
     """
 
-    function = staticmethod(functional.feature_alpha_dropout)
 
-
-class RReLU(RandomModule):
+class RReLU(RandomModule, function=functional.rrelu):
     """RReLU activation: a leaky ReLU with a random negative slope in training.
 
     Random numbers are drawn and saved as for ``Dropout``.
@@ -295,10 +282,9 @@ class RReLU(RandomModule):
     array([-0.3,  2. ])
     """
 
-    function = staticmethod(functional.rrelu)
-
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, rng: Rng = None) -> None:
-        self.lower, self.upper = lower, upper
+        self.lower: float = lower
+        self.upper: float = upper
         super().__init__(rng)
 
     def forward(self, x: Any, /) -> Any:

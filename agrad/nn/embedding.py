@@ -1,6 +1,6 @@
 """Embedding layers."""
 
-from typing import Any
+from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -60,15 +60,15 @@ class Embedding(Module):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.num_embeddings,) = numbers("Embedding", "num_embeddings", num_embeddings, 1, 1)
-        (self.embedding_dim,) = numbers("Embedding", "embedding_dim", embedding_dim, 1, 1)
+        self.num_embeddings: int = numbers("Embedding", "num_embeddings", num_embeddings, 1, 1)[0]
+        self.embedding_dim: int = numbers("Embedding", "embedding_dim", embedding_dim, 1, 1)[0]
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ConfigurationError(f"Embedding: padding_idx must be one of {num_embeddings} rows, got {padding_idx}")
         self.padding_idx: int | None = None if padding_idx is None else padding_idx % num_embeddings
         values = init.normal((self.num_embeddings, self.embedding_dim), 1.0, rng)
         if self.padding_idx is not None:
             values[self.padding_idx] = 0
-        self.weight = init.parameter(values, dtype=dtype, backend=backend, device=device)
+        self.weight: agrad.Tensor = init.parameter(values, dtype=dtype, backend=backend, device=device)
 
     def forward(self, x: Any, /) -> agrad.Tensor:
         """Return rows of shape (..., embedding_dim) for integers of shape (...)."""
@@ -120,7 +120,7 @@ class EmbeddingBag(Embedding):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        mode: str = "mean",
+        mode: Literal["mean", "sum", "max"] = "mean",
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         rng: Rng = None,
@@ -130,7 +130,8 @@ class EmbeddingBag(Embedding):
     ) -> None:
         place = {"dtype": dtype, "backend": backend, "device": device}
         super().__init__(num_embeddings, embedding_dim, padding_idx, rng=rng, **place)
-        self.mode, self.include_last_offset = mode, include_last_offset
+        self.mode: str = mode
+        self.include_last_offset: bool = include_last_offset
 
     def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None, /) -> agrad.Tensor:
         """Return the reduced bags of the rows with the indices ``x``.

@@ -9,14 +9,23 @@ if TYPE_CHECKING:
     from agrad import Tensor
 
 
-class FunctionModule(ArrayModule):
-    """Base class of modules that call a function with attributes as keyword arguments.
-
-    A subclass sets ``function`` and, in ``__init__``, an attribute for each keyword argument.
-    """
+class OfFunction(ArrayModule):
+    """Base class of modules of a function, which a class statement passes."""
 
     function: ClassVar[Callable[..., Any]]
     """The function, of at least one array."""
+
+    def __init_subclass__(cls, *, function: Callable[..., Any] | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if function is not None:
+            cls.function = staticmethod(function)
+
+
+class FunctionModule(OfFunction):
+    """Base class of modules that call a function with attributes as keyword arguments.
+
+    ``__init__`` of a subclass sets an attribute for each keyword argument.
+    """
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the function.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -505,7 +505,11 @@ def _kaiming(what: str, tensor: agrad.Tensor, a: float, mode: str, nonlinearity:
 
 
 def kaiming_uniform_(
-    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+    tensor: agrad.Tensor,
+    a: float = 0.0,
+    mode: Literal["fan_in", "fan_out"] = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    rng: Rng = None,
 ) -> agrad.Tensor:
     """Fill a weight with uniform numbers of variance gain**2 / inputs.
 
@@ -534,7 +538,11 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+    tensor: agrad.Tensor,
+    a: float = 0.0,
+    mode: Literal["fan_in", "fan_out"] = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    rng: Rng = None,
 ) -> agrad.Tensor:
     """Fill a weight with normal numbers of variance gain**2 / inputs.
 

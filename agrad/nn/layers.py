@@ -72,7 +72,7 @@ class Linear(Module):
     Tensor([4.0, 4.0], dtype=float32, backend=numpy, device=cpu)
     """
 
-    torch_transposed = ("weight",)
+    torch_transposed: tuple[str, ...] = ("weight",)
 
     def __init__(
         self,
@@ -85,10 +85,12 @@ class Linear(Module):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.in_features,) = numbers("Linear", "in_features", in_features, 1, 1)
-        (self.out_features,) = numbers("Linear", "out_features", out_features, 1, 1)
+        self.in_features: int = numbers("Linear", "in_features", in_features, 1, 1)[0]
+        self.out_features: int = numbers("Linear", "out_features", out_features, 1, 1)[0]
         place = {"dtype": dtype, "backend": backend, "device": device}
-        self.weight = init.parameter(init.kaiming_uniform((self.in_features, self.out_features), rng), **place)
+        self.weight: agrad.Tensor = init.parameter(
+            init.kaiming_uniform((self.in_features, self.out_features), rng), **place
+        )
         self.bias: agrad.Tensor | Any = None
         if bias:
             bound = 1 / math.sqrt(self.in_features)
@@ -166,13 +168,13 @@ class Bilinear(Module):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.in1_features,) = numbers("Bilinear", "in1_features", in1_features, 1, 1)
-        (self.in2_features,) = numbers("Bilinear", "in2_features", in2_features, 1, 1)
-        (self.out_features,) = numbers("Bilinear", "out_features", out_features, 1, 1)
+        self.in1_features: int = numbers("Bilinear", "in1_features", in1_features, 1, 1)[0]
+        self.in2_features: int = numbers("Bilinear", "in2_features", in2_features, 1, 1)[0]
+        self.out_features: int = numbers("Bilinear", "out_features", out_features, 1, 1)[0]
         place = {"dtype": dtype, "backend": backend, "device": device}
         bound = 1 / math.sqrt(self.in1_features)
         shape = (self.out_features, self.in1_features, self.in2_features)
-        self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
+        self.weight: agrad.Tensor = init.parameter(init.uniform(shape, bound, rng), **place)
         self.bias: agrad.Tensor | Any = init.parameter(init.uniform(shape[:1], bound, rng), **place) if bias else None
 
     def forward(self, x1: Any, x2: Any, /) -> agrad.Tensor:
@@ -216,7 +218,8 @@ class Flatten(ArrayModule):
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = index(start_dim), index(end_dim)
+        self.start_dim: int = index(start_dim)
+        self.end_dim: int = index(end_dim)
 
     def forward(self, x: Any, /) -> Any:
         """Return ``x`` with the axes flattened; by default (n,) becomes (n, 1)."""
@@ -254,7 +257,8 @@ class Unflatten(ArrayModule):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        self.dim, self.unflattened_size = index(dim), tuple(map(index, unflattened_size))
+        self.dim: int = index(dim)
+        self.unflattened_size: tuple[int, ...] = tuple(map(index, unflattened_size))
 
     def forward(self, x: Any, /) -> Any:
         """Return ``x`` with the axis split."""

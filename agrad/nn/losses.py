@@ -5,7 +5,7 @@ from typing import Any
 import agrad
 from agrad.nn import functional
 from agrad.nn.function_module import ArraysFunctionModule
-from agrad.nn.functional.losses import REDUCTIONS, check_reduction
+from agrad.nn.functional.losses import REDUCTIONS, Batchmean, Reduction, check_reduction
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HuberLoss",
@@ -34,16 +34,16 @@ class Loss(ArraysFunctionModule):
 
     reductions = REDUCTIONS
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, reduction: Batchmean = "mean") -> None:
         check_reduction(type(self).__name__, reduction, self.reductions)
-        self.reduction = reduction
+        self.reduction: str = reduction
 
     def settings(self) -> str:
         shown = {name: value for name, value in self.options().items() if not hasattr(value, "shape")}
         return ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
 
 
-class MSELoss(Loss):
+class MSELoss(Loss, function=functional.mse_loss):
     """Mean squared error loss.
 
     Parameters
@@ -60,10 +60,8 @@ class MSELoss(Loss):
     array([ 0., -2.])
     """
 
-    function = staticmethod(functional.mse_loss)
 
-
-class L1Loss(Loss):
+class L1Loss(Loss, function=functional.l1_loss):
     """L1 loss: absolute differences of prediction and target.
 
     Parameters
@@ -80,10 +78,8 @@ class L1Loss(Loss):
     array([ 0., -1.,  1.])
     """
 
-    function = staticmethod(functional.l1_loss)
 
-
-class HuberLoss(Loss):
+class HuberLoss(Loss, function=functional.huber_loss):
     """Huber loss: quadratic up to ``delta``, linear beyond.
 
     Parameters
@@ -100,14 +96,12 @@ class HuberLoss(Loss):
     array([0.5, 1. ])
     """
 
-    function = staticmethod(functional.huber_loss)
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
         self.delta = delta
 
 
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(Loss, function=functional.smooth_l1_loss):
     """Smooth L1 loss: absolute differences, quadratic near 0.
 
     Parameters
@@ -124,14 +118,12 @@ class SmoothL1Loss(Loss):
     array([0.5, 1. ])
     """
 
-    function = staticmethod(functional.smooth_l1_loss)
-
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+    def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
         self.beta = beta
 
 
-class BCELoss(Loss):
+class BCELoss(Loss, function=functional.binary_cross_entropy):
     """Binary cross entropy of probabilities and targets from 0 to 1.
 
     Parameters
@@ -148,14 +140,12 @@ class BCELoss(Loss):
     array([ 2.  , -1.25])
     """
 
-    function = staticmethod(functional.binary_cross_entropy)
-
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
 
 
-class BCEWithLogitsLoss(Loss):
+class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logits):
     """Binary cross entropy of sigmoid(logits) and targets.
 
     Parameters
@@ -172,14 +162,13 @@ class BCEWithLogitsLoss(Loss):
     array([0.5, 0. ])
     """
 
-    function = staticmethod(functional.binary_cross_entropy_with_logits)
-
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
-        self.weight, self.pos_weight = buffer(weight), buffer(pos_weight)
+        self.weight: Any = buffer(weight)
+        self.pos_weight: Any = buffer(pos_weight)
 
 
-class NLLLoss(Loss):
+class NLLLoss(Loss, function=functional.nll_loss):
     """Negative log-likelihood loss of class labels.
 
     Parameters
@@ -194,14 +183,13 @@ class NLLLoss(Loss):
     array([0.6931, 1.3863])
     """
 
-    function = staticmethod(functional.nll_loss)
-
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
-        self.weight, self.ignore_index = buffer(weight), ignore_index
+        self.weight: Any = buffer(weight)
+        self.ignore_index: int = ignore_index
 
 
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(Loss, function=functional.cross_entropy):
     """Cross entropy of softmax(logits) with labels or probabilities.
 
     The classes are along axis 1, as in PyTorch.
@@ -221,16 +209,16 @@ class CrossEntropyLoss(Loss):
            [ 0.25  , -0.25  ]])
     """
 
-    function = staticmethod(functional.cross_entropy)
-
     def __init__(
-        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(reduction)
-        self.weight, self.ignore_index, self.label_smoothing = buffer(weight), ignore_index, label_smoothing
+        self.weight: Any = buffer(weight)
+        self.ignore_index: int = ignore_index
+        self.label_smoothing: float = label_smoothing
 
 
-class KLDivLoss(Loss):
+class KLDivLoss(Loss, function=functional.kl_div):
     """Kullback-Leibler divergence loss of log-probabilities.
 
     Parameters
@@ -245,15 +233,14 @@ class KLDivLoss(Loss):
     0.1438
     """
 
-    function = staticmethod(functional.kl_div)
     reductions: tuple[str, ...] = (*REDUCTIONS, "batchmean")
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+    def __init__(self, reduction: Batchmean = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)
         self.log_target = log_target
 
 
-class GaussianNLLLoss(Loss):
+class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
     """Negative log-likelihood of targets under a normal distribution.
 
     Parameters
@@ -268,14 +255,13 @@ class GaussianNLLLoss(Loss):
     array([0.    , 1.1931])
     """
 
-    function = staticmethod(functional.gaussian_nll_loss)
-
-    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
-        self.full, self.eps = full, eps
+        self.full: bool = full
+        self.eps: float = eps
 
 
-class PoissonNLLLoss(Loss):
+class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
     """Negative log-likelihood of counts under a Poisson distribution.
 
     Parameters
@@ -290,14 +276,16 @@ class PoissonNLLLoss(Loss):
     array([1.    , 0.7183])
     """
 
-    function = staticmethod(functional.poisson_nll_loss)
-
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+    def __init__(
+        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+    ) -> None:
         super().__init__(reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
+        self.log_input: bool = log_input
+        self.full: bool = full
+        self.eps: float = eps
 
 
-class TripletMarginLoss(Loss):
+class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
     """Triplet margin loss.
 
     Parameters
@@ -313,16 +301,17 @@ class TripletMarginLoss(Loss):
     1.0
     """
 
-    function = staticmethod(functional.triplet_margin_loss)
-
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+        self.margin: float = margin
+        self.p: float = p
+        self.eps: float = eps
+        self.swap: bool = swap
 
 
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
     """Cosine embedding loss of similar and dissimilar vectors.
 
     Parameters
@@ -337,8 +326,6 @@ class CosineEmbeddingLoss(Loss):
     array([0., 1.])
     """
 
-    function = staticmethod(functional.cosine_embedding_loss)
-
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin

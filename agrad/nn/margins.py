@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.nn import functional
+from agrad.nn.functional.losses import Reduction
 from agrad.nn.losses import Loss, buffer
 
 __all__ = [
@@ -12,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     """Margin ranking loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
 
     Parameters
@@ -27,14 +28,12 @@ class MarginRankingLoss(Loss):
     array([3., 0.])
     """
 
-    function = staticmethod(functional.margin_ranking_loss)
-
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class HingeEmbeddingLoss(Loss):
+class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
     """Hinge embedding loss of similar and dissimilar pairs.
 
     Parameters
@@ -49,14 +48,12 @@ class HingeEmbeddingLoss(Loss):
     array([0.5 , 0.75])
     """
 
-    function = staticmethod(functional.hinge_embedding_loss)
-
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class SoftMarginLoss(Loss):
+class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
     """Soft margin loss ``log(1 + exp(-target * x))``.
 
     Parameters
@@ -71,10 +68,8 @@ class SoftMarginLoss(Loss):
     array([0.6931, 1.3133])
     """
 
-    function = staticmethod(functional.soft_margin_loss)
 
-
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     """Multi-class margin loss.
 
     Parameters
@@ -89,14 +84,14 @@ class MultiMarginLoss(Loss):
     np.float64(0.1667)
     """
 
-    function = staticmethod(functional.multi_margin_loss)
-
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
-        self.p, self.margin, self.weight = p, margin, buffer(weight)
+        self.p: int = p
+        self.margin: float = margin
+        self.weight: Any = buffer(weight)
 
 
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
     """Multi-label margin loss.
 
     Parameters
@@ -111,10 +106,8 @@ class MultiLabelMarginLoss(Loss):
     0.85
     """
 
-    function = staticmethod(functional.multilabel_margin_loss)
 
-
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_loss):
     """Multi-label soft margin loss: mean binary cross entropy over classes.
 
     Parameters
@@ -129,14 +122,12 @@ class MultiLabelSoftMarginLoss(Loss):
     0.6931
     """
 
-    function = staticmethod(functional.multilabel_soft_margin_loss)
-
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.weight: Any = buffer(weight)
 
 
-class TripletMarginWithDistanceLoss(Loss):
+class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
     """Triplet margin loss with a custom distance.
 
     Parameters
@@ -152,21 +143,21 @@ class TripletMarginWithDistanceLoss(Loss):
     np.float64(6.0)
     """
 
-    function = staticmethod(functional.triplet_margin_with_distance_loss)
-
     def __init__(
         self,
         *,
         distance_function: Callable[[Any, Any], Any] | None = None,
         margin: float = 1.0,
         swap: bool = False,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = distance_function
+        self.margin: float = margin
+        self.swap: bool = swap
 
 
-class CTCLoss(Loss):
+class CTCLoss(Loss, function=functional.ctc_loss):
     """Connectionist temporal classification (CTC) loss.
 
     Parameters
@@ -182,8 +173,7 @@ class CTCLoss(Loss):
     15.0
     """
 
-    function = staticmethod(functional.ctc_loss)
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+    def __init__(self, blank: int = 0, reduction: Reduction = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
+        self.blank: int = blank
+        self.zero_infinity: bool = zero_infinity

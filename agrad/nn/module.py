@@ -8,7 +8,7 @@ from agrad.errors import ConfigurationError, DtypeError
 from agrad.nn.hooks import Hooked
 from agrad.nn.html import represent_html
 from agrad.nn.parameter import Parameter, marked
-from agrad.nn.parts import Parts, walk
+from agrad.nn.parts import ModuleMembers, walk
 from agrad.nn.state import State, check_state, encoded, on_device_of, without_options
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _DTYPES = [
 """Names of dtypes, which compare equal to dtypes of that name of any library."""
 
 
-class Module(Stateful, Parts, State, Hooked):
+class Module(Stateful, ModuleMembers, State, Hooked):
     """Base class of layers and models, with parameters set in ``__init__``.
 
     An attribute that is a ``Parameter`` or another leaf Tensor that requires a gradient is a parameter. Any other leaf

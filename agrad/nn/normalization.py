@@ -163,8 +163,8 @@ class GroupNorm(ArrayModule):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.num_groups,) = numbers("GroupNorm", "num_groups", num_groups, 1, 1)
-        (self.num_channels,) = numbers("GroupNorm", "num_channels", num_channels, 1, 1)
+        self.num_groups: int = numbers("GroupNorm", "num_groups", num_groups, 1, 1)[0]
+        self.num_channels: int = numbers("GroupNorm", "num_channels", num_channels, 1, 1)[0]
         if self.num_channels % self.num_groups:
             raise ConfigurationError(
                 f"GroupNorm: num_channels must be a multiple of num_groups={num_groups}, got {num_channels}"
@@ -181,7 +181,7 @@ class GroupNorm(ArrayModule):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
-class LocalResponseNorm(FunctionModule):
+class LocalResponseNorm(FunctionModule, function=functional.local_response_norm):
     """Local response normalization, see ``functional.local_response_norm``.
 
     Parameters
@@ -197,7 +197,8 @@ class LocalResponseNorm(FunctionModule):
             [0.4]]])
     """
 
-    function = staticmethod(functional.local_response_norm)
-
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        self.size: int = size
+        self.alpha: float = alpha
+        self.beta: float = beta
+        self.k: float = k

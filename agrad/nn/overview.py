@@ -17,7 +17,8 @@ class Summary:
     def __init__(self, rows: list[tuple[str, ...]], total: int, trainable: int) -> None:
         self.rows = rows
         """Layers, output shapes, parameters, trainable parameters, remarks."""
-        self.total, self.trainable = total, trainable
+        self.total: int = total
+        self.trainable: int = trainable
 
     def __str__(self) -> str:
         head = ("layer", "output shape", "parameters", "trainable", "")

@@ -1,4 +1,4 @@
-"""Parts: parameters, buffers and submodules among the attributes of a module."""
+"""Members of a module: parameters, buffers and submodules among its attributes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agrad.nn.module import Module
 
 
-class Part(NamedTuple):
+class ModuleMember(NamedTuple):
     """Submodule or leaf Tensor of a module."""
 
     name: str
@@ -36,7 +36,7 @@ def _held(
     """Yield the Tensors and modules among attributes and their pytrees, by name."""
     for key, value in members:
         name = join(prefix, key)
-        if isinstance(value, (agrad.Tensor, Parts)):
+        if isinstance(value, (agrad.Tensor, ModuleMembers)):
             yield name, value
         elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
             seen.add(id(value))
@@ -45,13 +45,13 @@ def _held(
                 seen.discard(id(value))
 
 
-def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
+def walk(root: "ModuleMembers", prefix: str = "", once: bool = True) -> Iterator[ModuleMember]:
     """Yield a module, its submodules and its leaf Tensors.
 
     They come in the order of attributes. With ``once``, each occurs once, otherwise under each of its names. A module
     inside itself is skipped.
     """
-    yield Part(prefix, root, None, "", 0)
+    yield ModuleMember(prefix, root, None, "", 0)
     seen = {id(root)}
     stack = [(root, prefix, _held(root.members(), "", seen, once))]
     while stack:  # no recursion, because modules may be nested deeper than Python calls
@@ -59,8 +59,8 @@ def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
         for key, value in held:
             if id(value) in seen:
                 continue
-            part = Part(join(above, key), value, owner, key, len(stack))
-            if isinstance(value, Parts):
+            part = ModuleMember(join(above, key), value, owner, key, len(stack))
+            if isinstance(value, ModuleMembers):
                 seen.add(id(value))
                 yield part
                 stack.append((value, part.name, _held(value.members(), "", seen, once)))
@@ -75,8 +75,8 @@ def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
                 seen.discard(id(owner))
 
 
-class Parts:
-    """Mixin of ``Module`` that finds, names and adds parts."""
+class ModuleMembers:
+    """Mixin of ``Module`` that finds, names and adds its members."""
 
     _unsaved: frozenset[str] = frozenset()
     """Names of buffers that ``state_dict`` excludes."""
@@ -89,7 +89,7 @@ class Parts:
         iterator of (str, object)
             Names and values.
         """
-        known = (Parts, Parameter, Buffer)
+        known = (ModuleMembers, Parameter, Buffer)
         return ((name, value) for name, value in vars(self).items() if name[0] != "_" or isinstance(value, known))
 
     def _tensors(self, prefix: str = "", recurse: bool = True, once: bool = True) -> list[tuple[str, agrad.Tensor]]:
@@ -117,7 +117,7 @@ class Parts:
         >>> [name for name, _ in model.named_modules()]
         ['', '0', '1', '1.0']
         """
-        found: list[Any] = [p for p in walk(self, prefix, remove_duplicate) if isinstance(p.value, Parts)]
+        found: list[Any] = [p for p in walk(self, prefix, remove_duplicate) if isinstance(p.value, ModuleMembers)]
         return [(part.name, part.value) for part in found]
 
     def modules(self) -> list["Module"]:
@@ -152,7 +152,7 @@ class Parts:
         """
         found: dict[int, tuple[str, Any]] = {}
         for name, value in _held(self.members(), "", set()):
-            if isinstance(value, Parts):
+            if isinstance(value, ModuleMembers):
                 found.setdefault(id(value), (name, value))
         return list(found.values())
 
@@ -438,7 +438,7 @@ class Parts:
         Linear(2, 3)  # 9 parameters
         """
         self._check_name(name)
-        if module is not None and not isinstance(module, Parts):
+        if module is not None and not isinstance(module, ModuleMembers):
             raise OperandError(f"{name}: module must be a Module, got {type(module).__name__}")
         setattr(self, name, module)
 
@@ -447,7 +447,9 @@ class Parts:
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
             raise ConfigurationError(f"names of module attributes must be strings without a dot, got {name!r}")
-        other = hasattr(type(self), name) or not isinstance(vars(self).get(name), (agrad.Tensor, Parts, type(None)))
+        other = hasattr(type(self), name) or not isinstance(
+            vars(self).get(name), (agrad.Tensor, ModuleMembers, type(None))
+        )
         if other:
             raise ConfigurationError(f"{type(self).__name__} already has an attribute {name!r}. Choose another name.")
 

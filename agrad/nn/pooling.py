@@ -56,7 +56,7 @@ class _LPPool(FunctionModule):
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool, function=functional.max_pool1d):
     """Max pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
@@ -74,10 +74,8 @@ class MaxPool1d(_MaxPool):
     array([[0., 1., 1., 0.]])
     """
 
-    function = staticmethod(functional.max_pool1d)
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPool, function=functional.max_pool2d):
     """Max pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
@@ -92,10 +90,8 @@ class MaxPool2d(_MaxPool):
             [13., 15.]]])
     """
 
-    function = staticmethod(functional.max_pool2d)
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPool, function=functional.max_pool3d):
     """Max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
@@ -109,10 +105,8 @@ class MaxPool3d(_MaxPool):
     (1, 3, 2, 3, 4)
     """
 
-    function = staticmethod(functional.max_pool3d)
 
-
-class AvgPool1d(FunctionModule):
+class AvgPool1d(FunctionModule, function=functional.avg_pool1d):
     """Average pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
@@ -126,8 +120,6 @@ class AvgPool1d(FunctionModule):
     array([[2., 7.]])
     """
 
-    function = staticmethod(functional.avg_pool1d)
-
     def __init__(
         self,
         kernel_size: Lengths,
@@ -136,11 +128,14 @@ class AvgPool1d(FunctionModule):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.kernel_size: Lengths = kernel_size
+        self.stride: Lengths | None = stride
+        self.padding: Lengths = padding
+        self.ceil_mode: bool = ceil_mode
+        self.count_include_pad: bool = count_include_pad
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPool, function=functional.avg_pool2d):
     """Average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
@@ -155,10 +150,8 @@ class AvgPool2d(_AvgPool):
             [10.5, 12.5]]])
     """
 
-    function = staticmethod(functional.avg_pool2d)
 
-
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPool, function=functional.avg_pool3d):
     """Average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
@@ -172,10 +165,8 @@ class AvgPool3d(_AvgPool):
     (1, 3, 2, 3, 4)
     """
 
-    function = staticmethod(functional.avg_pool3d)
 
-
-class AdaptiveAvgPool1d(_AdaptivePool):
+class AdaptiveAvgPool1d(_AdaptivePool, function=functional.adaptive_avg_pool1d):
     """Adaptive average pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
@@ -189,10 +180,8 @@ class AdaptiveAvgPool1d(_AdaptivePool):
     array([[2., 7.]])
     """
 
-    function = staticmethod(functional.adaptive_avg_pool1d)
 
-
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(_AdaptivePool, function=functional.adaptive_avg_pool2d):
     """Adaptive average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
@@ -206,10 +195,8 @@ class AdaptiveAvgPool2d(_AdaptivePool):
     array([[[7.5]]])
     """
 
-    function = staticmethod(functional.adaptive_avg_pool2d)
 
-
-class AdaptiveAvgPool3d(_AdaptivePool):
+class AdaptiveAvgPool3d(_AdaptivePool, function=functional.adaptive_avg_pool3d):
     """Adaptive average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
@@ -223,10 +210,8 @@ class AdaptiveAvgPool3d(_AdaptivePool):
     (1, 3, 1, 2, 2)
     """
 
-    function = staticmethod(functional.adaptive_avg_pool3d)
 
-
-class AdaptiveMaxPool1d(_AdaptivePool):
+class AdaptiveMaxPool1d(_AdaptivePool, function=functional.adaptive_max_pool1d):
     """Adaptive max pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
@@ -240,10 +225,8 @@ class AdaptiveMaxPool1d(_AdaptivePool):
     array([[3., 9.]])
     """
 
-    function = staticmethod(functional.adaptive_max_pool1d)
 
-
-class AdaptiveMaxPool2d(_AdaptivePool):
+class AdaptiveMaxPool2d(_AdaptivePool, function=functional.adaptive_max_pool2d):
     """Adaptive max pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
@@ -258,10 +241,8 @@ class AdaptiveMaxPool2d(_AdaptivePool):
             [13., 15.]]])
     """
 
-    function = staticmethod(functional.adaptive_max_pool2d)
 
-
-class AdaptiveMaxPool3d(_AdaptivePool):
+class AdaptiveMaxPool3d(_AdaptivePool, function=functional.adaptive_max_pool3d):
     """Adaptive max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
@@ -275,10 +256,8 @@ class AdaptiveMaxPool3d(_AdaptivePool):
     (1, 3, 1, 2, 2)
     """
 
-    function = staticmethod(functional.adaptive_max_pool3d)
 
-
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, function=functional.lp_pool1d):
     """Power-average pooling of arrays of shape (n, c, l) or (c, l).
 
     Parameters
@@ -292,10 +271,8 @@ class LPPool1d(_LPPool):
     array([[ 5., 10.]])
     """
 
-    function = staticmethod(functional.lp_pool1d)
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, function=functional.lp_pool2d):
     """Power-average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
     Parameters
@@ -310,10 +287,8 @@ class LPPool2d(_LPPool):
             [42., 50.]]])
     """
 
-    function = staticmethod(functional.lp_pool2d)
 
-
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPool, function=functional.lp_pool3d):
     """Power-average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Parameters
@@ -326,5 +301,3 @@ class LPPool3d(_LPPool):
     >>> agrad.nn.LPPool3d(2, kernel_size=2)(np.ones((1, 3, 4, 6, 8))).shape
     (1, 3, 2, 3, 4)
     """
-
-    function = staticmethod(functional.lp_pool3d)

@@ -1,7 +1,7 @@
 """Recurrent networks with the PyTorch names and parameters."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -41,9 +41,9 @@ class _Recurrent(Module):
         device: Any = None,
     ) -> None:
         name, place = type(self).__name__, {"dtype": dtype, "backend": backend, "device": device}
-        (self.input_size,) = numbers(name, "input_size", input_size, 1, 1)
-        (self.hidden_size,) = numbers(name, "hidden_size", hidden_size, 1, 1)
-        (self.num_layers,) = numbers(name, "num_layers", num_layers, 1, 1)
+        self.input_size: int = numbers(name, "input_size", input_size, 1, 1)[0]
+        self.hidden_size: int = numbers(name, "hidden_size", hidden_size, 1, 1)[0]
+        self.num_layers: int = numbers(name, "num_layers", num_layers, 1, 1)[0]
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         self.dropout = Dropout(dropout, rng) if dropout else None
         rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
@@ -223,7 +223,7 @@ class RNN(_Recurrent):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        nonlinearity: str = "tanh",
+        nonlinearity: Literal["tanh", "relu"] = "tanh",
         bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
@@ -305,7 +305,7 @@ class LSTM(_Recurrent):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        (self.proj_size,) = numbers("LSTM", "proj_size", proj_size, 1, 0)
+        self.proj_size: int = numbers("LSTM", "proj_size", proj_size, 1, 0)[0]
         if self.proj_size >= hidden_size:
             raise ConfigurationError(f"LSTM: proj_size must be less than hidden_size={hidden_size}, got {proj_size}")
         place = {"dtype": dtype, "backend": backend, "device": device}

@@ -9,7 +9,7 @@ import numpy as np
 import agrad
 from agrad.errors import DataError, OperandError, listed
 from agrad.nn.parameter import Unsaved
-from agrad.nn.parts import Part, Parts, join, walk
+from agrad.nn.parts import ModuleMember, ModuleMembers, join, walk
 
 
 class IncompatibleKeys(NamedTuple):
@@ -21,7 +21,7 @@ class IncompatibleKeys(NamedTuple):
     """Names in the state that are missing in the module."""
 
 
-def saved(root: Parts, prefix: str = "", once: bool = True) -> list[Part]:
+def saved(root: ModuleMembers, prefix: str = "", once: bool = True) -> list[ModuleMember]:
     """Return the parameters, and the buffers that are saved."""
     parts = [part for part in walk(root, prefix, once) if isinstance(part.value, agrad.Tensor)]
     return [p for p in parts if p.key not in p.owner._unsaved and not isinstance(p.value, Unsaved)]

@@ -8,13 +8,13 @@ import numpy as np
 import agrad
 from agrad.errors import DataError, OperandError, listed
 from agrad.nn.module import Module
-from agrad.nn.parts import Part, join
+from agrad.nn.parts import ModuleMember, join
 from agrad.nn.state import IncompatibleKeys, put, saved
 
 __all__ = ["load_torch_state_dict", "torch_state_dict"]
 
 
-def _turned(part: Part, array: np.ndarray) -> np.ndarray:
+def _turned(part: ModuleMember, array: np.ndarray) -> np.ndarray:
     """Convert an array between the PyTorch and the agrad layout."""
     turned = part.key in part.owner.torch_transposed and array.ndim >= 2
     return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if turned else array
@@ -141,7 +141,7 @@ def _array(value: Any) -> Any:
     return getattr(value, "detach", lambda: value)()
 
 
-def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
+def _fitting(part: ModuleMember, value: Any) -> tuple[np.ndarray, str]:
     """Return a value of a state as it is loaded, and a description of any mismatch."""
     tensor = part.value
     try:

@@ -62,8 +62,9 @@ class TransformerEncoder(Module):
     """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
-        self.layers = _copies(encoder_layer, num_layers, rng)
-        self.num_layers, self.norm = num_layers, norm
+        self.layers: list[Module] = _copies(encoder_layer, num_layers, rng)
+        self.num_layers: int = num_layers
+        self.norm: Module | None = norm
 
     def forward(
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
@@ -121,8 +122,9 @@ class TransformerDecoder(Module):
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None, *, rng: Rng = None) -> None:
-        self.layers = _copies(decoder_layer, num_layers, rng)
-        self.num_layers, self.norm = num_layers, norm
+        self.layers: list[Module] = _copies(decoder_layer, num_layers, rng)
+        self.num_layers: int = num_layers
+        self.norm: Module | None = norm
 
     def forward(
         self,
@@ -240,11 +242,11 @@ class Transformer(Module):
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
 
-        self.encoder = custom_encoder
+        self.encoder: Any = custom_encoder
         if custom_encoder is None:
             layer: Module = TransformerEncoderLayer(*sizes, rng=rng, **place)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm(), rng=rng)
-        self.decoder = custom_decoder
+        self.decoder: Any = custom_decoder
         if custom_decoder is None:
             layer = TransformerDecoderLayer(*sizes, rng=rng, **place)
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm(), rng=rng)

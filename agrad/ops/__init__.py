@@ -6,7 +6,7 @@ Importing them fills the dictionaries of ``agrad.registry``.
 from agrad.engine.tensor import Tensor as _Tensor
 from agrad.faces import list_names as _list_names
 from agrad.foreign import install as _install_foreign
-from agrad.ops import convolution, gates, pooling, sampling, updates  # noqa: F401
+from agrad.ops import convolution, gates, pooling, updates  # noqa: F401
 from agrad.ops.arrangement import *
 from agrad.ops.casting import *
 from agrad.ops.composites import *

@@ -14,7 +14,7 @@ from agrad.ops.casting import astype
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import concat, reshape
-from agrad.ops.shared import axis_of, cut, ndim_of, raw_of
+from agrad.ops.shared import Axes, axis_of, cut, ndim_of, raw_of
 from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
@@ -179,7 +179,7 @@ def roll_vjp(xp: Any, g: Any, *, shift: tuple[int, ...], axis: tuple[int, ...]) 
 
 
 @public_of_array
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
     """Move the elements along axes, around the end.
 
     Parameters

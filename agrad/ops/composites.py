@@ -15,9 +15,9 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
-from agrad.ops.elementwise import multiply
+from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import reshape
-from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
+from agrad.ops.shared import REDUCTIONS, Axes, Reduction, axes_of, axis_of, floated, keep, ndim_of
 from agrad.ops.special.normal import erfc
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
@@ -193,7 +193,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 
 
 @public_of_array
-def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return log(sum(exp(x))) over axes, without overflow.
 
     The result is minus infinity for no elements. If it is infinite, its derivatives in infinite elements are NaN.
@@ -384,11 +384,8 @@ def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) ->
     return t_lse - picked, t_lse
 
 
-_REDUCTIONS = ("mean", "sum", "none")
-
-
 @public_of_arrays
-def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
+def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean") -> Any:
     """Return the cross entropy of softmax(logits) with the labels.
 
     Parameters
@@ -426,8 +423,8 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     array([[-0.0596,  0.0596],
            [ 0.25  , -0.25  ]])
     """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, got {reduction!r}")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}")
     ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
     shape = tuple(logits.shape)
     lead = shape[:-1]
@@ -475,10 +472,11 @@ def softmax_cross_entropy_batch(
 # ------------------------------------------------------------------ the affine map
 
 
+_ROW_SUM = {"kind": "row_sum", "combine": add}
+
+
 @public
-@primitive(
-    broadcasts=True, core_axes=(1, 1, 0), kind="product", decompose=True, rule_traits={"vjp:bias": {"kind": "row_sum"}}
-)
+@primitive(broadcasts=True, core_axes=(1, 1, 0), kind="product", decompose=True, rule_traits={"vjp:bias": _ROW_SUM})
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """Return ``x @ weight + bias``, as one operation.
 

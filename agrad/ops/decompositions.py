@@ -5,11 +5,11 @@ change. It is correct for functions that do not depend on signs and phases. The 
 basis of one space. Their derivative is NaN; only the derivative of the values is correct.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.errors import OperandError
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import A, primitive, public_of_array
 from agrad.ops.linear_algebra import over_triangle, under_triangle
 from agrad.ops.matrices import (
     added,
@@ -31,27 +31,27 @@ from agrad.registry import public
 __all__ = ["lu", "qr", "svd", "svdvals"]
 
 
-class QRResult(NamedTuple):
+class QRResult(NamedTuple, Generic[A]):
     """The result of ``qr``."""
 
-    Q: Any
-    R: Any
+    Q: A
+    R: A
 
 
-class LUResult(NamedTuple):
+class LUResult(NamedTuple, Generic[A]):
     """The result of ``lu``."""
 
-    P: Any
-    L: Any
-    U: Any
+    P: A
+    L: A
+    U: A
 
 
-class SVDResult(NamedTuple):
+class SVDResult(NamedTuple, Generic[A]):
     """The result of ``svd``."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: A
+    S: A
+    Vh: A
 
 
 # ------------------------------------------------------------------ singular values
@@ -163,7 +163,7 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 @public("linalg")
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
     """Return the singular value decomposition ``x = U @ diag(S) @ Vh``.
 
     At a singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right
@@ -310,7 +310,7 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 
 
 @public("linalg")
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult[A]:
     """Return the decomposition ``x = Q @ R``.
 
     The derivative exists if the first min(m, n) columns of ``x`` are independent.
@@ -399,7 +399,7 @@ def lu_vjp(xp: Any, g_L: Any, g_U: Any, P: Any, L: Any, U: Any) -> Any:
 
 
 @public("linalg")
-def lu(x: Any, /) -> LUResult:
+def lu(x: A, /) -> LUResult[A]:
     """Return the decomposition ``x = P @ L @ U`` with partial pivoting.
 
     The derivative exists if no diagonal element of ``U`` is 0. The derivatives of ``L`` and ``U`` treat ``P`` as a

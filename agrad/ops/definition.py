@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
 from agrad.engine import notation
 from agrad.engine.notation import PrimitiveFunction
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agrad.engine.typed import (
         Binary,
         DefinesPrimitive,
+        OfFirst,
         Primitive,
         PublicOfArray,
         PublicOfArrays,
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
     )
 
 P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
 
 public_of_array = cast("PublicOfArray", publish)
 public_of_arrays = cast("PublicOfArrays", publish)
 public_of_sequence = cast("PublicOfSequence", publish)
+
+
+def of_first(function: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
+    """Return the function with a type: its result if the first array is a Tensor."""
+    return cast("OfFirst[P, R]", function)
 
 
 @overload

@@ -1,12 +1,12 @@
 """Determinants, the pseudo-inverse and the rank."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
 from agrad.ops.creation import zeros_like
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import A, primitive, public_of_array
 from agrad.ops.elementwise import atan2, from_parts, imag, real
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, identity, on_diagonal, rows
@@ -17,11 +17,11 @@ from agrad.registry import public
 __all__ = ["det", "logdet", "matrix_rank", "pinv", "slogdet"]
 
 
-class SlogdetResult(NamedTuple):
+class SlogdetResult(NamedTuple, Generic[A]):
     """The result of ``slogdet``."""
 
-    sign: Any
-    logabsdet: Any
+    sign: A
+    logabsdet: A
 
 
 @primitive(name="linalg.adjugate", batch="leading", core_axes=2)
@@ -218,7 +218,7 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
 
 
 @public("linalg")
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: A, /) -> SlogdetResult[A]:
     """Return the sign and the logarithm of the size of each determinant.
 
     The sign of a complex determinant is det / abs(det). The derivative holds for regular matrices and is not finite for

@@ -97,11 +97,12 @@ not_equal = elementwise("not_equal", None, None, operator=operator.ne,
 >>> agrad.not_equal(np.asarray([1.0, 2.0, np.nan]), np.asarray([1.0, 3.0, np.nan]))
 array([False,  True,  True])
 """)
-logical_and = elementwise("logical_and", None, None, doc="Return True where both elements are true.", example="""
+logical_and = elementwise("logical_and", None, None, neutral=True,
+    doc="Return True where both elements are true.", example="""
 >>> agrad.logical_and(np.asarray([True, True, False]), np.asarray([True, False, False]))
 array([ True, False, False])
 """)
-logical_or = elementwise("logical_or", None, None,
+logical_or = elementwise("logical_or", None, None, neutral=False,
     doc="Return True where at least one of the elements is true.", example="""
 >>> agrad.logical_or(np.asarray([True, True, False]), np.asarray([True, False, False]))
 array([ True,  True, False])

@@ -5,11 +5,11 @@ functions that do not depend on signs and phases. The vectors of equal values ar
 derivative is NaN; only the derivative of the values is correct.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import A, primitive, public_of_array
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import (
     added,
@@ -28,11 +28,11 @@ from agrad.registry import public
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
 
-class EighResult(NamedTuple):
+class EighResult(NamedTuple, Generic[A]):
     """The result of ``eigh`` and of ``eig``."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: A
+    eigenvectors: A
 
 
 # ------------------------------------------------------------------ Hermitian matrices
@@ -68,7 +68,7 @@ def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 
 
 @public("linalg")
-def eigh(x: Any, /) -> EighResult:
+def eigh(x: A, /) -> EighResult[A]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
     The derivative is along Hermitian changes of ``x``, returned as a Hermitian gradient. For equal eigenvalues it is
@@ -183,7 +183,7 @@ def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 
 
 @public("linalg")
-def eig(x: Any, /) -> EighResult:
+def eig(x: A, /) -> EighResult[A]:
     """Return the eigenvalues and eigenvectors of square matrices.
 
     If eigenvalues are equal, the derivative of the eigenvectors is NaN.

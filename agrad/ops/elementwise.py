@@ -34,7 +34,7 @@ one_minus_square = elementwise(
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
 add = elementwise("add", lambda g: g, lambda g: g, jointly=True, commutative=True, takes_traced_numbers=True,
-    operator=operator.add,
+    operator=operator.add, neutral=0,
     doc="Return the sum of two arrays.", example="""
 >>> agrad.add(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
 array([[11., 12.],
@@ -52,7 +52,7 @@ array([[ -9.,  -8.],
 (array(1.), np.float64(-1.0))
 """)
 multiply = elementwise("multiply", lambda g, x2: g * x2, lambda g, x1: g * x1, commutative=True,
-    takes_traced_numbers=True, operator=operator.mul, product_rules=True,
+    takes_traced_numbers=True, operator=operator.mul, product_rules=True, neutral=1,
     doc="Return the product of two arrays.", example="""
 >>> agrad.multiply(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
 array([3., 8.])
@@ -448,6 +448,7 @@ maximum = elementwise(
     "maximum",
     lambda xp, g, x1, x2: _share(xp, g, x1 > x2, x1 == x2),
     lambda xp, g, x1, x2: _share(xp, g, x2 > x1, x1 == x2),
+    neutral=-math.inf,
     doc="Return the larger of two elements. Equal ones share the derivative evenly.",
     example="""
 >>> agrad.maximum(np.asarray([-1.0, 0.0, 2.0]), 0.0)
@@ -460,6 +461,7 @@ minimum = elementwise(
     "minimum",
     lambda xp, g, x1, x2: _share(xp, g, x1 < x2, x1 == x2),
     lambda xp, g, x1, x2: _share(xp, g, x2 < x1, x1 == x2),
+    neutral=math.inf,
     doc="Return the smaller of two elements. Equal ones share the derivative evenly.",
     example="""
 >>> agrad.minimum(np.asarray([-1.0, 0.0, 2.0]), 0.0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index as as_int
-from typing import Any
+from typing import Any, Literal
 
 from agrad.engine.notation import PrimitiveFunction
 from agrad.errors import OperandError, ShapeError
@@ -114,7 +114,9 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
 
 
 @public_of_array("fft")
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def fft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the discrete Fourier transform along an axis.
 
     Parameters
@@ -152,7 +154,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
 
 @public_of_array("fft")
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ifft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the inverse discrete Fourier transform along an axis.
 
     Parameters
@@ -190,7 +194,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @public_of_array("fft")
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def rfft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the discrete Fourier transform of real values along an axis.
 
     Parameters
@@ -228,7 +234,9 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @public_of_array("fft")
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def irfft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the inverse of ``rfft``.
 
     Parameters
@@ -265,7 +273,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 @public_of_array("fft")
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def hfft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the discrete Fourier transform of a Hermitian array.
 
     Parameters
@@ -302,7 +312,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @public_of_array("fft")
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ihfft(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: Literal["backward", "ortho", "forward"] = "backward"
+) -> Any:
     """Return the inverse of ``hfft``.
 
     Parameters
@@ -339,7 +351,12 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 @public_of_array("fft")
 def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
 ) -> Any:
     """Return the discrete Fourier transform along several axes.
 
@@ -381,7 +398,12 @@ def fftn(
 
 @public_of_array("fft")
 def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
 ) -> Any:
     """Return the inverse discrete Fourier transform along several axes.
 
@@ -423,7 +445,12 @@ def ifftn(
 
 @public_of_array("fft")
 def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
 ) -> Any:
     """Return ``rfft`` along the last axis given, ``fftn`` along the others.
 
@@ -465,7 +492,12 @@ def rfftn(
 
 @public_of_array("fft")
 def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
 ) -> Any:
     """Return the inverse of ``rfftn``.
 

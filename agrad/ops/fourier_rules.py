@@ -27,12 +27,12 @@ def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
 # ------------------------------------------------------------------ complex to complex, one axis
 
 
-@primitive(linear="x", name="fft.fft", batch="axis", symmetric=True)
+@primitive(linear="x", name="fft.fft", batch="axis", capturable=False, symmetric=True)
 def fft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(x, axis=axis, norm=norm)
 
 
-@primitive(linear="x", name="fft.ifft", batch="axis", symmetric=True)
+@primitive(linear="x", name="fft.ifft", batch="axis", capturable=False, symmetric=True)
 def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ifft(x, axis=axis, norm=norm)
 
@@ -40,7 +40,7 @@ def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ real to Hermitian and back, one axis
 
 
-@primitive(linear="x", name="fft.rfft", batch="axis")
+@primitive(linear="x", name="fft.rfft", batch="axis", capturable=False)
 def rfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.rfft(x, axis=axis, norm=norm)
 
@@ -55,7 +55,7 @@ def rfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[axis], axis, norm)
 
 
-@primitive(linear="x", name="fft.irfft", batch="axis")
+@primitive(linear="x", name="fft.irfft", batch="axis", capturable=False)
 def irfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
     return xp.fft.irfft(x, n=n, axis=axis, norm=norm)
 
@@ -73,17 +73,17 @@ def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ several axes
 
 
-@primitive(linear="x", name="fft.fftn", batch="axis", symmetric=True)
+@primitive(linear="x", name="fft.fftn", batch="axis", capturable=False, symmetric=True)
 def fftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(x, axes=axes, norm=norm)
 
 
-@primitive(linear="x", name="fft.ifftn", batch="axis", symmetric=True)
+@primitive(linear="x", name="fft.ifftn", batch="axis", capturable=False, symmetric=True)
 def ifftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(x, axes=axes, norm=norm)
 
 
-@primitive(linear="x", name="fft.rfftn", batch="axis")
+@primitive(linear="x", name="fft.rfftn", batch="axis", capturable=False)
 def rfftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.rfftn(x, axes=axes, norm=norm)
 
@@ -96,7 +96,7 @@ def rfftn_vjp(xp: Any, g: Any, x_meta: Any, *, axes: Axes, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[last], last, norm)
 
 
-@primitive(linear="x", name="fft.irfftn", batch="axis")
+@primitive(linear="x", name="fft.irfftn", batch="axis", capturable=False)
 def irfftn_p(xp: Any, x: Any, /, *, n: int, axes: Axes, norm: str) -> Any:
     lengths = [x.shape[axis] for axis in axes]
     return xp.fft.irfftn(x, s=(*lengths[:-1], n), axes=axes, norm=norm)

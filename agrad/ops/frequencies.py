@@ -11,14 +11,14 @@ from agrad.ops.arrangement import roll
 from agrad.ops.conversion import place_of, read
 from agrad.ops.definition import public_of_array
 from agrad.ops.fourier import length_of
-from agrad.ops.shared import axes_of
+from agrad.ops.shared import Axes, axes_of
 from agrad.registry import public
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 @public_of_array("fft")
-def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+def fftshift(x: Any, /, *, axes: Axes = None) -> Any:
     """Move the coefficient of frequency 0 to the middle of axes.
 
     Parameters
@@ -48,7 +48,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
 
 
 @public_of_array("fft")
-def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+def ifftshift(x: Any, /, *, axes: Axes = None) -> Any:
     """Return the inverse of ``fftshift``.
 
     Parameters

@@ -1,13 +1,14 @@
 """Shapes and orders of elements. All are linear: each is its own forward rule."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 from agrad.engine.backward import sum_to
 from agrad.engine.batching import shift, with_rank
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
 from agrad.ops.definition import primitive, public_of_array, public_of_sequence
-from agrad.ops.shared import cut, ndim_of, no_view, shape_of
+from agrad.ops.shared import Axes, cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
     broadcast_shapes,
@@ -109,7 +110,7 @@ def permute_dims_put(xp: Any, value: Any, *, axes: Any) -> Any:
 
 
 @public_of_array
-def permute_dims(x: Any, /, axes: Any) -> Any:
+def permute_dims(x: Any, /, axes: Sequence[SupportsIndex]) -> Any:
     """Reorder the axes: axis i of the result is axis ``axes[i]`` of ``x``.
 
     Parameters
@@ -308,7 +309,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 
 @public_of_array
-def expand_dims(x: Any, /, axis: Any = 0) -> Any:
+def expand_dims(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex] = 0) -> Any:
     """Add axes of length one.
 
     Parameters
@@ -345,7 +346,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 
 @public_of_array
-def squeeze(x: Any, /, axis: Any) -> Any:
+def squeeze(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex]) -> Any:
     """Remove axes of length one.
 
     Parameters
@@ -508,7 +509,7 @@ def flip_put(xp: Any, value: Any, *, axis: Any) -> Any:
 
 
 @public_of_array
-def flip(x: Any, /, *, axis: Any = None) -> Any:
+def flip(x: Any, /, *, axis: Axes = None) -> Any:
     """Reverse the elements along axes.
 
     Parameters

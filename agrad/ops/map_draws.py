@@ -36,7 +36,7 @@ class Map:
 
     def __init__(self, level: Batch, randomness: str, members: Any, size: int, keys: list[Any]) -> None:
         self.level, self.randomness, self.members, self.size, self.keys = level, randomness, members, size, keys
-        self.place = 0
+        self.place: int = 0
 
     def member(self, number: int) -> "Map":
         """Return the map for a call with one batch element, at the current position."""

@@ -19,7 +19,7 @@ from agrad.ops.elementwise import real, sign
 from agrad.ops.lengths import inverse_length, signed_power
 from agrad.ops.manipulation import expand_dims
 from agrad.ops.matrices import check_matrices, conjugate
-from agrad.ops.shared import axes_of, keep, ndim_of
+from agrad.ops.shared import Axes, axes_of, keep, ndim_of
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import min as min_
 from agrad.ops.statistical import sum as sum_
@@ -80,7 +80,7 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: tuple[int, ...], k
 
 
 @public_of_array("linalg")
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Return the norm of vectors over axes.
 
     An element that is 0 gets the derivative 0 whatever the order; between the orders 1 and 2 its second derivative is

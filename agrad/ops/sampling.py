@@ -12,8 +12,8 @@ from agrad import philox
 from agrad.backends.base import check_digits
 from agrad.dtypes import dtype_name
 from agrad.ops.definition import primitive
+from agrad.ops.special.nodes import legendre_nodes
 from agrad.ops.special.normal_forms import erfcx_right
-from agrad.ops.special.series import legendre_nodes
 from agrad.shapes import ARRAY, size
 
 SPLIT, FOLD, PAIR = philox.SPLIT, philox.FOLD, philox.PAIR

@@ -1,6 +1,6 @@
 """Searching, counting and tests of elements: results without a derivative."""
 
-from typing import Any
+from typing import Any, Literal
 
 from agrad.backends import backend_of
 from agrad.engine.batching import spread
@@ -8,8 +8,9 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.discrete import logical_and, logical_or
 from agrad.ops.indexing import take
-from agrad.ops.shared import array_arguments, axes_of, ndim_of
+from agrad.ops.shared import Axes, array_arguments, axes_of, ndim_of
 from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
@@ -89,13 +90,13 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(name="all", constant="x", batch="axis", kind="reduction")
+@primitive(name="all", constant="x", batch="axis", kind="reduction", combine=logical_and)
 def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
 
 @public_of_array
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return True where all elements over axes are true.
 
     Parameters
@@ -125,13 +126,13 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="any", constant="x", batch="axis", kind="reduction")
+@primitive(name="any", constant="x", batch="axis", kind="reduction", combine=logical_or)
 def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 
 
 @public_of_array
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return True where any element over axes is true.
 
     Parameters
@@ -167,7 +168,7 @@ def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 
 @public_of_array
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Count the elements over axes that are not zero.
 
     Parameters
@@ -250,7 +251,7 @@ def searchsorted_batch(
 
 
 @public_of_arrays
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
     """Return the insertion indices that keep a sorted array sorted.
 
     Inserting each element of ``x2`` into ``x1`` before its index keeps ``x1`` sorted.

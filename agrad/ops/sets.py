@@ -4,10 +4,10 @@ Indices and counts have no derivative. The values are elements of the array at t
 elements gets the cotangent.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from agrad.engine.tensor import Tensor, strip_constant_levels
-from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.definition import A, primitive, public_of_array, public_of_arrays
 from agrad.ops.indexing import take
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments
@@ -16,27 +16,27 @@ from agrad.registry import public
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 
-class UniqueAll(NamedTuple):
+class UniqueAll(NamedTuple, Generic[A]):
     """The result of ``unique_all``."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: A
+    indices: A
+    inverse_indices: A
+    counts: A
 
 
-class UniqueCounts(NamedTuple):
+class UniqueCounts(NamedTuple, Generic[A]):
     """The result of ``unique_counts``."""
 
-    values: Any
-    counts: Any
+    values: A
+    counts: A
 
 
-class UniqueInverse(NamedTuple):
+class UniqueInverse(NamedTuple, Generic[A]):
     """The result of ``unique_inverse``."""
 
-    values: Any
-    inverse_indices: Any
+    values: A
+    inverse_indices: A
 
 
 @primitive(name="unique_all", constant="x", out=UniqueAll._fields, batch="values decide")
@@ -71,7 +71,7 @@ def _taken(x: Any) -> UniqueAll | None:
 
 
 @public
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: A, /) -> UniqueAll[A]:
     """Return the distinct elements, their indices and their counts.
 
     Differentiable in the values.
@@ -100,7 +100,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 @public
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: A, /) -> UniqueCounts[A]:
     """Return the distinct elements and their counts.
 
     Differentiable in the values.
@@ -125,7 +125,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 
 @public
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: A, /) -> UniqueInverse[A]:
     """Return the distinct elements and the index of each element in them.
 
     Differentiable in the values.

@@ -1,9 +1,10 @@
 """Helpers that several files of operations use: arguments in one form, kept axes."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, SupportsIndex, get_args
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType, as_dtype, is_floating
@@ -14,6 +15,13 @@ from agrad.errors import OperandError
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 
 NUMBERS = (bool, int, float, complex)
+
+Axes = SupportsIndex | Sequence[SupportsIndex] | None
+"""What a reduction accepts as ``axis``; None: all axes."""
+Reduction = Literal["mean", "sum", "none"]
+"""The reductions of losses."""
+Batchmean = Reduction | Literal["batchmean"]
+REDUCTIONS = get_args(Reduction)
 
 
 def shape_of(x: Any, name: str = "") -> tuple[int, ...]:

@@ -1,13 +1,13 @@
 """Solve linear systems: triangular, from Cholesky factors, and by least squares."""
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.engine.joining import joined
 from agrad.errors import ConfigurationError, OperandError
 from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
-from agrad.ops.definition import primitive, public_of_arrays
+from agrad.ops.definition import A, primitive, public_of_arrays
 from agrad.ops.determinants import pinv
 from agrad.ops.elementwise import conj, real
 from agrad.ops.linear_algebra import matmul, on_columns, tril, triu, under_triangle
@@ -22,13 +22,13 @@ from agrad.registry import namespace, public
 __all__ = ["cholesky_solve", "lstsq", "solve_triangular"]
 
 
-class LstsqResult(NamedTuple):
+class LstsqResult(NamedTuple, Generic[A]):
     """The result of ``lstsq``."""
 
-    solution: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
+    solution: A
+    residuals: A
+    rank: A
+    singular_values: A
 
 
 @public_of_arrays("linalg")
@@ -178,7 +178,7 @@ def least_squares_jvp(xp: Any, t: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: 
 
 
 @public("linalg")
-def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult:
+def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult[Any]:
     """Return the minimum-norm least-squares solution of ``a @ x = b``.
 
     Parameters

@@ -6,9 +6,10 @@ from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
 from agrad.ops.casting import astype
 from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.elementwise import add, maximum, minimum
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
-from agrad.ops.shared import axes_of, keep
+from agrad.ops.shared import Axes, axes_of, keep
 from agrad.shapes import size
 
 __all__ = ["max", "mean", "min", "prod", "std", "sum", "var"]
@@ -36,7 +37,7 @@ def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(name="sum", linear="x", batch="axis", kind="reduction", moves=True)
+@primitive(name="sum", linear="x", batch="axis", kind="reduction", combine=add, moves=True)
 def sum_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -47,7 +48,7 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 
 @public_of_array
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over axes.
 
     Integers are widened as the standard requires.
@@ -85,7 +86,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="mean", linear="x", batch="axis", kind="reduction", moves=True)
+@primitive(name="mean", linear="x", batch="axis", kind="reduction", combine=add, averages=True, moves=True)
 def mean_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.mean(x, axis=axis, keepdims=keepdims)
 
@@ -96,7 +97,7 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 
 @public_of_array
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -174,7 +175,7 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 
 @public_of_array
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product over axes.
 
     Derivatives of every order are also correct at zeros.
@@ -219,12 +220,12 @@ def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
     return hit / xp.sum(hit, axis=axis, keepdims=True)
 
 
-@primitive(name="max", batch="axis", kind="reduction")
+@primitive(name="max", batch="axis", kind="reduction", combine=maximum)
 def max_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.max(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(name="min", batch="axis", kind="reduction")
+@primitive(name="min", batch="axis", kind="reduction", combine=minimum)
 def min_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.min(x, axis=axis, keepdims=keepdims)
 
@@ -242,7 +243,7 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 
 @public_of_array
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the maximum over axes.
 
     Elements that tie share the derivative evenly.
@@ -277,7 +278,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @public_of_array
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     """Return the minimum over axes.
 
     Elements that tie share the derivative evenly.
@@ -358,7 +359,7 @@ def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: 
 
 
 @public_of_array
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the variance over axes.
 
     It is sum(abs(x - mean)**2) / (n - correction).
@@ -395,7 +396,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 @public_of_array
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation over axes, the square root of ``var``.
 
     If all elements are equal, the derivative is 0, as for a norm at the zero vector.

@@ -16,7 +16,7 @@ from agrad.registry import CALLS
 __all__ = ["to", "to_device"]
 
 
-@primitive(linear="x", batch="leading", may_alias=True, sparsity="same")
+@primitive(linear="x", batch="leading", may_alias=True, sparsity="same", capturable=False)
 def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, Any]) -> Any:
     """Move ``x``; ``target`` and ``source`` are (backend, device)."""
     name, device = target

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.engine.scalars import host_call
@@ -189,7 +189,7 @@ class Adamax(Optimizer):
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("m", "u")
+    slots: ClassVar[tuple[str, ...]] = ("m", "u")
 
     lr: Rate = 2e-3
     betas: Pair = (0.9, 0.999)
@@ -260,7 +260,7 @@ class NAdam(Optimizer):
     True
     """
 
-    slots = ("m", "v", "mu_product")
+    slots: ClassVar[tuple[str, ...]] = ("m", "v", "mu_product")
 
     lr: Rate = 2e-3
     betas: Pair = (0.9, 0.999)
@@ -325,7 +325,7 @@ class RAdam(Optimizer):
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("m", "v")
+    slots: ClassVar[tuple[str, ...]] = ("m", "v")
 
     lr: Rate = 1e-3
     betas: Pair = (0.9, 0.999)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.errors import ConfigurationError
@@ -124,7 +124,7 @@ class Adagrad(Optimizer):
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("total",)
+    slots: ClassVar[tuple[str, ...]] = ("total",)
 
     lr: Rate = 1e-2
     lr_decay: float = 0.0
@@ -181,7 +181,7 @@ class Adadelta(Optimizer):
     Tensor([0.0032, 0.0032], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("square", "steps")
+    slots: ClassVar[tuple[str, ...]] = ("square", "steps")
 
     lr: Rate = 1.0
     rho: float = 0.9
@@ -239,7 +239,7 @@ class Lion(Optimizer):
     Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("m",)
+    slots: ClassVar[tuple[str, ...]] = ("m",)
 
     lr: Rate = 1e-4
     betas: Pair = (0.9, 0.99)
@@ -291,7 +291,7 @@ class Rprop(Optimizer):
     Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """
 
-    slots = ("last", "size")
+    slots: ClassVar[tuple[str, ...]] = ("last", "size")
 
     lr: Rate = 1e-2
     etas: Pair = (0.5, 1.2)

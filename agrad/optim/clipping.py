@@ -12,6 +12,9 @@ __all__ = ["clip_grad_norm", "clip_grad_value"]
 
 NARROW = ("float16", "bfloat16")
 
+_FEW = 1 << 10
+"""The most elements of a gradient for which a call takes longer than a copy."""
+
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
     """Return the parameters that have a gradient, with their gradients."""
@@ -26,12 +29,21 @@ def _norm(gradients: list[agrad.Tensor], norm_type: float) -> agrad.Tensor:
         norms = [agrad.linalg.vector_norm(g, ord=norm_type) for g in gradients]
         return agrad.linalg.vector_norm(agrad.stack(norms), ord=norm_type)
     total: Any = None
-    for g in gradients:
-        flat = agrad.reshape(g, (-1,))
+    for flat in _joined(gradients):
         part = agrad.vecdot(flat, flat)
-        part = agrad.real(part) if agrad.isdtype(g.dtype, "complex floating") else part
+        part = agrad.real(part) if flat.dtype.kind == "complex floating" else part
         total = part if total is None else total + part
     return agrad.sqrt(total)
+
+
+def _joined(gradients: list[agrad.Tensor]) -> list[agrad.Tensor]:
+    """Return flat gradients, those of few elements of one dtype as one array."""
+    found: list[agrad.Tensor] = []
+    small: dict[Any, list[agrad.Tensor]] = {}
+    for g in gradients:
+        flat = g if len(g.shape) == 1 else agrad.reshape(g, (-1,))
+        (small.setdefault(g.dtype, []) if flat.shape[0] <= _FEW else found).append(flat)
+    return found + [agrad.concat(some) if len(some) > 1 else some[0] for some in small.values()]
 
 
 def clip_grad_norm(
@@ -95,7 +107,8 @@ def clip_grad_norm(
         # the same term as in PyTorch: it prevents a division by a norm of 0
         factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
         for tensor, g in found:
-            tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
+            scaled = g * factor
+            tensor.grad = scaled if scaled.dtype == g.dtype else agrad.astype(scaled, g.dtype)
     return norm
 
 

@@ -51,7 +51,8 @@ class Transform:
                 f"{kind.__name__}.transform: lr must be a number. Pass the rate of a schedule at each step: "
                 "update(grads, state, params, lr=schedule(n))."
             )
-        self.kind, self.options = kind, options
+        self.kind: type[Optimizer] = kind
+        self.options: dict[str, Any] = options
         self.slots: tuple[str, ...] = kind.slots_of(options)
 
     def init(self, params: Any) -> dict[str, Any]:

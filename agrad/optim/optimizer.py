@@ -74,7 +74,7 @@ class Optimizer(Declared, Stateful):
         self._name = type(self).__name__
         self.defaults: dict[str, Any] = self.checked(options)
         self.parameters: list[agrad.Tensor] = []
-        self.steps = 0
+        self.steps: int = 0
         self.parts: list[Part] = []
         self.numbers: list[list[Any]] = []
         """Numeric options of each group that may change, by name."""

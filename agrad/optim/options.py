@@ -56,7 +56,7 @@ class Declared:
         cls.checks = {name: CHECKS[field.annotation] for name, field in fields.items() if field.annotation in CHECKS}
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
         if maker is not cls and (declares or Declared in maker.__bases__):
-            cls.__init__ = _initializer(fields)  # type: ignore[method-assign]
+            type.__setattr__(cls, "__init__", _initializer(fields))
 
 
 def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:

@@ -69,7 +69,7 @@ class LossScale(Stateful):
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
-    traced_attributes = ("_state",)
+    traced_attributes: tuple[str, ...] = ("_state",)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.engine.scalars import host_call
@@ -145,7 +145,7 @@ class ASGD(Optimizer):
     True
     """
 
-    slots = ("mean",)
+    slots: ClassVar[tuple[str, ...]] = ("mean",)
 
     lr: Rate = 1e-2
     lambd: float = 1e-4

@@ -182,11 +182,11 @@ class AveragedModel(Module):
             raise OperandError(f"AveragedModel: model must be a Module with parameters, got {model!r}")
         if avg_fn is not None and multi_avg_fn is not None:
             raise ConfigurationError("AveragedModel: avg_fn and multi_avg_fn cannot be combined. Pass one of them.")
-        self.module = copy.deepcopy(model)
+        self.module: Module = copy.deepcopy(model)
         self.module.zero_grad()
         if device is not None:
             self.module.to(device)
-        self.multi_avg_fn = multi_avg_fn or _of_all(avg_fn or get_swa_avg_fn())
+        self.multi_avg_fn: Averages = multi_avg_fn or _of_all(avg_fn or get_swa_avg_fn())
         self.use_buffers: bool = bool(use_buffers)
         first = self.module.parameters()[0]
         self.n_averaged = agrad.asarray(on_device_of(first, np.zeros(1, np.int64)))

@@ -41,8 +41,9 @@ class Sum:
     """
 
     def __init__(self, call: "Call", steps: tuple[tuple[str, int, int], ...] = ()) -> None:
-        self.call, self.steps = call, steps
-        self.length = steps[-1][2] if steps else 1
+        self.call: Call = call
+        self.steps: tuple[tuple[str, int, int], ...] = steps
+        self.length: int = steps[-1][2] if steps else 1
 
     def then(self, kind: str, n: int, length: int) -> "Sum":
         """Return a function made of this one of ``n`` numbers, with ``length`` results."""
@@ -186,7 +187,8 @@ class Call:
             from dask.base import tokenize
         except ImportError as error:
             raise MissingExtraError(f"chunked: {error}. Install Dask with: pip install 'agrad[dask]'") from error
-        self._da, self.with_gradient = da, False
+        self._da = da
+        self.with_gradient: bool = False
         self.ahead: tuple[np.ndarray, np.ndarray] | None = None
         """A vector, and the gradient there, which was computed together with the value."""
         leaves, spec = tree.flatten(args)

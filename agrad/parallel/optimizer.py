@@ -40,12 +40,13 @@ class ParallelOptimizer(Stateful):
     (0.1, 0)
     """
 
-    traced_attributes = ()
+    traced_attributes: tuple[str, ...] = ()
 
     def __init__(self, world: "World", inner: Optimizer) -> None:
         if not isinstance(inner, Optimizer):
             raise OperandError(f"parallel: optimizer must be one of agrad.optim, got a {type(inner).__name__}")
-        self.world, self.inner = world, inner
+        self.world: World = world
+        self.inner: Optimizer = inner
         shapes = [(tuple(p.shape), p.dtype.name) for p in inner.parameters]
         world.check(optimizer=inner, parameters=shapes)
         if world.comm is not None:

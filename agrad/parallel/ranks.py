@@ -292,8 +292,9 @@ class Shard:
     """The rows of one rank of each batch; see `World.shard`."""
 
     def __init__(self, world: World, batches: Iterable[Any]) -> None:
-        self.world, self.batches = world, batches
-        self.epochs = 0
+        self.world: World = world
+        self.batches: Iterable[Any] = batches
+        self.epochs: int = 0
 
     def __iter__(self) -> Iterator[Any]:
         world, batches = self.world, self.batches

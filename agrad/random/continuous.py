@@ -9,6 +9,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.ops import sampling
+from agrad.ops.definition import of_first
 from agrad.random.keys import parameter, positive, shape_and_dtype, shape_of
 
 __all__ = ["beta", "dirichlet", "exponential", "gamma", "log_gamma", "normal", "truncated_normal", "uniform"]
@@ -26,7 +27,8 @@ def _affine(sample: Any, loc: Any, scale: Any) -> Any:
     return sample
 
 
-def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw uniform numbers from ``low`` to ``high``.
 
     On [0, 1) the sample is a multiple of 2**-24 in float32 and of 2**-53 in float64, bit for bit the same everywhere.
@@ -69,7 +71,8 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
     return _affine(sample, low, high - low)
 
 
-def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw normal numbers.
 
     Results are the same everywhere up to rounding. No sample is further out than 5.8 standard deviations in float32 and
@@ -120,9 +123,10 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(sampling.normal(key, shape=found, dtype=kind), loc, scale)
 
 
+@of_first
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> agrad.Tensor:
     """Draw ``loc + scale * z`` with z standard normal from ``lower`` to ``upper``.
 
     Parameters
@@ -178,7 +182,8 @@ def truncated_normal(
     return _affine(sampling.truncated_normal(u, low, high), loc, scale)
 
 
-def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw exponential numbers.
 
     Parameters
@@ -222,7 +227,8 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     return _affine(-agrad.log(u), 0.0, scale)
 
 
-def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw logarithms of gamma distributed numbers of scale 1.
 
     Parameters
@@ -273,7 +279,8 @@ def _log_gamma(key: Any, alpha: Any, shape: Any, dtype: Any, name: str) -> Any:
     return sampling.log_gamma(key, concentration)
 
 
-def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw gamma distributed numbers.
 
     Parameters
@@ -322,7 +329,8 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
     return _affine(agrad.exp(_log_gamma(key, alpha, found, kind, name)), 0.0, scale)
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw beta distributed numbers.
 
     Parameters
@@ -372,7 +380,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
     return agrad.sigmoid(x - y)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw Dirichlet distributed points.
 
     Parameters

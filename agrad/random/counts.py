@@ -5,6 +5,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
+from agrad.ops.definition import of_first
 from agrad.random.discrete import bernoulli
 from agrad.random.keys import parameter, positive
 from agrad.random.transformed import positive_like, uniform_like
@@ -12,7 +13,8 @@ from agrad.random.transformed import positive_like, uniform_like
 __all__ = ["binomial", "geometric", "poisson", "rademacher"]
 
 
-def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
+@of_first
+def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
     """Draw signs, 1 and -1 with equal chances.
 
     Parameters
@@ -49,7 +51,8 @@ _STEPS = 40
 """Halvings of an interval of integers: enough for rates up to 1e15."""
 
 
-def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
+@of_first
+def poisson(key: Any, lam: Any, shape: Any = None) -> agrad.Tensor:
     """Draw Poisson distributed integers.
 
     Parameters
@@ -134,7 +137,8 @@ def _least(enough: Callable[[Any], Any], low: Any, high: Any, *near: Any) -> Any
     return agrad.astype(agrad.while_loop(going, step, (steps, low, high))[2], agrad.int64)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
+@of_first
+def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     """Draw binomially distributed integers: successes in ``n`` trials.
 
     Parameters
@@ -189,7 +193,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
     return _least(enough, low, high, *_near(u, mean, deviation, 1 - 2 * chance))
 
 
-def geometric(key: Any, p: Any, shape: Any = None) -> Any:
+@of_first
+def geometric(key: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     """Draw geometrically distributed integers: trials up to the first success.
 
     Parameters

@@ -6,6 +6,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.ops import sampling
+from agrad.ops.definition import of_first
 from agrad.random.keys import broadcast_shape, checked, floating, shape_of
 
 __all__ = ["bernoulli", "bits", "categorical", "choice", "permutation", "randint"]
@@ -13,7 +14,8 @@ __all__ = ["bernoulli", "bits", "categorical", "choice", "permutation", "randint
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
-def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
+@of_first
+def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
     """Draw unsigned integers with random bits.
 
     Parameters
@@ -69,7 +71,8 @@ def _index_dtype(key: Any) -> str:
     return agrad.asarray(0, backend=tensor.backend, device=tensor.device).dtype.name
 
 
-def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> Any:
+@of_first
+def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
     """Draw integers from ``low`` up to, not including, ``high``, with equal chances.
 
     Parameters
@@ -122,7 +125,8 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
     return sampling.integers(key, low=low, high=high, shape=shape_of(shape, "randint"), dtype=kind)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+@of_first
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> agrad.Tensor:
     """Draw Booleans, True with probability ``p``.
 
     Parameters
@@ -163,7 +167,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return sampling.uniform(key, shape=found, dtype=kind, interior=False) < p
 
 
-def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> Any:
+@of_first
+def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> agrad.Tensor:
     """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
 
     Parameters
@@ -216,7 +221,8 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return -agrad.log(-agrad.log(sampling.uniform(key, shape=shape, dtype=dtype, interior=True)))
 
 
-def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
+@of_first
+def permutation(key: Any, x: Any, /, *, axis: int = 0) -> agrad.Tensor:
     """Draw a permutation of integers, or shuffle an array.
 
     Parameters
@@ -274,7 +280,8 @@ def _length(x: Any, axis: int, name: str) -> int:
     return int(x.shape[axis])
 
 
-def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+@of_first
+def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> agrad.Tensor:
     """Draw from the integers below ``a``, or from an array's entries along an axis.
 
     Parameters

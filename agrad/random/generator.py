@@ -40,7 +40,7 @@ class Generator(Stateful):
     traced_attributes: tuple[str, ...] = ("_calls",)
 
     def __init__(self, seed: int) -> None:
-        self.seed = number(seed, "Generator", "the seed", 2**128)
+        self.seed: int = number(seed, "Generator", "the seed", 2**128)
         self._calls = 0
         self._lock = threading.Lock()
 

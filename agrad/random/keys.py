@@ -7,6 +7,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.ops import sampling
+from agrad.ops.definition import of_first
 
 __all__ = ["fold_in", "key", "split"]
 
@@ -48,7 +49,8 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
     return agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device)
 
 
-def split(key: Any, /, n: int = 2) -> Any:
+@of_first
+def split(key: Any, /, n: int = 2) -> agrad.Tensor:
     """Return keys that are independent of each other and of draws from ``key``.
 
     Parameters
@@ -82,7 +84,8 @@ def split(key: Any, /, n: int = 2) -> Any:
     return sampling.keys(checked(key, "split"), count=number(n, "split", "n", 2**31), domain=sampling.SPLIT, data=0)
 
 
-def fold_in(key: Any, data: int, /) -> Any:
+@of_first
+def fold_in(key: Any, data: int, /) -> agrad.Tensor:
     """Return a key made from a key and an integer, such as the number of a step.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any
 import agrad
 from agrad.errors import ShapeError
 from agrad.ops import sampling
+from agrad.ops.definition import of_first
 from agrad.random.continuous import _affine, gamma, log_gamma, normal
 from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_and_dtype
 
@@ -30,7 +31,8 @@ def positive_like(value: Any, what: str, key: Any, like: Any, name: str) -> Any:
     return parameter(positive(value, name, what), name, what, key, tuple(like.shape), kind)
 
 
-def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw Laplace distributed numbers.
 
     Parameters
@@ -75,7 +77,8 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     return _affine(agrad.where(left, tail, -tail), loc, scale)
 
 
-def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw Gumbel distributed numbers.
 
     Parameters
@@ -118,7 +121,8 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(-agrad.log(-agrad.log(u)), loc, scale)
 
 
-def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers of the logistic distribution.
 
     Parameters
@@ -161,7 +165,8 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
     return _affine(agrad.log(u) - agrad.log1p(-u), loc, scale)
 
 
-def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw Cauchy distributed numbers.
 
     Parameters
@@ -206,7 +211,8 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(agrad.where(left, -size, size), loc, scale)
 
 
-def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw Rayleigh distributed numbers.
 
     Parameters
@@ -249,7 +255,8 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
     return _affine(agrad.sqrt(-2 * agrad.log(u)), 0.0, scale)
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw Weibull distributed numbers.
 
     Parameters
@@ -297,7 +304,8 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
     return _affine((-agrad.log(u)) ** (1 / power), 0.0, scale)
 
 
-def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw Pareto distributed numbers, which are 1 or more.
 
     Parameters
@@ -342,7 +350,8 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     return agrad.exp(-agrad.log(u) / positive_like(b, "b", key, u, "pareto"))
 
 
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers whose logarithms are normal.
 
     Parameters
@@ -384,7 +393,8 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = Non
     return agrad.exp(normal(key, shape, scale=sigma, dtype=dtype))
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw chi-square distributed numbers.
 
     Parameters
@@ -428,7 +438,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any
     return gamma(key, positive(df, "chisquare", "df") / 2, shape, scale=2.0, dtype=dtype)
 
 
-def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers of Student's t distribution.
 
     Parameters
@@ -475,7 +486,8 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     return z * agrad.exp(0.5 * (agrad.log(half) - log_gamma(pair[1, :], half, found, dtype=kind)))
 
 
-def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+@of_first
+def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw Maxwell distributed numbers.
 
     Parameters
@@ -519,7 +531,8 @@ def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     return _affine(agrad.sqrt(agrad.sum(z * z, axis=-1)), loc, scale)
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+@of_first
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw vectors of a multivariate normal distribution.
 
     Parameters

@@ -10,7 +10,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import array, as_complex, created, function, is_array, named
+from agrad.scipy.shared import Function, array, as_complex, created, function, is_array, named
 
 __all__ = [
     "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "ifft",
@@ -194,21 +194,21 @@ def _many(name: str, what: str, example: str) -> Any:
 
 
 # fmt: off
-dct: Any = _one("dct", "discrete", example="""
+dct: Function = _one("dct", "discrete", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> fft.dct(x).round(4)
 array([10.    , -0.317 ,  1.4142, -4.4609])
 >>> agrad.grad(lambda x: fft.dct(x)[1])(x).round(4)
 array([ 1.8478,  0.7654, -0.7654, -1.8478])
 """)
-idct: Any = _one("idct", "inverse discrete", example="""
+idct: Function = _one("idct", "inverse discrete", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> fft.idct(x).round(4)
 array([ 0.7783, -0.1456,  0.3956, -0.5283])
 >>> agrad.grad(lambda x: fft.idct(x)[1])(x).round(4)
 array([ 0.125 ,  0.0957, -0.1768, -0.231 ])
 """)
-dctn: Any = _many("dctn", "discrete", example="""
+dctn: Function = _many("dctn", "discrete", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 5.0]])
 >>> fft.dctn(x).round(4)
 array([[ 44.    ,  -8.4853],
@@ -217,7 +217,7 @@ array([[ 44.    ,  -8.4853],
 array([[ 2.8284, -2.8284],
        [ 2.8284, -2.8284]])
 """)
-idctn: Any = _many("idctn", "inverse discrete", example="""
+idctn: Function = _many("idctn", "inverse discrete", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 5.0]])
 >>> fft.idctn(x).round(4)
 array([[ 1.1294, -0.4741],
@@ -251,7 +251,7 @@ def _of_axes(name: str, x: Tensor, s: Any, axes: Any, norm: Any) -> Tensor:
     return getattr(agrad.fft, name)(x if name == "rfftn" else as_complex(x), s=s, axes=axes, norm=norm)
 
 
-def _fourier(name: str, example: str = "") -> Any:
+def _fourier(name: str, example: str = "") -> Function:
     of_plane, of_axes = name[-1] == "2", name[-1] in "2n"
     general = name.replace("2", "n")
 
@@ -396,47 +396,47 @@ def _shift(name: str, example: str) -> Any:
 
 
 # fmt: off
-fft: Any = _fourier("fft", example="""
+fft: Function = _fourier("fft", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> fft.fft(x)
 array([ 5.+0.j,  1.+0.j, -3.+0.j,  1.+0.j])
 >>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.fft(x)) ** 2))(x)
 array([ 8., 16.,  0., 16.])
 """)
-ifft: Any = _fourier("ifft", example="""
+ifft: Function = _fourier("ifft", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> fft.ifft(fft.fft(x))
 array([1.+0.j, 2.+0.j, 0.+0.j, 2.+0.j])
 >>> agrad.grad(lambda x: agrad.real(fft.ifft(x)[0]))(x)
 array([0.25, 0.25, 0.25, 0.25])
 """)
-rfft: Any = _fourier("rfft", example="""
+rfft: Function = _fourier("rfft", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> fft.rfft(x)
 array([ 5.+0.j,  1.+0.j, -3.+0.j])
 >>> agrad.grad(lambda x: agrad.sum(agrad.abs(fft.rfft(x)) ** 2))(x)
 array([ 6., 16.,  2., 16.])
 """)
-irfft: Any = _fourier("irfft", example="""
+irfft: Function = _fourier("irfft", example="""
 >>> fft.irfft(np.asarray([5.0, 1.0, -3.0]))
 array([1., 2., 0., 2.])
 >>> agrad.grad(lambda x: fft.irfft(x)[0])(np.asarray([5.0, 1.0, -3.0]))
 array([0.25, 0.5 , 0.25])
 """)
-hfft: Any = _fourier("hfft", example="""
+hfft: Function = _fourier("hfft", example="""
 >>> fft.hfft(np.asarray([1.0, 2.0, 3.0]))
 array([ 8., -2.,  0., -2.])
 >>> agrad.grad(lambda x: fft.hfft(x)[0])(np.asarray([1.0, 2.0, 3.0]))
 array([1., 2., 1.])
 """)
-ihfft: Any = _fourier("ihfft", example="""
+ihfft: Function = _fourier("ihfft", example="""
 >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
 >>> agrad.real(fft.ihfft(x))
 array([ 1.25,  0.25, -0.75])
 >>> agrad.grad(lambda x: agrad.real(fft.ihfft(x)[0]))(x)
 array([0.25, 0.25, 0.25, 0.25])
 """)
-fftn: Any = _fourier("fftn", example="""
+fftn: Function = _fourier("fftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.fftn(x)
 array([[10.+0.j, -2.+0.j],
@@ -445,7 +445,7 @@ array([[10.+0.j, -2.+0.j],
 array([[ 8., 16.],
        [24., 32.]])
 """)
-ifftn: Any = _fourier("ifftn", example="""
+ifftn: Function = _fourier("ifftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.ifftn(fft.fftn(x))
 array([[1.+0.j, 2.+0.j],
@@ -454,7 +454,7 @@ array([[1.+0.j, 2.+0.j],
 array([[0.25, 0.25],
        [0.25, 0.25]])
 """)
-rfftn: Any = _fourier("rfftn", example="""
+rfftn: Function = _fourier("rfftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.rfftn(x)
 array([[10.+0.j, -2.+0.j],
@@ -463,7 +463,7 @@ array([[10.+0.j, -2.+0.j],
 array([[ 8., 16.],
        [24., 32.]])
 """)
-irfftn: Any = _fourier("irfftn", example="""
+irfftn: Function = _fourier("irfftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.irfftn(fft.rfftn(x))
 array([[1., 2.],
@@ -472,7 +472,7 @@ array([[1., 2.],
 array([[0.25, 0.25],
        [0.25, 0.25]])
 """)
-hfftn: Any = _fourier("hfftn", example="""
+hfftn: Function = _fourier("hfftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.hfftn(x)
 array([[10., -2.],
@@ -481,7 +481,7 @@ array([[10., -2.],
 array([[1., 1.],
        [1., 1.]])
 """)
-ihfftn: Any = _fourier("ihfftn", example="""
+ihfftn: Function = _fourier("ihfftn", example="""
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 >>> fft.ihfftn(x) + 0
 array([[ 2.5+0.j, -0.5+0.j],
@@ -493,23 +493,23 @@ array([[0.25, 0.25],
 # fmt: on
 fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = map(_fourier, ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"))
 # fmt: off
-fftfreq: Any = _frequencies("fftfreq", example="""
+fftfreq: Function = _frequencies("fftfreq", example="""
 >>> fft.fftfreq(5, np.asarray(0.5))
 array([ 0. ,  0.4,  0.8, -0.8, -0.4])
 >>> agrad.jacobian(lambda d: fft.fftfreq(5, d))(np.asarray(0.5))
 array([-0. , -0.8, -1.6,  1.6,  0.8])
 """)
-rfftfreq: Any = _frequencies("rfftfreq", example="""
+rfftfreq: Function = _frequencies("rfftfreq", example="""
 >>> fft.rfftfreq(5, np.asarray(0.5))
 array([0. , 0.4, 0.8])
 >>> agrad.jacobian(lambda d: fft.rfftfreq(5, d))(np.asarray(0.5))
 array([-0. , -0.8, -1.6])
 """)
-fftshift: Any = _shift("fftshift", example="""
+fftshift: Function = _shift("fftshift", example="""
 >>> fft.fftshift(np.asarray([0.0, 1.0, -2.0, -1.0]))
 array([-2., -1.,  0.,  1.])
 """)
-ifftshift: Any = _shift("ifftshift", example="""
+ifftshift: Function = _shift("ifftshift", example="""
 >>> fft.ifftshift(np.asarray([-2.0, -1.0, 0.0, 1.0]))
 array([ 0.,  1., -2., -1.])
 """)

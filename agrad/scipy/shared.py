@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -11,6 +11,15 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import alike, is_complex, like_of
 from agrad.numpy.calls import first, home
+from agrad.ops.definition import of_first
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfFirst
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Function: TypeAlias = "OfFirst[..., Tensor]"
+"""A function of an array and more."""
 
 
 def is_array(value: Any) -> bool:
@@ -63,7 +72,7 @@ def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
     return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
 
 
-def function(f: Callable[..., Any]) -> Callable[..., Any]:
+def function(f: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
     """Decorate a function to return plain arrays for plain arrays.
 
     ``f`` returns Tensors, or tuples of them. If an argument is a plain array and none is a Tensor, the results are
@@ -76,7 +85,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
         given = [x for x in (*args, *kwargs.values()) if is_array(x)]
         return _raw(out) if given and not any(isinstance(x, Tensor) for x in given) else out
 
-    return call
+    return of_first(cast("Callable[Concatenate[Any, P], R]", call))
 
 
 def named(f: Any, name: str, what: str, section: str = "", example: str = "") -> Any:

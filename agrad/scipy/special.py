@@ -7,11 +7,12 @@ mixed dtypes. They accept only real values, whereas ``gamma``, ``erf`` and other
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import agrad
+from agrad import Tensor
 from agrad.errors import OperandError
 from agrad.interop.arguments import is_complex
 from agrad.interop.scipy import WORDS, documentation, riemann_zeta
@@ -47,10 +48,14 @@ def _elementwise(name: str) -> Callable[..., Any]:
     return function(call)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ELEMENTWISE:
-        raise AttributeError(f"module 'agrad.scipy.special' has no attribute {name!r}")
-    return globals().setdefault(name, _elementwise(name))
+if TYPE_CHECKING:
+    from agrad.special import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ELEMENTWISE:
+            raise AttributeError(f"module 'agrad.scipy.special' has no attribute {name!r}")
+        return globals().setdefault(name, _elementwise(name))
 
 
 def __dir__() -> list[str]:
@@ -96,7 +101,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 
 
 @function
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: Any, axis: Any = None) -> Tensor:
     """Return exponentials over their sum.
 
     Parameters
@@ -124,7 +129,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 @function
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = None) -> Tensor:
     """Return the logarithm of ``softmax``.
 
     Parameters
@@ -156,7 +161,7 @@ def _exact(name: str, exact: Any) -> None:
 
 
 @function
-def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Tensor:
     """Return the number of combinations of k out of N things.
 
     Parameters
@@ -203,7 +208,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 
 @function
-def perm(N: Any, k: Any, exact: bool = False) -> Any:
+def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     """Return the number of permutations of k out of N things.
 
     Parameters
@@ -243,7 +248,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
 
 
 @function
-def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     """Return the factorial, as the gamma function of n + 1.
 
     Parameters
@@ -283,7 +288,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 
 @function
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: Any, d: Any) -> Tensor:
     """Return the logarithm of the multivariate gamma function.
 
     Parameters
@@ -323,7 +328,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 
 @function
-def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
     """Return Lambert's function, the solution w of ``w * exp(w) = z``.
 
     Parameters
@@ -363,7 +368,7 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
 
 
 @function
-def wofz(z: Any) -> Any:
+def wofz(z: Any) -> Tensor:
     """Return the Faddeeva function, ``exp(-z**2) * erfc(-1j * z)``.
 
     Parameters
@@ -394,7 +399,7 @@ def wofz(z: Any) -> Any:
 
 
 @function
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: Any, q: Any = None) -> Tensor:
     """Return the Riemann or the Hurwitz zeta function.
 
     The Hurwitz zeta function is the sum over k >= 0 of ``(q + k)**-x``.
@@ -423,7 +428,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 
 @function
-def yn(n: Any, x: Any) -> Any:
+def yn(n: Any, x: Any) -> Tensor:
     """Return the Bessel function of the second kind of integer order.
 
     Parameters

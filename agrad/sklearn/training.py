@@ -57,7 +57,7 @@ class Examples(Arrays):
         if self._rng is not None:
             order = np.arange(len(self.rows))
             self._rng.shuffle(order)  # as sklearn.utils.shuffle, without its slow checks
-            self.rows = self.rows[order]
+            self.rows: np.ndarray = self.rows[order]
         for x, y, size in super().epoch(epoch, start):
             yield x if self._sparse is None else dense(self._sparse[agrad.asarray(x).numpy()], self._place), y, size
 

@@ -253,15 +253,15 @@ class ThroughSteps:
         self, equation: Equation, level: Any, used: Sequence[Node], taken: Sequence[Any], method: str, as_time: Any
     ) -> None:
         self.equation, self.level, self.used, self.taken, self.as_time = equation, level, used, taken, as_time
-        self.tableau = Tableau(method, taken[0].state)
-        self.known = set(used)
+        self.tableau: Tableau = Tableau(method, taken[0].state)
+        self.known: set[Node] = set(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the cotangents of the first state and of the used nodes.
 
         Of the first state there are two: without and with its own. A used node has None if nothing has come back.
         """
-        self.packing = Packing([y[(0, ...)] for y in ys])
+        self.packing: Packing = Packing([y[(0, ...)] for y in ys])
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x
         go_back = self._traced if in_trace() else self._listed

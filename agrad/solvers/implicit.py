@@ -10,7 +10,7 @@ mode.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
@@ -256,7 +256,7 @@ def linear_solve(
     b: Any,
     x0: Any = None,
     *,
-    method: str = "gmres",
+    method: Literal["gmres", "cg", "bicgstab"] = "gmres",
     rtol: float | None = None,
     atol: float = 0.0,
     maxiter: int | None = None,

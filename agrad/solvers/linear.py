@@ -96,10 +96,10 @@ class Packing:
     """The layout of a list of arrays in one vector of their common dtype."""
 
     def __init__(self, leaves: Sequence[Any]) -> None:
-        self.shapes = [tuple(leaf.shape) for leaf in leaves]
-        self.dtypes = [leaf.dtype for leaf in leaves]
-        self.alike = len({dtype_name(dtype) for dtype in self.dtypes}) == 1
-        self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
+        self.shapes: list[tuple[Any, ...]] = [tuple(leaf.shape) for leaf in leaves]
+        self.dtypes: list[Any] = [leaf.dtype for leaf in leaves]
+        self.alike: bool = len({dtype_name(dtype) for dtype in self.dtypes}) == 1
+        self.ends: Any = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
     def pack(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
         """Return the vector of the arrays' plain values, as ``join`` does."""

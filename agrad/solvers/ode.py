@@ -9,7 +9,7 @@ Tensors of older levels, which gives derivatives of every order and mode.
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def odeint(
     t: Any,
     *more: Any,
     args: Any = (),
-    method: str = "dopri5",
+    method: Literal["dopri5", "tsit5", "rk4"] = "dopri5",
     rtol: float | None = None,
     atol: float | None = None,
     maxsteps: int = 10_000,

@@ -191,16 +191,16 @@ class Tableau:
         self.nodes, self.dense = self.method.nodes, np.asarray(self.method.dense)
         backend = backend_of(raw)
         self.raw_xp, self.dtype, self.device = backend.xp, raw.dtype, backend.device_of(raw)
-        self.real_dtype = backend.xp.real(raw).dtype if is_complex(raw.dtype) else raw.dtype
-        self.xp = namespace if self.traced else backend.xp
-        self.writable = not self.traced and backend.shares_memory is not None
+        self.real_dtype: Any = backend.xp.real(raw).dtype if is_complex(raw.dtype) else raw.dtype
+        self.xp: SimpleNamespace = namespace if self.traced else backend.xp
+        self.writable: bool = not self.traced and backend.shares_memory is not None
         self.matrix = np.asarray([[*row, *[0.0] * (len(weights) - len(row))] for row in weights])
         self.columns: dict[tuple[int, int], Any] = {}
-        self.rows = [] if self.traced else [self.array([row]) if row else None for row in weights]
+        self.rows: list[Any | None] = [] if self.traced else [self.array([row]) if row else None for row in weights]
         self.before: tuple[int, ...] = () if self.traced else (1,)
         """The axes of a state before the last."""
         error = self.method.error if self.traced else [self.method.error]
-        self.error = self.array(error) if self.method.error else None
+        self.error: Any = self.array(error) if self.method.error else None
 
     def array(self, values: Any) -> Any:
         """Return weights as an array."""
@@ -305,12 +305,12 @@ class Solver:
         self.reals: Any = namespace if tableau.traced else REALS
         self.computed = None if tableau.traced or not backend_of(y).lazy else backend_of(y).computed
         self.y, self.times, self.rows = y, times, [y]
-        self.slopes = Slopes(tableau, y)
-        self.k = slope(y, times[0], False)
+        self.slopes: Slopes = Slopes(tableau, y)
+        self.k: Any = slope(y, times[0], False)
         small = precision(y) ** 0.5
         self.rtol, self.atol = (small if given is None else given for given in (options.rtol, options.atol))
         self.finish, self.sign = times[-1], self.reals.sign(times[-1] - times[0])
-        self.at = 1
+        self.at: int = 1
         """The index of the next time, without a trace."""
 
     def solve(self) -> Any:

@@ -8,7 +8,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -55,7 +55,9 @@ class Monitored(Callback):
             raise ConfigurationError(f"{what}: mode must be auto, min or max, got {mode!r}")
         if not min_delta >= 0:
             raise ConfigurationError(f"{what}: min_delta must be at least 0, got {min_delta!r}")
-        self.monitor, self.mode, self.min_delta = monitor, mode, float(min_delta)
+        self.monitor: str | None = monitor
+        self.mode = mode
+        self.min_delta: float = float(min_delta)
         self.best: float | None = None
 
     def better(self, record: Record) -> bool:
@@ -121,19 +123,24 @@ class EarlyStopping(Monitored):
         monitor: str | None = None,
         patience: int = 5,
         min_delta: float = 0.0,
-        mode: str = "auto",
+        mode: Literal["auto", "min", "max"] = "auto",
         restore_best: bool = True,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
         if type(patience) is not int or patience < 1:
             raise ConfigurationError(f"EarlyStopping: patience must be an integer of at least 1, got {patience!r}")
-        self.patience, self.restore_best = patience, restore_best
-        self.waited = self.best_epoch = 0
+        self.patience: int = patience
+        self.restore_best: bool = restore_best
+        self.waited: int = 0
+        self.best_epoch: int = 0
         self._values: dict[str, np.ndarray] = {}
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         if not record["resumed"]:
-            self.best, self.waited, self.best_epoch, self._values = None, 0, 0, {}
+            self.best: Any = None
+            self.waited = 0
+            self.best_epoch = 0
+            self._values = {}
         if self.waited >= self.patience:
             trainer.stop()
 
@@ -157,7 +164,7 @@ class EarlyStopping(Monitored):
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         start = "values."
-        best = {"best": ((), "float64")} if "best" in state else {}
+        best = {"best": ((), "float64")} if "best" in state or np.any(state.get("best_epoch", 0)) else {}
         own = {name: value for name, value in state.items() if not name.startswith(start)}
         check_state("the state of EarlyStopping", own, best, ("waited", "best_epoch"))
         super().load_state_dict({name: own[name] for name in best})
@@ -205,15 +212,20 @@ class Checkpoint(Monitored):
     saves = True
 
     def __init__(
-        self, path: StrPath, monitor: str | None = None, save_best_only: bool = False, mode: str = "auto"
+        self,
+        path: StrPath,
+        monitor: str | None = None,
+        save_best_only: bool = False,
+        mode: Literal["auto", "min", "max"] = "auto",
     ) -> None:
         super().__init__(monitor, mode)
-        self.path, self.save_best_only = os.fspath(path), save_best_only
+        self.path: str = os.fspath(path)
+        self.save_best_only: bool = save_best_only
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         check_writable(self._place(record["epoch"] + 1))
         if not record["resumed"]:
-            self.best = None
+            self.best: Any = None
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if not self.save_best_only or self.better(record):
@@ -339,7 +351,8 @@ class LearningCurves(Callback):
 
     def __init__(self, path: StrPath, title: str = "") -> None:
         self._figure = figure_class(path, self.what)
-        self.path, self.title = os.fspath(path), title
+        self.path: str = os.fspath(path)
+        self.title: str = title
         self._losses = array("d")
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
@@ -401,7 +414,9 @@ class Scheduler(Callback):
             raise ConfigurationError(
                 f"Scheduler: every must be 'epoch', or 'step' for a scheduler without metrics, got {every!r}"
             )
-        self.scheduler, self.every, self.monitor = scheduler, every, monitor
+        self.scheduler: Any = scheduler
+        self.every = every
+        self.monitor: str | None = monitor
         if every == "step":
             self.on_step_end = lambda trainer: scheduler.step()  # type: ignore[method-assign]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -22,6 +23,9 @@ SHARES = ("accuracy", "acc", "top_k_accuracy", "precision", "recall", "f1")
 
 REFRESH = 0.25
 """Seconds between two changes of the bar within an epoch."""
+
+BESIDE = 16
+"""The width of a narrow bar, the remaining time, and the spaces between."""
 
 Heading = Callable[[Record], str]
 
@@ -102,17 +106,15 @@ class Bar(Callback):
             self._bar.update(self._task, completed=self._done)
 
     def on_losses(self, trainer: Trainer, losses: np.ndarray, record: Record) -> None:
+        title = self._title(record)
         names = ["loss", *metrics_of({key: value for key, value in record.items() if key != "batch"})]
-        numbers = "  ".join(f"{name} {_number(name, record[name], 1)}" for name in names)
-        self._bar.update(
-            self._task,
-            completed=record["step"] - self._shift,
-            description=self._title(record),
-            numbers=f"{numbers}  {record['samples_per_second']:,.0f} samples/s",
-        )
+        numbers = [f"{name} {_number(name, record[name], 1)}" for name in names]
+        room = self._console.width - len(title) - BESIDE
+        numbers = _fitted([*numbers, _rate(record)], range(len(names) + 1, 0, -1), room)
+        self._bar.update(self._task, completed=record["step"] - self._shift, description=title, numbers=numbers)
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        self._print(describe_epoch(record, self._epochs))
+        self._print(describe_epoch(record, self._epochs, self._console.width))
         self._bar.update(self._task, description=self._title(record))
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
@@ -172,14 +174,30 @@ def _number(name: str, value: Any, digits: int = 2) -> str:
     return f"{value:.{digits}%}" if name in SHARES else f"{value:.4f}" if abs(value) < 1e5 else f"{value:.4g}"
 
 
-def describe_epoch(record: Record, epochs: int) -> str:
-    """Return a line about a finished epoch."""
-    line = f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}"
+def _rate(record: Record) -> str:
+    return f"{record['samples_per_second']:,.0f} samples/s"
+
+
+def _fitted(parts: Sequence[str], ranks: Iterable[int], width: float) -> str:
+    """Return a line of parts, without those of low rank if it is too wide."""
+    kept, line = [*zip(parts, ranks, strict=True)], "  ".join(parts)
+    while len(line) > width and len(kept) > 1:
+        kept.remove(min(kept, key=lambda entry: entry[1]))
+        line = "  ".join(part for part, _ in kept)
+    return line
+
+
+def describe_epoch(record: Record, epochs: int, width: float = math.inf) -> str:
+    """Return a line about a finished epoch, shortened to a width."""
+    parts, ranks = [f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}"], [9]
     names = ["loss", *metrics_of(record)]
-    for part, word in (("", ""), (VALIDATION, "validation ")):
-        shown = [f"{name} {_number(name, record[part + name])}" for name in names if part + name in record]
-        line += f"  {word}" + "  ".join(shown) if shown else ""
-    return f"{line}  {record['samples_per_second']:,.0f} samples/s"
+    for part, word, rank in (("", "", 3), (VALIDATION, "validation ", 5)):
+        for name in names:
+            if part + name in record:
+                parts.append(f"{word}{name} {_number(name, record[part + name])}")
+                ranks.append(rank + 1 if name == "loss" else rank)
+                word = ""
+    return _fitted([*parts, _rate(record)], [*ranks, 1], width)
 
 
 def describe_end(record: Record) -> str:

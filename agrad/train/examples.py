@@ -12,10 +12,11 @@ import numpy as np
 import agrad
 from agrad import data, tree
 from agrad.backends import backend_of_type
+from agrad.backends.base import Place
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
 from agrad.parallel import World
-from agrad.train.feed import Feed, Place
+from agrad.train.feed import Feed
 
 FLOATING = "real floating"
 ALONE = World()
@@ -139,7 +140,11 @@ class Arrays:
     def __init__(
         self, feed: Feed, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool, world: World = ALONE
     ) -> None:
-        self.feed, self.rows, self.batch_size, self.seed, self.shuffle = feed, rows, batch_size, seed, shuffle
+        self.feed: Feed = feed
+        self.rows: np.ndarray = rows
+        self.batch_size: int = batch_size
+        self.seed: int = seed
+        self.shuffle: bool = shuffle
         self.world = world
         self.examples: int | None = int(rows.shape[0])
         self.batches: int | None = -(-rows.shape[0] // batch_size)
@@ -170,7 +175,11 @@ class Batches:
                 f"{name}: a {type(loader).__name__} is exhausted after one epoch. Pass a list of batches, or an "
                 "object whose __iter__ starts again."
             )
-        self.loader, self.place, self.dtype, self.name, self.world = loader, place, dtype, name, world
+        self.loader: Iterable[Any] = loader
+        self.place: Place = place
+        self.dtype: str = dtype
+        self.name: str = name
+        self.world: World = world
         self.examples: int | None = None
         try:
             self.batches: int | None = len(loader)  # type: ignore[arg-type]

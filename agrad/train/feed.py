@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,33 +11,10 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.backends import load
-from agrad.backends.base import Backend
+from agrad.backends.base import Backend, Place
 
 SHARE = 0.5
 """The share of a device's free memory for data; the rest is for the network."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A backend, and one of its devices."""
-
-    backend: Backend
-    device: Any
-
-    @property
-    def device_name(self) -> str:
-        """The device in the form of ``--device``."""
-        return device_name(self.backend.device(self.device))
-
-
-def device_name(device: Any) -> str:
-    """Return a device in the form of ``--device``, such as ``cuda:0``."""
-    text = str(device)
-    found = re.fullmatch(r"<CUDA Device (\d+)>", text)
-    if found:
-        return f"cuda:{found[1]}"
-    found = re.fullmatch(r".*Device\('?(.+?)'?\)", text)
-    return found[1] if found else text
 
 
 def place_of(tensor: agrad.Tensor) -> Place:

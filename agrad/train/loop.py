@@ -18,8 +18,8 @@ from agrad.train.step import Step, raw
 from agrad.train.threads import Choice
 
 if TYPE_CHECKING:
+    from agrad.backends.base import Place
     from agrad.train.examples import Arrays, Batches
-    from agrad.train.feed import Place
     from agrad.train.ranks import RankStep
     from agrad.train.streaming import Metric
     from agrad.train.trainer import Trainer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INTERVAL = 50
 """The number of steps whose losses are read from the device at once."""
 
-SECONDS = 10.0
+SECONDS = 0.5
 """The time after which they are read although there are fewer."""
 
 
@@ -86,11 +86,14 @@ class Loop:
         callbacks: Sequence[Callback],
         validate: Callable[[], dict[str, float]] | None,
     ) -> None:
-        self.trainer, self.source, self.epochs, self.callbacks = trainer, source, epochs, callbacks
+        self.trainer: Trainer = trainer
+        self.source: Arrays | Batches = source
+        self.epochs: int = epochs
+        self.callbacks: Sequence[Callback] = callbacks
         self.batches: int | None = source.batches
         self.begun: list[Callback] = []
-        self.samples = 0
-        self.seconds = 0.0
+        self.samples: int = 0
+        self.seconds: float = 0.0
         self._validate = validate
         self._compute = step
         self._sums = Sums(trainer.streaming, trainer.place) if isinstance(step, Step) else step.sums

@@ -7,7 +7,7 @@ metrics that are sums over examples on the device, in the training step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -165,7 +165,12 @@ def r2_score(y_true: Any, prediction: Any) -> float:
     return R2()(y_true, prediction)
 
 
-def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+def precision(
+    y_true: Any,
+    prediction: Any,
+    average: Literal["auto", "macro", "micro", "weighted"] = "auto",
+    threshold: float | None = None,
+) -> float:
     """Return the fraction of correct examples among those predicted as a class.
 
     Parameters
@@ -198,7 +203,12 @@ def precision(y_true: Any, prediction: Any, average: str = "auto", threshold: fl
     return Confusion("precision", average, threshold)(y_true, prediction)
 
 
-def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+def recall(
+    y_true: Any,
+    prediction: Any,
+    average: Literal["auto", "macro", "micro", "weighted"] = "auto",
+    threshold: float | None = None,
+) -> float:
     """Return the fraction of the examples of a class that are predicted as it.
 
     Parameters
@@ -230,7 +240,12 @@ def recall(y_true: Any, prediction: Any, average: str = "auto", threshold: float
     return Confusion("recall", average, threshold)(y_true, prediction)
 
 
-def f1(y_true: Any, prediction: Any, average: str = "auto", threshold: float | None = None) -> float:
+def f1(
+    y_true: Any,
+    prediction: Any,
+    average: Literal["auto", "macro", "micro", "weighted"] = "auto",
+    threshold: float | None = None,
+) -> float:
     """Return the harmonic mean of precision and recall.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.backends import load
-from agrad.train.feed import Place
+from agrad.backends.base import Place
 from agrad.train.loop import Sums
 from agrad.train.step import JITTED, Step, called, check_loss, parts_of, raw
 from agrad.train.streaming import Metric
@@ -23,7 +23,8 @@ class Summed(Metric):
     """A metric whose parts are the sums over the examples of all ranks."""
 
     def __init__(self, metric: Metric) -> None:
-        self.metric, self.parts = metric, 0
+        self.metric: Metric = metric
+        self.parts: int = 0
 
     def terms(self, parts: Sequence[np.ndarray], sizes: np.ndarray) -> list[np.ndarray]:
         return [*parts]
@@ -49,12 +50,13 @@ class RankStep:
     def __init__(
         self, trainer: Trainer, loss: Callable[..., Any], weights: Mapping[int, float] | None, jit: bool | None
     ) -> None:
-        self.trainer, self.weights = trainer, weights
-        self.metrics = {name: Summed(metric) for name, metric in trainer.streaming.items()}
-        self.sums = Sums(self.metrics, Place(load("numpy"), None))  # type: ignore[arg-type]
-        self.adds = getattr(loss, "reduction", "mean") == "sum"
+        self.trainer: Trainer = trainer
+        self.weights: Mapping[int, float] | None = weights
+        self.metrics: dict[str, Summed] = {name: Summed(metric) for name, metric in trainer.streaming.items()}
+        self.sums: Sums = Sums(self.metrics, Place(load("numpy"), None))  # type: ignore[arg-type]
+        self.adds: bool = getattr(loss, "reduction", "mean") == "sum"
         self.stopped: Callable[[], bool] = lambda: False
-        self.halted = False
+        self.halted: bool = False
         """True on all ranks if one was asked to stop before the last step."""
         model, optimizer, scale = trainer.model, trainer.optimizer, trainer.scale
         streaming = list(trainer.streaming.values())

@@ -7,20 +7,21 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 import agrad
 from agrad import nn
+from agrad.backends.base import Place
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
-from agrad.train.feed import Place
 from agrad.train.streaming import Metric
 
 JITTED = ("numpy", "jax", "torch", "cupy")
 """Backends on which a step is traced and replayed by default."""
 
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+Precision = Literal["float32", "tf32", "bfloat16", "float16"]
+PRECISIONS = get_args(Precision)
 
 
 def raw(value: Any) -> Any:
@@ -95,7 +96,7 @@ class Step:
         traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
         self._plain = step
         self._may_fall_back = traced and jit is None and narrow is None
-        self.run = agrad.jit(step, precision=narrow) if traced else step
+        self.run: Callable[..., Any] = agrad.jit(step, precision=narrow) if traced else step
 
     def __call__(self, x: Any, y: Any, size: int = 0) -> Any:
         try:

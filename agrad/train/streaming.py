@@ -129,7 +129,9 @@ class Confusion(Metric):
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
         if average not in AVERAGES:
             raise ConfigurationError(f"{name}: average must be one of {', '.join(AVERAGES)}, got {average!r}")
-        self.name, self.average, self.threshold = name, average, threshold
+        self.name: str = name
+        self.average = average
+        self.threshold: float | None = threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         return (confusion(y_true, prediction, self.threshold, None, self.name),)

@@ -16,7 +16,7 @@ from agrad.data.files import StrPath
 from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
 from agrad.train import arguments, examples, saving
 from agrad.train.display import ProgressBar
-from agrad.train.feed import Feed, place_of
+from agrad.train.feed import Feed, Place, place_of
 from agrad.train.history import History, Record
 from agrad.train.hooks import Callback
 from agrad.train.interrupts import Interrupts
@@ -24,7 +24,7 @@ from agrad.train.loop import INTERVAL, Loop, Sums, evaluating
 from agrad.train.metrics import named, streaming
 from agrad.train.progress import Progress
 from agrad.train.ranks import RankStep
-from agrad.train.step import Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
+from agrad.train.step import Precision, Step, called, check_precision, parts_of, raw, step_of, threshold_of, weighted
 from agrad.train.streaming import Metric
 from agrad.train.threads import Choice
 
@@ -104,32 +104,37 @@ class Trainer:
         callbacks: Iterable[Callback] = (),
         *,
         jit: bool | None = None,
-        precision: str = "float32",
+        precision: Precision = "float32",
         threads: str | int | None = "auto",
         seed: int = 0,
     ) -> None:
         optimizer = getattr(optimizer, "inner", optimizer)  # of a ParallelOptimizer
         arguments.check(model, loss, optimizer)
-        self.model, self.loss, self.optimizer = model, loss, optimizer
-        self.callbacks = list(callbacks)
+        self.model = model
+        self.loss: Loss = loss
+        self.optimizer = optimizer
+        self.callbacks: list[Callback] = list(callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
                 raise OperandError(f"callbacks must be Callback objects, got {type(callback).__name__}")
-        self.jit, self.precision, self.threads, self.seed = jit, precision, threads, seed
+        self.jit: bool | None = jit
+        self.precision: str = precision
+        self.threads: str | int | None = threads
+        self.seed: int = seed
         first = optimizer.parameters[0]
-        self.place = place_of(first)
+        self.place: Place = place_of(first)
         self.dtype: str = arguments.real_dtype(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
         if precision != "float32" and self.dtype != "float32":
             raise ConfigurationError(f"precision={precision!r} requires float32 parameters, got {self.dtype}")
-        self.scale = optim.LossScale(optimizer) if precision == "float16" else None
+        self.scale: optim.LossScale | None = optim.LossScale(optimizer) if precision == "float16" else None
         self.metrics: dict[str, Any] = named(metrics)
         found = {name: streaming(metric, threshold_of(loss)) for name, metric in self.metrics.items()}
         self.streaming: dict[str, Metric] = {name: metric for name, metric in found.items() if metric is not None}
-        self.progress = Progress()
-        self.world = parallel.world()
-        self.stopping = False
+        self.progress: Progress = Progress()
+        self.world: parallel.World = parallel.world()
+        self.stopping: bool = False
         self.interrupts: Interrupts | None = None
         """Asked after each step if `fit` should stop; by default one for `signals`."""
         self._data: dict[str, Any] = {}

@@ -40,22 +40,23 @@ ArgNums = ArgNum | Several
 def differentiated_value(leaf: Any, where: TreePath | str, what: str) -> Any:
     """Return the value to differentiate at a leaf.
 
-    It is a floating raw array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer, and
-    ``OperandError`` for a leaf that is not an array; ``where`` and ``what`` name the leaf and the transform.
+    It is a plain floating-point array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer,
+    and ``OperandError`` for a leaf that is not an array. ``where`` and ``what`` identify the leaf and the transform.
     """
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):
         leaf = leaf.value
     if type(leaf) is int or type(leaf) is bool:
         raise DtypeError(
-            f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}"
+            f"{what}: {where} must be a floating-point number or array, got the {type(leaf).__name__} {leaf}. Write "
+            f"{float(leaf)}."
         )
     if not is_array(leaf):
-        raise OperandError(f"{what}: {where} is a {type(leaf).__name__}, not an array; it cannot be differentiated")
+        raise OperandError(f"{what}: {where} must be a floating-point array, got {described(leaf)}")
     if not is_floating(leaf.dtype):
         raise DtypeError(
-            f"{what}: {where} has dtype {dtype_name(leaf.dtype)}, which has no derivative; "
-            "cast it first: agrad.astype(x, agrad.float64)"
+            f"{what}: {where} must have a floating-point dtype, got {dtype_name(leaf.dtype)}. Cast it first: "
+            "agrad.astype(x, agrad.float64)."
         )
     return recorded_part(leaf)
 
@@ -66,18 +67,20 @@ def is_array(value: Any) -> bool:
 
 
 class Inputs:
-    """The differentiated leaves of one call, to be wrapped as Tensors of a level.
+    """The differentiated leaves of one call, which become Tensors of a level.
 
-    ``word`` and ``keys`` name the arguments in error messages.
+    ``word`` and ``keys`` describe the arguments in error messages.
     """
 
     def __init__(self, trees: Sequence[Any], what: str, word: str = "primal", keys: Sequence[Any] = ()) -> None:
-        self.what, self.word, self.keys = what, word, keys
-        self.trees = tuple(trees)
+        self.what: str = what
+        self.word: str = word
+        self.keys: Sequence[Any] = keys
+        self.trees: tuple[Any, ...] = tuple(trees)
         leaves, self.spec = flatten(self.trees)
-        self.leaves = [captured(leaf) for leaf in leaves] if CAPTURED else leaves
+        self.leaves: list[Any] = [captured(leaf) for leaf in leaves] if CAPTURED else leaves
         self.values = []
-        self.tensors = False
+        self.tensors: bool = False
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, Tensor):
                 self.tensors = self.tensors or not is_bare(leaf)
@@ -104,7 +107,9 @@ class Inputs:
         """Return the leaves of a tuple of tangents, checked against the arguments."""
         leaves, spec = flatten(tuple(given))
         if spec != self.spec:
-            raise ShapeError(f"{self.what}: the tangents' structure is {spec}; the primals' is {self.spec}")
+            raise ShapeError(
+                f"{self.what}: the tangents must have the structure of the primals, {self.spec}, got {spec}"
+            )
         pairs = enumerate(zip(self.values, leaves, strict=True))
         return [strip_constant_levels(_tangent_for(value, t, self.path(i), self.what)) for i, (value, t) in pairs]
 
@@ -117,18 +122,20 @@ class Inputs:
         return unflatten(self.spec, [outside(value, self.tensors and not is_bare(leaf)) for value, leaf in pairs])
 
     def leave(self, value: Any) -> Any:
-        """Return a result as the caller gets it: a Tensor if any leaf was one."""
+        """Return a result for the caller: a Tensor if any leaf was one."""
         return outside(value, self.tensors)
 
 
 class Chosen(Inputs):
-    """The arguments of a call that ``argnums`` names, and the call with other values."""
+    """The arguments of a call that ``argnums`` selects, and the call with other values."""
 
     def __init__(
         self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
     ) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
-        self.single = isinstance(argnums, (int, str))
+        self.f: Callable[..., Any] = f
+        self.args: Any = args
+        self.kwargs: dict[str, Any] = kwargs
+        self.single: bool = isinstance(argnums, (int, str))
         keys: list[int | str] = []
         values = []
         for key in (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums):
@@ -136,13 +143,13 @@ class Chosen(Inputs):
             keys.append(key)
             values.append(args[key] if isinstance(key, int) else kwargs[key])
         if len(set(keys)) != len(keys):
-            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
+            raise ConfigurationError(f"{what}: argnums must list each argument once, got {argnums}")
         super().__init__(values, what, "argument", keys)
         if holomorphic:
             _check_complex(self)
 
     def _key(self, key: int | str, what: str) -> int | str:
-        """Return the position of an argument, or the keyword that it was given by."""
+        """Return the position of an argument, or its keyword."""
         count = len(self.args)
         if isinstance(key, str):
             if key in self.kwargs:
@@ -159,13 +166,13 @@ class Chosen(Inputs):
                 return names.index(key)
             known = [*names[:count], *self.kwargs]
             raise ConfigurationError(
-                f"{what}: argnums names {key!r}, no argument that was given; "
-                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
+                f"{what}: argnums must be an argument of the call, got {key!r}. "
+                + (f"Choose from {', '.join(map(repr, known))}." if known else "Pass its position.")
             )
         if not -count <= key < count:
             raise ConfigurationError(
-                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
-                "keyword as argnums='name'"
+                f"{what}: argnums must be a position among the {count} positional arguments, got {key}. For a keyword "
+                "argument, pass argnums='name'."
             )
         return key % count
 
@@ -180,29 +187,30 @@ class Chosen(Inputs):
         return with_constants(called, self.f, args, kwargs)
 
     def result(self, values: Sequence[Any]) -> Any:
-        """Return one value for each chosen argument, as a tuple if ``argnums`` is one."""
+        """Return the value of each selected argument: a tuple if ``argnums`` is one."""
         return values[0] if self.single else tuple(values)
 
 
 _MIXTURE = "Multiple namespaces for array inputs"
-"""Part of the error of ``array_api_compat.array_namespace`` for raw arrays beside Tensors, in all its copies."""
+"""Part of the error of ``array_api_compat.array_namespace`` for plain arrays mixed with Tensors, in all its copies."""
 
 _asks: dict[int, tuple[dict[Any, bool], weakref.ref[Any]]] = {}
-"""Of functions that were called, by the id of their code, then by the code of the functions they close over: True for
-one that asks for the namespace of all its arrays. Entries go with the code."""
+"""For each function that was called: True if it requests the one namespace of all its arrays.
+
+The keys are the id of its code and the code of the functions it closes over. An entry is removed with the code."""
 
 
 def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return ``call(f, *args, **kwargs)``, with constant Tensors if need be.
+    """Return ``call(f, *args, **kwargs)``, with constant Tensors if ``f`` needs them.
 
-    A function that asks for the one namespace of raw arrays and Tensors is refused by ``array_namespace``. It is then
-    called again, with its raw arrays of numbers as constants; later calls begin so. Other functions are given the
-    caller's own arrays.
+    ``array_namespace`` raises an error if a function requests the namespace of plain arrays mixed with Tensors. The
+    function is then called again with its plain numeric arrays as constant Tensors, and so are later calls. Other
+    functions receive the caller's arrays.
 
     Raises
     ------
     OperandError
-        If the first call of such a function wrote into an argument before it asked.
+        If the first call of such a function wrote to an argument before it requested the namespace.
     """
     while isinstance(f, functools.partial):
         f, args, kwargs = f.func, (*f.args, *args), {**f.keywords, **kwargs}
@@ -220,18 +228,18 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
             for raw, content in watched:
                 if content_of(raw) != content:
                     raise OperandError(
-                        f"{getattr(f, '__name__', type(f).__name__)} wrote into an argument of shape "
-                        f"{tuple(raw.shape)} before it asked for the namespace of arrays and Tensors, for which it is "
-                        "to be called again; ask for the namespace first, or write into a copy"
+                        f"{getattr(f, '__name__', type(f).__name__)} must not write to an argument before it calls "
+                        f"array_namespace: agrad has to call it again. It wrote to an array of shape "
+                        f"{tuple(raw.shape)}. Call array_namespace first, or write to a copy."
                     ) from error
     made: dict[int, Tensor] = {}
 
     def constant(leaf: Any) -> Any:
-        # one Tensor for an array that stands in several places
+        # one Tensor for an array that occurs several times
         return made.setdefault(id(leaf), wrap(leaf, GLOBAL_TAPE)) if _is_raw_number(leaf) else leaf
 
     def lifted(arg: Any) -> Any:
-        # a container without raw arrays stays the caller's own
+        # a pytree without plain arrays is passed as it is
         return tree_map(constant, arg) if _raw_numbers(arg) else arg
 
     out = call(f, *[lifted(arg) for arg in args], **{name: lifted(arg) for name, arg in kwargs.items()})
@@ -244,7 +252,7 @@ def _forget(answers: dict[int, Any], place: int, _: Any) -> None:
 
 
 def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
-    """Return the answers of functions with the code of ``f``, and its key there; nothing is kept of other objects."""
+    """Return the entries of functions with the code of ``f``, and its key. Nothing is stored for other objects."""
     code = getattr(f, "__code__", None)
     if code is None:
         return {None: False}, None
@@ -263,7 +271,7 @@ def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
 
 
 def content_of(raw: Any) -> Any:
-    """Return a value that a write to an array changes: a mark or a checksum."""
+    """Return a value that changes if the array is written to: a version number or a checksum."""
     backend = backend_of(raw)
     look = backend.content(raw)
     return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()
@@ -285,7 +293,7 @@ def _is_mixture(error: BaseException | None) -> bool:
 
 
 def _is_raw_number(value: Any) -> bool:
-    """Return True for a raw array of numbers or booleans."""
+    """Return True for a plain array of numbers or Booleans."""
     return (
         not isinstance(value, (Tensor, np.generic))
         and backend_of_type(type(value)) is not None
@@ -309,19 +317,19 @@ def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") ->
 
 
 def outside(value: Any, tensors: bool) -> Any:
-    """Return a result as the caller gets it: a Tensor if ``tensors``, else raw."""
+    """Return a result for the caller: a Tensor if ``tensors``, otherwise a plain array."""
     if isinstance(value, Tensor):
         return strip_constant_levels(value) if not tensors else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
     return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
 
 
 def is_bare(value: Any) -> bool:
-    """Return True for a raw value, and for one at the level of ``jit`` alone."""
+    """Return True for a plain value, and for one that only ``jit`` records."""
     return not isinstance(value, Tensor) or value.level.id < 0
 
 
 def split_level(value: Any, level: Level) -> tuple[Any, Any]:
-    """Return a result's value without the level, and its record there, or None."""
+    """Return a result's value below the level, and its node at that level, or None."""
     while isinstance(value, Tensor):
         if value.level is level:
             return value.data, value.node
@@ -335,38 +343,37 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 
 
 def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]], Any]:
-    """Return a result's leaves, each split by ``split``, and its structure.
+    """Return a result's leaves, each split by ``split_level``, and its structure.
 
-    Raises ``OperandError`` for an object that is not a container of arrays, because its content would lose its
-    derivative.
+    Raises ``OperandError`` for an object that is not a pytree of arrays, because its content would lose its derivative.
     """
     leaves, spec = flatten(out)
     for i, leaf in enumerate(leaves):
         if not hasattr(leaf, "dtype") and not isinstance(leaf, _PLAIN):
             path = TreePath(out, i, "output", whole="its output")
             raise OperandError(
-                f"{what}: {path} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
-                "tuple, namedtuple, dataclass); return one of these, or return it as aux with has_aux=True"
+                f"{what}: {path} must be an array or a dict, list, tuple, namedtuple or dataclass of arrays, got "
+                f"{described(leaf)}. Return it as aux with has_aux=True if it needs no derivative."
             )
     return [split_level(leaf, level) for leaf in leaves], spec
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
-    """Return a container of results without the level, as the caller gets it."""
+    """Return a pytree of results below the level, for the caller."""
     return tree_map(lambda leaf: inputs.leave(split_level(leaf, level)[0]), tree)
 
 
 def copy_tree_if_aliased(tree: Any, *given: Any) -> Any:
-    """Return a container of results that own their memory.
+    """Return a pytree of results that own their memory.
 
-    No array shares memory with another, nor with the arrays in ``given``.
+    No array shares memory with another one or with the arrays in ``given``.
     """
     leaves, spec = flatten(tree)
     return unflatten(spec, copy_if_aliased(leaves, flatten(given)[0]))
 
 
 def paired(values: Sequence[Any], gs: Sequence[Any]) -> Any:
-    """Return the pairing of values and cotangents, the real number Re(sum(a * b))."""
+    """Return the inner product of values and cotangents, the real number Re(sum(a * b))."""
     parts = []
     for a, b in zip(values, gs, strict=True):
         a, b = lift_all([a, b])
@@ -384,29 +391,31 @@ def zeros(value: Any) -> Any:
 def aux_of(out: Any, what: str) -> tuple[Any, Any]:
     """Return the value and aux of a function that returns both."""
     if not isinstance(out, tuple) or len(out) != 2:
-        raise NotDifferentiableError(f"{what}: with has_aux the function must return a pair (value, aux)")
+        raise NotDifferentiableError(
+            f"{what}: with has_aux=True the function must return a pair (value, aux), got {described(out)}"
+        )
     return out
 
 
 def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
-    """Raise an error unless ``y`` is one number, as an array of any number of axes.
+    """Raise an error unless ``y`` is a number or an array with a single element.
 
-    The number must be real, or complex with ``holomorphic``.
+    It must be real, or complex if ``holomorphic``.
     """
     if type(y) is bool:
-        raise DtypeError(f"{what}: the function returned the bool {y}, which has no derivative; return a number")
+        raise DtypeError(f"{what}: the function must return a floating-point number, got the bool {y}")
     if type(y) in ((complex,) if holomorphic else (int, float)):
         return
     if not hasattr(y, "shape"):
         raise NotDifferentiableError(
-            f"{what}: the function must return one real number as an array, not a {type(y).__name__}; "
-            "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
+            f"{what}: the function must return an array with a single real number, got {described(y)}. For a pair "
+            "(value, aux) set has_aux=True; for other results use agrad.vjp."
         )
     if math.prod(y.shape) != 1:
         raise ShapeError(
-            f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
-            "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
-            "on its own argument only, agrad.vjp along one cotangent"
+            f"{what}: the function must return an array of shape (), got {tuple(y.shape)}. Reduce it, for example "
+            "with agrad.sum, or use agrad.jacobian (all derivatives), agrad.elementwise_grad (an elementwise function) "
+            "or agrad.vjp (one cotangent)."
         )
     check_result_dtype(y, what, holomorphic)
 
@@ -417,15 +426,15 @@ def check_result_dtype(y: Any, what: str, holomorphic: bool) -> None:
     if dtype.kind == ("complex floating" if holomorphic else "real floating"):
         return
     if holomorphic:
-        raise DtypeError(f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}")
+        raise DtypeError(f"{what}: with holomorphic=True the function must return complex numbers, got dtype {dtype}")
     if dtype.kind == "complex floating":
         raise DtypeError(
-            f"{what}: the function returned complex numbers; take the real part or abs, set holomorphic=True if it is "
-            "holomorphic, or use agrad.vjp"
+            f"{what}: the function must return real numbers, got dtype {dtype}. Return the real part or abs, set "
+            "holomorphic=True if it is holomorphic, or use agrad.vjp."
         )
     raise DtypeError(
-        f"{what}: the function returned dtype {dtype}, which has no derivative; cast its argument or its result: "
-        "agrad.astype(x, agrad.float64)"
+        f"{what}: the function must return a floating-point dtype, got {dtype}. Cast its argument or its result: "
+        "agrad.astype(x, agrad.float64)."
     )
 
 
@@ -434,8 +443,8 @@ def _check_complex(inputs: Inputs) -> None:
     for i, value in enumerate(inputs.values):
         if not is_complex(value.dtype):
             raise DtypeError(
-                f"{inputs.what}: holomorphic=True is for complex arguments, and {inputs.path(i)} has dtype "
-                f"{dtype_name(value.dtype)}; cast it: agrad.astype(x, agrad.complex128)"
+                f"{inputs.what}: with holomorphic=True {inputs.path(i)} must be complex, got dtype "
+                f"{dtype_name(value.dtype)}. Cast it: agrad.astype(x, agrad.complex128)."
             )
 
 
@@ -444,12 +453,12 @@ def _tangent_for(value: Any, t: Any, place: TreePath, what: str) -> Any:
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
-        raise OperandError(f"{what}: the tangent of {place} is a {type(t).__name__}, not an array")
+        raise OperandError(f"{what}: the tangent of {place} must be an array, got {described(t)}")
     shape = tuple(value.shape)
     if tuple(t.shape) != shape or dtype_name(t.dtype) != dtype_name(raw.dtype):
         raise ShapeError(
-            f"{what}: the tangent of {place} is {dtype_name(t.dtype)}{tuple(t.shape)}; "
-            f"it must be {dtype_name(raw.dtype)}{shape}"
+            f"{what}: the tangent of {place} must have dtype {dtype_name(raw.dtype)} and shape {shape}, got "
+            f"{dtype_name(t.dtype)} and {tuple(t.shape)}"
         )
     return t
 
@@ -466,13 +475,13 @@ def out_tangent(y: Any, t: Any) -> Any:
 def check_chunk_size(chunk_size: int | None, name: str, of: str) -> None:
     """Raise ``ConfigurationError`` unless the chunk size is None or positive."""
     if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
-        raise ConfigurationError(f"{name}: chunk_size is a number of {of}, 1 or more, not {chunk_size!r}")
+        raise ConfigurationError(f"{name}: chunk_size must be a positive number of {of} or None, got {chunk_size!r}")
 
 
 def chunks(total: int, chunk_size: int | None) -> list[slice]:
-    """Return slices of ``chunk_size`` places that cover ``total``.
+    """Return slices of length ``chunk_size`` that cover ``total`` positions.
 
-    The last may be shorter. For 0 places there is one empty slice.
+    The last slice may be shorter. If ``total`` is 0, the only slice is empty.
     """
     step = chunk_size or total or 1
     return [slice(start, min(start + step, total)) for start in range(0, total, step)] or [slice(0, 0)]

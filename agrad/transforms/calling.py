@@ -1,7 +1,7 @@
-"""Calls of functions with rules of their own.
+"""Calls of functions with custom rules.
 
-The newest level among the operands records the call. A rule runs on the data of that level's Tensors, as ordinary
-code. Older levels differentiate it, and higher derivatives are derivatives of the rule.
+The newest level among the operands records the call. A rule runs as ordinary code on the data of the Tensors of that
+level. Older levels differentiate it, and higher derivatives are derivatives of the rule.
 """
 
 import contextlib
@@ -24,21 +24,21 @@ from agrad.transforms.arguments import zeros
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
-"""A pullback: from the cotangent of each floating output to that of each operand, None for zero."""
+"""A pullback: from the cotangents of the floating-point outputs to those of the operands, None for zero."""
 
 
 class Rules:
-    """Base class of functions of leaves with their own derivatives.
+    """Base class of functions of leaves with custom derivatives.
 
-    Subclasses are the calls of functions whose rules a user gives, and the operations of control flow, whose rules are
-    computed from their sub-programs.
+    Subclasses are calls of functions whose rules a user defines, and the operations of control flow, whose rules are
+    derived from their bodies.
     """
 
     name: str
     loop = False
     """True if ``vmap`` calls the function and its rules once for each batch element."""
     is_operation = False
-    """True for an operation of a program, whose ``primal`` a trace records by itself."""
+    """True for an operation of a compiled program, whose ``primal`` a trace records."""
 
     def primal(self, leaves: Values) -> list[Any]:
         """Return the results."""
@@ -53,7 +53,7 @@ class Rules:
         raise NotImplementedError
 
     def map(self, level: Batch, mapped: Sequence[bool], leaves: Values) -> list[Any]:
-        """Return the results of all batch elements; ``mapped``: leaves with a batch axis."""
+        """Return the results of all batch elements; ``mapped`` marks the leaves with a batch axis."""
         return _mapped(level, _call((_Members if self.loop else _Mapped)(self, level, mapped), leaves))
 
     def renewed(self) -> "Rules":
@@ -62,7 +62,7 @@ class Rules:
 
 
 def differentiable(value: Any) -> bool:
-    """Return True for a floating array, which can have a derivative."""
+    """Return True for a floating-point array, which can have a derivative."""
     return hasattr(value, "dtype") and is_floating(value.dtype)
 
 
@@ -78,7 +78,7 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def tensors_where_given(outs: Values, leaves: Values) -> list[Any]:
-    """Return results, of a trace too, as Tensors if a leaf is one."""
+    """Return results, also those of a trace, as Tensors if a leaf is one."""
     if not any(map(is_tensor, leaves)):
         return list(outs)
     return [tensor_of(out) if isinstance(out, Tensor) else out for out in outs]
@@ -90,7 +90,7 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
     if level is not None and level.keeps_rules and not rules.is_operation:
         return [strip_constant_levels(out) for out in level.call(rules, leaves)]
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
-        # at any other level, a trace's say, the operations inside the function are recorded
+        # at any other level, for example of a trace, the operations inside the function are recorded
         return [strip_constant_levels(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
@@ -116,7 +116,7 @@ def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
 
 
 def _mapped(level: Batch, values: Values) -> list[Any]:
-    """Return mapped Tensors of values that have the members along their first axis."""
+    """Return mapped Tensors of values whose first axis is the batch."""
     return [level.wrap(strip_constant_levels(value)) if hasattr(value, "shape") else value for value in values]
 
 
@@ -134,7 +134,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
     if not floating or not traced:
         return _at(level, outs, [None] * len(outs))
     metas = [meta(leaves[i]) for i in traced]
-    # the zeros of an unused output's cotangent are like these; a single output is never unused
+    # the cotangent of an unused output is zeros like these; a single output is never unused
     likes = [outs[k] if len(floating) > 1 else None for k in floating]
     # with create_graph=True the global tape records the pass itself, and the rule runs on the tape's own Tensors
     again = list(leaves) if level is GLOBAL_TAPE else None
@@ -156,9 +156,9 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
 
 
 def spread(level: Batch, value: Any) -> Any:
-    """Return a value with the level's members along its first axis.
+    """Return a value with the batch of a level along its first axis.
 
-    It is repeated if the members share it. Newer levels stay outside.
+    A value that the batch elements share is repeated. Newer levels are unchanged.
     """
     value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
@@ -202,9 +202,9 @@ def _looping(rules: Rules, values: Values) -> Any:
 
 
 def _member_rules(rules: Rules, level: Batch, inner: Values) -> tuple["_Members", list[Any]]:
-    """Return the rules called once a member, and the operands spread for them.
+    """Return the rules called once for each batch element, and the operands spread for them.
 
-    All arrays are spread: cotangents and tangents may be mapped where operands are not.
+    All arrays are spread, because cotangents and tangents may be mapped if operands are not.
     """
     arrays = [hasattr(x, "shape") for x in inner]
     return _Members(rules, level, arrays), [spread(level, x) if a else x for x, a in zip(inner, arrays, strict=True)]
@@ -238,18 +238,19 @@ def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
 
 @contextlib.contextmanager
 def _loop_advice(rules: Rules, values: Values) -> Iterator[None]:
-    """Add the advice ``batch="loop"`` to errors that a map's values caused."""
+    """Add the advice ``batch="loop"`` to errors that mapped values caused."""
     try:
         yield
     except TracedValueError as error:
         if rules.loop or _LOOP in str(error) or not isinstance(newest_level(values), Batch):
             raise
         raise TracedValueError(
-            f"{rules.name} and its rule are called for all members of a map at once: {error}; {_LOOP}"
+            f"{rules.name}: with batch='vmap' the function and its rules must consist of agrad functions: {error}. "
+            f"{_LOOP}"
         ) from error
 
 
-_LOOP = 'for code that is not made of agrad\'s functions give it batch="loop"'
+_LOOP = 'Pass batch="loop" to call them once for each batch element.'
 
 
 def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
@@ -271,8 +272,8 @@ def check_older(outs: Values, level: Any, name: str) -> None:
         while isinstance(value, Tensor):
             if value.level.id >= level.id and value.node is not None and value.level.derivative:
                 raise NotDifferentiableError(
-                    f"{name}: it closes over a Tensor that is being differentiated, for which its rule has no "
-                    "derivative; make that an argument, or use agrad.stop_gradient on it"
+                    f"{name}: the function must not close over a Tensor that is being differentiated, because its "
+                    "rule has no derivative for it. Make it an argument, or pass it through agrad.stop_gradient."
                 )
             value = value.data
 
@@ -341,12 +342,12 @@ class _Mapped(_Batched):
 class _Members(_Batched):
     """Rules called once for each batch element, with the results stacked.
 
-    They serve functions that cannot take a batch.
+    They serve functions that do not support a batch.
     """
 
     def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
         if not self.level.members:
-            raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
+            raise ShapeError(f"{self.name}: with batch='loop' the batch must not be empty")
         return [
             [x[(k, ...)] if m else x for x, m in zip(values, mapped, strict=True)] for k in range(self.level.members)
         ]
@@ -361,7 +362,7 @@ class _Members(_Batched):
 def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) -> list[Any]:
     """Return the cotangents of all operands, given those at ``traced``.
 
-    They are summed over the members if these share the operand.
+    They are summed over the batch if its elements share the operand.
     """
     out: list[Any] = [None] * len(mapped)
     for i, g in zip(traced, found, strict=True):
@@ -370,9 +371,9 @@ def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) ->
 
 
 def _stacked(members: Sequence[Values]) -> list[Any]:
-    """Return the members' values stacked, given one list of values a member.
+    """Return stacked values, given a list of values for each batch element.
 
-    None stands for zeros if other members have an array.
+    None stands for zeros if other batch elements have an array.
     """
     out: list[Any] = []
     for parts in zip(*members, strict=True):

@@ -1,9 +1,9 @@
-"""``checkpoint``: compute intermediate values again in the backward pass.
+"""``checkpoint``: recompute intermediate values in the backward pass.
 
-The function runs and is recorded as usual. Then one call replaces the nodes that it made, on every tape of its results.
-The call's parents are the older nodes behind these: those of the arguments and of the Tensors that the function closes
-over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint itself:
-higher derivatives keep as little.
+The function runs and is recorded as usual. Then one call replaces the nodes that it created, on every tape of its
+results. The parents of the call are the older nodes that these depend on: the nodes of the arguments and of the Tensors
+that the function closes over. The pullback runs the function again and differentiates that run. It is a checkpoint
+itself, so that higher derivatives store as little.
 """
 
 import functools
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Same = TypeVar("Same", bound="Overloaded")
 _Path = tuple[int, int]
-"""The number of a result of a function, and of a tape among those that record it."""
+"""Index of a result of a function, and index of a tape that records it."""
 
 
 @overload
@@ -40,38 +40,37 @@ def checkpoint(f: Same) -> Same: ...
 @overload
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]: ...
 def checkpoint(f: Function) -> Function:
-    """Return ``f`` as a function that keeps only its arguments and results.
+    """Return ``f`` as a function that stores only its inputs and outputs.
 
-    The backward pass computes the rest again.
-
-    It works with ``.backward()`` and inside transforms, nested, and in forward mode, where it changes nothing. Arrays
-    that ``f`` closes over are differentiated too. Writes to Tensors among the arguments take effect.
+    The results and gradients are the same. The backward pass recomputes the intermediate values of ``f``. Use it if a
+    gradient does not fit in memory. It works with ``.backward()``, inside transforms, and nested. It changes nothing in
+    forward mode.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of anything. It is called once more for each backward pass, and must do the
-        same each time. Draws from ``agrad.random``'s generators and ``agrad.nn``'s dropout are repeated; other state
-        that ``f`` changes must be announced with ``agrad.note_state``.
+        Function of pytrees that returns a pytree. It can close over Tensors. It is called once more in each backward
+        pass and must be deterministic. agrad restores its own random generators, dropout and running statistics first.
+        Register other state that ``f`` changes with ``agrad.note_state``.
 
     Returns
     -------
     callable
-        A function like ``f``.
+        Function with the signature of ``f``.
 
     Raises
     ------
     OperandError
         If ``f`` is not callable.
     RuleError
-        In the backward pass, where the second run uses other Tensors than the first, or returns another number of
+        In the backward pass, if the second run uses other Tensors than the first, or returns a different number of
         results.
 
     See Also
     --------
-    agrad.note_state : Announces state that the function changes.
-    agrad.scan : ``checkpoint=True`` keeps the carries between pieces alone.
-    agrad.jit : A program keeps what its backward pass needs.
+    agrad.note_state : Register state that the function changes.
+    agrad.scan : With ``checkpoint=True``, a loop that stores only some of its carries.
+    agrad.jit : Compile a function.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
-    """Make the results those of one instruction, whose derivative is a checkpoint's."""
+    """Replace the results by those of one instruction, whose derivative is a checkpoint."""
     inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
     results = [strip_constant_levels(outs[k]) for k in arrays]
     if newest_level(results) is not trace:
@@ -153,7 +152,7 @@ def _handle(value: Any, leaf: Any) -> Any:
 
 
 def _standing(value: Any) -> tuple[int, int]:
-    """Return the identities of a Tensor's value and node, which a write changes."""
+    """Return the identities of the value and node of a Tensor, which a write changes."""
     return (id(value.data), id(value.node)) if isinstance(value, Tensor) else (0, 0)
 
 
@@ -182,7 +181,7 @@ def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:
 
 
 def _carry(end: Node, node: Node) -> None:
-    """Move hooks and a retained gradient from a result's node to the one in its place."""
+    """Move hooks and a retained gradient from the node of a result to its replacement."""
     if end.plan is LEAF:
         return
     if hasattr(end, "hooks"):
@@ -193,7 +192,7 @@ def _carry(end: Node, node: Node) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Node]]:
-    """Yield the level and node of a value on each tape, also those of its tangents."""
+    """Yield the level and node of a value and of its tangents, on each tape."""
     while isinstance(value, Tensor):
         if value.level.tape:
             if value.node is not None:
@@ -242,8 +241,8 @@ def _pullback(
             places = list(_places(outs[i])) if len(outs) == count else []
             if k >= len(places) or places[k][0] is not level:
                 raise RuleError(
-                    f"{name}: run again for the backward pass it gave other results than the first time; "
-                    "a checkpointed function must do the same whenever it is called"
+                    f"{name}: the function must be deterministic, but the second run, in the backward pass, returned "
+                    "other results. Register state that it changes with agrad.note_state."
                 )
             ends.append(places[k][1])
         starts = starting_cotangents(ends, given)
@@ -252,8 +251,8 @@ def _pullback(
         for reached in found:
             if reached.id <= since and reached not in known:
                 raise RuleError(
-                    f"{name}: run again for the backward pass it used a Tensor that it did not use the first "
-                    "time; a checkpointed function must do the same whenever it is called"
+                    f"{name}: the function must be deterministic, but the second run, in the backward pass, used "
+                    "another Tensor. Register state that it changes with agrad.note_state."
                 )
         return [found.get(parent) for parent in parents]
 
@@ -262,7 +261,7 @@ def _pullback(
         recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
         with recording_from(level.id), change_mode(inside_rule=False):
             found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
-        if now.oldest > level.id:  # a level silenced outside stays silenced
+        if now.oldest > level.id:  # a level that an outer block does not record is not recorded here
             return [recorded_part(g) for g in found]
         return found
 

@@ -34,24 +34,24 @@ BATCH = ("vmap", "loop")
 
 
 def stop_gradient(x: Any) -> Any:
-    """Return the same values as constants, without a derivative of any order.
+    """Return the same values as constants, whose derivatives of any order are zero.
 
-    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor.
+    Arrays that ``vmap`` maps over remain mapped. For a single Tensor, ``Tensor.detach`` does the same.
 
     Parameters
     ----------
-    x : nested container
-        Tensors and anything else.
+    x : pytree
+        Tensors and any other leaves.
 
     Returns
     -------
-    nested container
-        A container like ``x``, its Tensors replaced by constant ones.
+    pytree
+        ``x`` with constant Tensors.
 
     See Also
     --------
-    agrad.no_grad : Nothing inside is recorded.
-    agrad.custom_vjp : Another derivative than that of the operations.
+    agrad.no_grad : Record nothing in a block.
+    agrad.custom_vjp : Define the derivative of a function.
 
     Examples
     --------
@@ -87,21 +87,21 @@ class _Custom:
         if not callable(f):
             raise OperandError(f"{self.kind}: f must be a function, got {described(f)}")
         if batch not in BATCH:
-            raise ConfigurationError(f"{self.kind}: batch is 'vmap' or 'loop', not {batch!r}")
+            raise ConfigurationError(f"{self.kind}: batch must be 'vmap' or 'loop', got {batch!r}")
         functools.update_wrapper(self, f)
         self.f = f
         self.rule: Any = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.batch = batch
         self.seen: list[Function] = []
-        """The functions that have written into none of their raw arguments."""
+        """The functions that did not write to their plain arguments when they were first called."""
 
     @property
     def title(self) -> str:
         return str(getattr(self.f, "__name__", type(self.f).__name__))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments by position with defaults filled in, as rules take them."""
+        """Return the arguments by position, with defaults filled in, for the rules."""
         try:
             bound = inspect.signature(self.f).bind(*args, **kwargs)
         except (TypeError, ValueError) as error:
@@ -110,7 +110,10 @@ class _Custom:
             raise OperandError(f"{self.title}: {error}") from None
         bound.apply_defaults()
         if bound.kwargs:
-            raise OperandError(f"{self.title}: a function with rules of its own has no keyword-only arguments")
+            raise OperandError(
+                f"{self.title}: a function with custom rules must not have keyword-only arguments, got "
+                f"{', '.join(bound.kwargs)}. Make them positional."
+            )
         return bound.args
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -126,22 +129,25 @@ class _Custom:
 class CustomRules(Rules):
     """One call of a function with hand-written rules; see ``calling.Rules``.
 
-    ``leaves`` are those of the differentiated arguments; the arguments at ``nondiff_argnums`` are settings.
+    ``leaves`` are the leaves of the differentiated arguments. The arguments at ``nondiff_argnums`` are constants.
     """
 
     def __init__(self, custom: Any, args: tuple[Any, ...]) -> None:
-        self.custom, self.name = custom, custom.title
-        self.loop = custom.batch == "loop"
-        self.count = len(args)
+        self.custom: Any = custom
+        self.name: str = custom.title
+        self.loop: bool = custom.batch == "loop"
+        self.count: int = len(args)
         self.fixed: dict[int, Any] = {}
         for n in custom.nondiff:
             if not -self.count <= n < self.count:
-                raise ConfigurationError(f"{self.name}: nondiff_argnums names argument {n} of {self.count}")
+                raise ConfigurationError(
+                    f"{self.name}: nondiff_argnums must be positions among the {self.count} arguments, got {n}"
+                )
             value = self.fixed[n % self.count] = args[n]
             if any(isinstance(leaf, Tensor) and leaf.node is not None for leaf in flatten_all(value)[0]):
                 raise NotDifferentiableError(
-                    f"{self.name}: argument {n % self.count} is among nondiff_argnums and is being differentiated or "
-                    "mapped; make it an ordinary argument, or give agrad.stop_gradient of it"
+                    f"{self.name}: argument {n % self.count} must not be differentiated or mapped, because it is in "
+                    "nondiff_argnums. Take it out of nondiff_argnums, or pass agrad.stop_gradient of it."
                 )
         self.leaves, self.spec = flatten_all(tuple([a for i, a in enumerate(args) if i not in self.fixed]))
         self.out_spec: Any = None
@@ -164,9 +170,9 @@ class CustomRules(Rules):
         return self.flat(self.called(self.custom.f, leaves))
 
     def called(self, f: Function, leaves: Values) -> Any:
-        """Return ``f`` of the arguments. Raise ``OperandError`` if it writes into one.
+        """Return ``f`` of the arguments. Raise ``OperandError`` if it writes to one of them.
 
-        Raw arrays are compared at the first call of ``f`` alone.
+        Plain arrays are compared only at the first call of ``f``.
         """
         first = all(f is not known for known in self.custom.seen)
         held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # for their ids to stay theirs
@@ -175,8 +181,8 @@ class CustomRules(Rules):
         for leaf, kept in zip(leaves, before, strict=True):
             if _standing(leaf, first) != kept:
                 raise OperandError(
-                    f"{self.name} writes into an argument of shape {tuple(leaf.shape)}; a function with rules of its "
-                    "own must not: write into a copy, y = x + 0, and return it"
+                    f"{self.name}: a function with custom rules must not write to an argument, but it wrote to one of "
+                    f"shape {tuple(leaf.shape)}. Write to a copy, y = x + 0, and return it."
                 )
         if first and not held:
             self.custom.seen.append(f)
@@ -184,7 +190,7 @@ class CustomRules(Rules):
 
 
 def _standing(leaf: Any, whole: bool) -> Any:
-    """Return a value that a write to a leaf changes; ``whole``: of a raw array too."""
+    """Return a value that changes if a leaf is written to; of a plain array only if ``whole``."""
     if isinstance(leaf, Tensor):
         return id(leaf.data), id(leaf.node)
     return content_of(leaf) if whole and backend_of_type(type(leaf)) is not None else None
@@ -196,10 +202,10 @@ class _VjpRules(CustomRules):
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         fwd, bwd = self.custom.fwd, self.custom.bwd
         if fwd is None or bwd is None:
-            raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defvjp(fwd, bwd)")
+            raise MissingRuleError(f"{self.name} has no rule yet. Define one with {self.name}.defvjp(fwd, bwd).")
         out = self.called(fwd, leaves)
         if not isinstance(out, tuple) or len(out) != 2:
-            raise OperandError(f"{self.name}: fwd gives a pair (result, residuals), not {type(out).__name__}")
+            raise OperandError(f"{self.name}: fwd must return a pair (result, residuals), got {described(out)}")
         outs = self.flat(out[0])
         residuals, res_spec = flatten_all(out[1])
         out_spec, floating = self.out_spec, [differentiable(o) for o in outs]
@@ -219,17 +225,19 @@ class _VjpRules(CustomRules):
         if isinstance(found, list):
             found = tuple(found)
         if not isinstance(found, tuple) or len(found) != len(arguments):
-            what = f"{len(found)} entries" if isinstance(found, tuple) else f"a {type(found).__name__}"
+            what = f"{len(found)} entries" if isinstance(found, tuple) else described(found)
             raise ShapeError(
-                f"{self.name}: bwd gives a tuple with the cotangent of each argument, {len(arguments)} in all, "
-                f"not {what}"
+                f"{self.name}: bwd must return a tuple with a cotangent for each of the {len(arguments)} arguments, "
+                f"got {what}"
             )
         out: list[Any] = []
         for i, (g, argument) in enumerate(zip(found, arguments, strict=True)):
             leaves, spec = flatten_all(argument)
             gs, g_spec = ([None] * len(leaves), spec) if g is None else flatten_all(g)
             if g_spec != spec:
-                raise ShapeError(f"{self.name}: bwd's cotangent of argument {i} is {g_spec}; the argument is {spec}")
+                raise ShapeError(
+                    f"{self.name}: bwd must return a cotangent of argument {i} with the structure {spec}, got {g_spec}"
+                )
             out += gs
         return [returned(g, leaf) for g, leaf in zip(out, self.leaves, strict=True)]
 
@@ -247,44 +255,44 @@ class _VjpRules(CustomRules):
             raise
         except Exception as error:
             raise NotDifferentiableError(
-                f"{self.name}: forward mode transposes bwd, which must then be made of agrad's functions ({error}); "
-                "give the function a custom_jvp, or differentiate in reverse mode"
+                f"{self.name}: in forward mode bwd must consist of agrad functions, because it is transposed "
+                f"({error}). Use custom_jvp, or differentiate in reverse mode."
             ) from error
         by_output = dict(zip(floating, push(list(tangents)), strict=True))
         return outs, [by_output.get(k) for k in range(len(outs))]
 
 
 class custom_vjp(_Custom):
-    """A function whose pullback is written by hand. A decorator.
+    """Decorator for a function with a custom reverse-mode derivative (VJP).
 
-    The rules are set by ``f.defvjp(fwd, bwd)``. At the innermost level ``f``, ``fwd`` and ``bwd`` take raw arrays, and
-    may call anything. For second derivatives they take Tensors, and must then be code that agrad can differentiate.
-    Forward mode transposes ``bwd``.
+    Set the rules with ``f.defvjp(fwd, bwd)``. For first derivatives, ``f``, ``fwd`` and ``bwd`` receive plain arrays
+    and can call any library. For second derivatives they receive Tensors and must be differentiable code. Forward mode
+    transposes ``bwd``.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers.
-    nondiff_argnums : int or sequence of int
-        Positions of arguments that are settings, without a derivative. ``bwd`` takes them first.
-    batch : {"vmap", "loop"}
-        The way that ``vmap`` calls the function and its rules: for all members at once, where they are made of agrad's
-        functions, or once a member, for raw kernels.
+        Function of pytrees that returns a pytree.
+    nondiff_argnums : int or sequence of int, optional
+        Positions of constant arguments. ``bwd`` receives them first.
+    batch : {"vmap", "loop"}, default "vmap"
+        How ``vmap`` calls the function and its rules. "vmap" calls them once for the whole batch, which requires code
+        made of agrad functions. "loop" calls them once for each batch element.
 
     Raises
     ------
     MissingRuleError
-        When differentiated before ``defvjp``.
+        If the function is differentiated before ``defvjp``.
     NotDifferentiableError
-        When the function closes over a Tensor that is being differentiated.
+        If the function closes over a Tensor that is being differentiated.
     ShapeError
-        When ``bwd`` returns a cotangent of another structure.
+        If ``bwd`` returns a cotangent with a different structure than its argument.
 
     See Also
     --------
-    agrad.custom_jvp : The rule of forward mode, which reverse mode transposes.
-    agrad.primitive : An operation with rules for every mode and backend.
-    agrad.numerical_rule : Differences in place of a rule.
+    agrad.custom_jvp : Define the forward-mode rule, which reverse mode transposes.
+    agrad.primitive : Define an operation with rules for every mode and backend.
+    agrad.numerical_rule : Use finite differences instead of a rule.
 
     Examples
     --------
@@ -307,10 +315,11 @@ class custom_vjp(_Custom):
         Parameters
         ----------
         fwd : callable
-            ``fwd(*args)`` returns (result, residuals); the residuals are any container.
+            ``fwd(*args)`` returns ``(result, residuals)``. The residuals are a pytree.
         bwd : callable
-            ``bwd(*settings, residuals, g)`` takes a cotangent ``g`` of the result's structure and returns a tuple with
-            the cotangent of each differentiated argument, None for zero.
+            ``bwd(*constants, residuals, g)`` returns a tuple with the cotangent of each differentiated argument, or
+            None for zero. ``g`` is a cotangent with the structure of the result. The constants are the arguments at
+            ``nondiff_argnums``.
 
         Examples
         --------
@@ -330,16 +339,19 @@ class _JvpRules(CustomRules):
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         rule = self.custom.rule
         if rule is None:
-            raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defjvp(rule)")
+            raise MissingRuleError(f"{self.name} has no rule yet. Define one with {self.name}.defjvp(rule).")
         both = lift_all([*leaves, *_with_zeros(leaves, traced, tangents)])
         primals, along = (tuple(unflatten(self.spec, half)) for half in (both[: len(leaves)], both[len(leaves) :]))
         out = rule(*self.settings(), primals, along)
         if not isinstance(out, tuple) or len(out) != 2:
-            raise OperandError(f"{self.name}: the rule gives a pair (result, tangent), not {type(out).__name__}")
+            raise OperandError(f"{self.name}: the rule must return a pair (result, tangent), got {described(out)}")
         pushed, spec = flatten_all(out[1])
         outs = self.flat(out[0])
         if spec != self.out_spec and len(pushed) != len(outs):
-            raise ShapeError(f"{self.name}: the tangent's structure is {spec}; the result's is {self.out_spec}")
+            raise ShapeError(
+                f"{self.name}: the rule must return a tangent with the structure of the result, {self.out_spec}, got "
+                f"{spec}"
+            )
         return outs, pushed
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
@@ -361,7 +373,7 @@ class _JvpRules(CustomRules):
 def _with_zeros(leaves: Values, traced: Sequence[int], tangents: Values) -> list[Any]:
     """Return a tangent for each leaf.
 
-    Numbers and arrays not traced have zeros, other leaves None.
+    It is zero for other numbers and arrays, and None for other leaves.
     """
     by_place = dict(zip(traced, tangents, strict=True))
     full = []
@@ -376,33 +388,33 @@ def _with_zeros(leaves: Values, traced: Sequence[int], tangents: Values) -> list
 
 
 class custom_jvp(_Custom):
-    """A function whose pushforward is written by hand. A decorator.
+    """Decorator for a function with a custom forward-mode derivative (JVP).
 
-    The rule is set by ``f.defjvp(rule)`` or ``f.defjvps(*rules)``. It runs in the forward pass. Reverse mode transposes
-    it, and keeps the values that its operations on the tangents need.
+    Set the rule with ``f.defjvp(rule)`` or ``f.defjvps(*rules)``. Reverse mode transposes the rule and stores the
+    values that its operations on the tangents need.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers.
-    nondiff_argnums : int or sequence of int
-        Positions of arguments that are settings, without a derivative. The rule takes them first.
-    batch : {"vmap", "loop"}
-        The way that ``vmap`` calls the function and its rule: for all members at once, where they are made of agrad's
-        functions, or once a member, for raw kernels.
+        Function of pytrees that returns a pytree.
+    nondiff_argnums : int or sequence of int, optional
+        Positions of constant arguments. The rule receives them first.
+    batch : {"vmap", "loop"}, default "vmap"
+        How ``vmap`` calls the function and its rule. "vmap" calls them once for the whole batch, which requires code
+        made of agrad functions. "loop" calls them once for each batch element.
 
     Raises
     ------
     MissingRuleError
-        When differentiated before a rule is set.
+        If the function is differentiated before a rule is set.
     NotDifferentiableError
-        When the rule is not linear in the tangents, or the function closes over a Tensor that is being differentiated.
+        If the rule is not linear in the tangents, or the function closes over a Tensor that is being differentiated.
 
     See Also
     --------
-    agrad.custom_vjp : The rule of reverse mode, on values that a forward pass keeps.
-    agrad.primitive : An operation with rules for every mode and backend.
-    agrad.numerical_rule : Differences in place of a rule.
+    agrad.custom_vjp : Define the reverse-mode rule, with residuals from the forward pass.
+    agrad.primitive : Define an operation with rules for every mode and backend.
+    agrad.numerical_rule : Use finite differences instead of a rule.
 
     Examples
     --------
@@ -426,8 +438,9 @@ class custom_jvp(_Custom):
         Parameters
         ----------
         rule : callable
-            ``rule(*settings, primals, tangents)`` returns (result, tangent). It must be linear in the tangents, which
-            are zeros for an argument that is not differentiated, and None for one that is no floating array.
+            ``rule(*constants, primals, tangents)`` returns ``(result, tangent)`` and must be linear in the tangents. A
+            tangent is zero if its argument is not differentiated, and None if its argument is not a floating-point
+            array. The constants are the arguments at ``nondiff_argnums``.
 
         Examples
         --------
@@ -446,13 +459,13 @@ class custom_jvp(_Custom):
         Parameters
         ----------
         *rules : callable or None
-            ``rule(t, result, *args)`` returns the tangent of the result for the argument's tangent ``t``. None stands
+            ``rule(t, result, *args)`` returns the tangent of the result for the tangent ``t`` of the argument. Use None
             for an argument without a derivative.
 
         Raises
         ------
         ConfigurationError
-            For a function with ``nondiff_argnums``.
+            If the function has ``nondiff_argnums``.
 
         Examples
         --------
@@ -464,11 +477,13 @@ class custom_jvp(_Custom):
         (np.float64(5.0), np.float64(2.0))
         """
         if self.nondiff:
-            raise ConfigurationError(f"{self.title}: defjvps is for functions without nondiff_argnums; use defjvp")
+            raise ConfigurationError(f"{self.title}: defjvps does not support nondiff_argnums. Use defjvp.")
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             if len(rules) != len(primals):
-                raise ConfigurationError(f"{self.title} has {len(rules)} rules for {len(primals)} arguments")
+                raise ConfigurationError(
+                    f"{self.title}: defjvps must get a rule for each of the {len(primals)} arguments, got {len(rules)}"
+                )
             out = self(*primals)
             parts = [r(t, out, *primals) for r, t in zip(rules, tangents, strict=True) if r and t is not None]
             return out, functools.reduce(operator.add, parts) if parts else zeros(out)
@@ -480,14 +495,14 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
     """Return the transpose of a linear function of lists of arrays.
 
     The function is recorded at 0. ``likes`` are arrays or Tensors like the arguments. Raises ``NotDifferentiableError``
-    if an operation is not linear. That cannot be seen of a function with a hand-written rule: there the transposes at
-    other arguments must agree.
+    if an operation is not linear. If the function calls one with a custom rule, its transposes at other arguments must
+    agree.
     """
     at_zero = LinearTape(function, [zeros(like) for like in likes])
     doubtful = set()
     for plan in nonlinear(at_zero.ends):
         if not isinstance(plan.primitive, Call):
-            raise NotDifferentiableError(f"{what} is not linear, as {plan.primitive.name} in it is not")
+            raise NotDifferentiableError(f"{what} must be linear, but it calls {plan.primitive.name}")
         doubtful.add(plan.primitive.name)
     elsewhere = [
         LinearTape(function, [namespace_of((like,)).full_like(like, number) for like in likes])
@@ -499,7 +514,7 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
         pushed = at_zero.transposed(ts)
         for other in elsewhere:
             if not all(map(_same, pushed, other.transposed(ts))):
-                raise NotDifferentiableError(f"{what} is not linear, as {' or '.join(doubtful)} in it is not")
+                raise NotDifferentiableError(f"{what} must be linear, but {' or '.join(doubtful)} in it is not")
         return pushed
 
     return push

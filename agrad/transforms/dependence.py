@@ -75,7 +75,7 @@ class Walk:
     """
 
     def __init__(self, width: int) -> None:
-        self.sparse = sparse_of_scipy()
+        self.sparse: Any = sparse_of_scipy()
         self.width = width
         self.notes: set[str] = set()
         """The names of operations of which nothing is known."""

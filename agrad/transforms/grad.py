@@ -1,7 +1,7 @@
 """``grad``, ``value_and_grad``, ``vjp`` and ``jvp``.
 
-They differentiate functions of nested containers of arrays. For raw arrays they return raw arrays, for Tensors Tensors.
-Each call opens a level of its own, and transforms nest in any order.
+They differentiate functions of pytrees of arrays. Results are plain arrays for plain arrays, and Tensors for Tensors.
+Each call opens a new level, and transforms nest in any order.
 """
 
 import functools
@@ -16,7 +16,7 @@ from agrad.engine.levels import Forward, Reverse
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import strip_constant_levels
-from agrad.errors import NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import NotDifferentiableError, OperandError, ShapeError, described
 from agrad.transforms.arguments import (
     ArgNum,
     ArgNums,
@@ -47,16 +47,16 @@ R = TypeVar("R")
 A = TypeVar("A")
 Aux = Literal[True]
 NoAux = Literal[False]
-"""The types of ``has_aux`` that decide the type of a result."""
+"""The values of ``has_aux``, on which the type of a result depends."""
 
 
 class Recording:
-    """One call of a function on a tape of its own."""
+    """One call of a function on a new tape."""
 
     def __init__(self, inputs: Inputs, call: Callable[[tuple[Any, ...]], Any], has_aux: bool = False) -> None:
         self.inputs = inputs
-        self.level = Reverse()
-        self.roots = [leaf_node() for _ in inputs.values]
+        self.level: Reverse = Reverse()
+        self.roots: list[Node] = [leaf_node() for _ in inputs.values]
         try:
             out = call(inputs.lift(self.level, self.roots))
         finally:
@@ -70,20 +70,21 @@ class Recording:
         return outputs_of(self.out, self.level, self.inputs.what)
 
     def leave_aux(self) -> Any:
-        """Return aux as the caller gets it."""
+        """Return aux for the caller."""
         return leave_tree(self.aux, self.level, self.inputs)
 
     def leave_value(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Any:
-        """Return the result as the caller gets it.
+        """Return the result for the caller.
 
-        It is copied if the tape, which stays in use, may keep the array.
+        It is copied if the tape, which remains in use, may contain the array.
         """
         return unflatten(spec, [self.inputs.leave(y if node is None else copied(y)) for y, node in pairs])
 
     def gradients(self, y: Any, node: Node | None, strict: bool = False) -> tuple[Any, ...]:
-        """Return the gradients of the sum of ``y``'s elements, and free the tape.
+        """Return the gradients of the sum of the elements of ``y``, and free the tape.
 
-        They are containers like the arguments. With ``strict`` a leaf that the result does not depend on is an error.
+        They have the structure of the arguments. With ``strict``, a leaf that the result does not depend on raises
+        ``NotDifferentiableError``.
         """
         return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, False, strict)
 
@@ -93,20 +94,22 @@ class Recording:
         for i, (root, value) in enumerate(zip(self.roots, self.inputs.values, strict=True)):
             if strict and root not in found:
                 raise NotDifferentiableError(
-                    f"{self.inputs.what}: the result does not depend on {self.inputs.path(i)} by operations with a "
-                    "derivative; use it, leave it out of argnums, or take zeros with strict=False"
+                    f"{self.inputs.what}: with strict=True the result must depend on {self.inputs.path(i)} by "
+                    "differentiable operations. Use it, leave it out of argnums, or pass strict=False for zeros."
                 )
             gradients.append(found[root] if root in found else zeros(value))
         return self.inputs.restore(gradients)
 
     def pullback(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Callable[[Any], tuple[Any, ...]]:
-        """Return the function from a cotangent of the result to the arguments'."""
+        """Return the function from a cotangent of the result to the cotangents of the arguments."""
         what = self.inputs.what
 
         def pullback(cotangent: Any) -> tuple[Any, ...]:
             given, given_spec = flatten(cotangent)
             if given_spec != spec:
-                raise ShapeError(f"{what}: the cotangent's structure is {given_spec}; the result's is {spec}")
+                raise ShapeError(
+                    f"{what}: the cotangent must have the structure of the result, {spec}, got {given_spec}"
+                )
             nodes = [node for _, node in pairs]
             gs = [
                 None if node is None else strip_constant_levels(cotangent_for(y, g, what))
@@ -146,47 +149,42 @@ def value_and_grad(
 def value_and_grad(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Function:
-    """Return the function that computes ``f`` and its gradient in one pass.
+    """Return a function that computes ``f`` and its gradient in one pass.
 
-    It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
-    the arguments have. A gradient is a raw array where the argument is one, of the same library and device, and a
-    Tensor where that is a Tensor. Transforms nest: the result may be differentiated, mapped by ``vmap`` and traced by
-    ``jit``.
+    The parameters are those of :func:`agrad.grad`. Use it if you need the value too: it costs no more than the
+    gradient.
 
     Parameters
     ----------
     f : callable
-        Returns a real array of one element, or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
-        nested containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and
-        complex numbers count as arrays of the selected backend.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
-        then its derivative. For other complex arguments see the conventions.
-    strict : bool
-        An argument's leaf that the result does not depend on is an error. By default its gradient is zero.
+        Function to differentiate. It returns a real array with a single element, or ``(value, aux)`` with ``has_aux``.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments.
+    strict : bool, default False
+        True to raise an error if the value does not depend on a leaf of these arguments. By default, its gradient is
+        zero.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns (value, gradient), or ((value, aux), gradient). The gradient has the
-        argument's structure, shapes and dtypes, zero where ``f`` does not depend on it, and is a tuple where
-        ``argnums`` is a sequence.
+        Function with the arguments of ``f``. It returns ``(value, gradient)``, or ``((value, aux), gradient)`` with
+        ``has_aux``.
 
     Raises
     ------
     ShapeError, DtypeError, NotDifferentiableError
-        At the call, where ``f`` returns anything but one real floating number as an array; with ``strict`` where the
-        result does not depend on a leaf, which the text names.
+        At the call, if ``f`` does not return a single real floating-point number, or with ``strict`` if the value does
+        not depend on a leaf.
 
     See Also
     --------
-    agrad.grad : The gradient alone.
+    agrad.grad : Only the gradient.
     agrad.vjp : The value and the pullback, for results of any shape.
-    agrad.jit : For a whole training step as one program.
+    agrad.jit : Compile a whole training step.
 
     Examples
     --------
@@ -217,9 +215,9 @@ def differentiated(
     with_value: bool = False,
     strict: bool = False,
 ) -> Function:
-    """Return the function that computes the gradient of the sum of ``f``'s result.
+    """Return the function that computes the gradient of the sum of the result of ``f``.
 
-    ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
+    ``check`` raises an error for an invalid result of ``f``. ``kind`` describes the gradient in error messages.
     """
 
     @functools.wraps(f, updated=())
@@ -267,51 +265,55 @@ def grad(
 def grad(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
 ) -> Function:
-    """Return the function that computes the gradient of ``f``.
+    """Return a function that computes the gradient of ``f`` in reverse mode.
 
-    It calls ``f`` once, on a tape, and goes back along it: the cost is a few times that of ``f``, however many elements
-    the arguments have. A gradient is a raw array where the argument is one, of the same library and device, and a
-    Tensor where that is a Tensor. Transforms nest: ``agrad.grad(agrad.grad(f))`` is a second derivative,
-    ``agrad.vmap(agrad.grad(f))`` has the gradient of each member of a batch, ``agrad.jit(agrad.grad(f))`` is traced
-    once.
+    The returned function calls ``f`` once and costs a few times as much as ``f``, for any number of elements in the
+    arguments. The gradient of a plain array is a plain array of the same library and device, and the gradient of a
+    Tensor is a Tensor.
+
+    Transforms nest. ``agrad.grad(agrad.grad(f))`` is the second derivative, ``agrad.vmap(agrad.grad(f))`` computes the
+    gradient of each example of a batch, and ``agrad.jit(agrad.grad(f))`` is compiled.
 
     Parameters
     ----------
     f : callable
-        Returns a real array of one element, or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
-        nested containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and
-        complex numbers count as arrays of the selected backend. Its other arguments may be anything.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
-        then its derivative. For other complex arguments see the conventions.
-    strict : bool
-        An argument's leaf that the result does not depend on is an error. By default its gradient is zero.
+        Function to differentiate. It returns a real array with a single element, or with ``has_aux`` a pair
+        ``(value, aux)``. The arguments to differentiate with respect to are pytrees (nested dicts, lists, tuples,
+        namedtuples and dataclasses) of floating-point arrays or Tensors. Python floats and complex numbers count as
+        arrays of the selected backend. The other arguments can be any object.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to. A name works for a positional argument
+        too.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``. ``aux`` is returned unchanged.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
+        then the complex derivative. The page on numerical conventions defines the gradient for other functions of
+        complex arguments.
+    strict : bool, default False
+        True to raise an error if the value does not depend on a leaf of these arguments. By default, its gradient is
+        zero.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns the gradient, or with ``has_aux`` (gradient, aux). The gradient has the
-        argument's structure, shapes and dtypes, zero where ``f`` does not depend on it, and is a tuple where
-        ``argnums`` is a sequence.
+        Function with the arguments of ``f``. It returns the gradient, or ``(gradient, aux)`` with ``has_aux``. The
+        gradient has the structure, shapes and dtypes of the argument. It is a tuple if ``argnums`` is a sequence.
 
     Raises
     ------
     ShapeError, DtypeError, NotDifferentiableError
-        At the call, where ``f`` returns anything but one real floating number as an array; with ``strict`` where the
-        result does not depend on a leaf, which the text names.
+        At the call, if ``f`` does not return a single real floating-point number, or with ``strict`` if the value does
+        not depend on a leaf.
 
     See Also
     --------
-    agrad.value_and_grad : The value too, for the same cost.
-    agrad.jacobian : For results of any shape.
-    agrad.elementwise_grad : For a result each element of which depends on the same element of the argument.
-    agrad.vjp : The pullback itself, for any cotangent.
+    agrad.value_and_grad : The value and the gradient, at the same cost.
+    agrad.jacobian : Derivatives of a result of any shape.
+    agrad.elementwise_grad : Derivatives of an elementwise function.
+    agrad.vjp : The pullback, for any cotangent.
     agrad.hessian, agrad.hvp : Second derivatives.
-    agrad.Tensor.backward : Gradients of leaf Tensors, which accumulate in ``.grad``.
+    agrad.Tensor.backward : Accumulate the gradients of leaf Tensors in ``.grad``.
 
     Examples
     --------
@@ -347,37 +349,38 @@ def vjp(
 @overload
 def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``f(*primals)`` and its pullback.
+    """Return ``f(*primals)`` and its pullback (VJP function).
 
-    The pullback takes a cotangent back by reverse mode: it is the product of the cotangent and the Jacobian, which is
-    not computed. Raw arrays give raw arrays of their library, Tensors give Tensors; transforms nest.
+    The pullback computes the product of a cotangent and the Jacobian of ``f`` in reverse mode, without computing the
+    Jacobian. Results are plain arrays for plain arrays, and Tensors for Tensors.
 
     Parameters
     ----------
     f : callable
-        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+        Function to differentiate. It returns a pytree of arrays, or with ``has_aux`` a pair ``(value, aux)``.
     *primals
-        Nested containers of floating arrays.
-    has_aux : bool
-        ``f`` returns a pair (value, aux).
+        Arguments of ``f``: pytrees of floating-point arrays.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
 
     Returns
     -------
     tuple
-        (value, pullback), with ``has_aux`` (value, pullback, aux). The pullback takes a cotangent of the value's
-        structure, shapes and dtypes to a tuple of the primals' cotangents, and may be called any number of times.
+        ``(value, pullback)``, or ``(value, pullback, aux)`` with ``has_aux``. The pullback accepts a cotangent with the
+        structure, shapes and dtypes of the value. It returns a tuple with one cotangent for each of the primals. You
+        can call it several times.
 
     Raises
     ------
     DtypeError, OperandError
-        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
+        If a leaf of the primals is not a floating-point array, or ``f`` does not return a pytree of arrays.
 
     See Also
     --------
-    agrad.grad : For a result of one element.
-    agrad.jvp : The other direction: a tangent is taken forward.
-    agrad.linear_transpose : The pullback of a function that is linear.
-    agrad.jacobian : All rows at once.
+    agrad.grad : Gradient of a result with a single element.
+    agrad.jvp : Product of the Jacobian and a tangent, in forward mode.
+    agrad.linear_transpose : Pullback of a linear function.
+    agrad.jacobian : The whole Jacobian.
 
     Examples
     --------
@@ -401,7 +404,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 def check_tuples(primals: Any, tangents: Any, name: str) -> None:
     """Raise ``OperandError`` unless primals and tangents are tuples or lists."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+        raise OperandError(
+            f"{name}: primals and tangents must be tuples with an entry for each argument of the function, got "
+            f"{described(primals)} and {described(tangents)}"
+        )
 
 
 @overload
@@ -417,40 +423,41 @@ def jvp(
 @overload
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
+    """Return ``f(*primals)`` and its directional derivative along ``tangents``.
 
-    It is the product of the Jacobian, which is not computed, and the tangents. It keeps no tape: memory does not grow
-    with the number of operations. Raw arrays give raw arrays of their library, Tensors give Tensors; transforms nest.
+    The derivative is the product of the Jacobian of ``f`` and the tangents, computed in forward mode without computing
+    the Jacobian. Memory does not grow with the number of operations. Results are plain arrays for plain arrays, and
+    Tensors for Tensors.
 
     Parameters
     ----------
     f : callable
-        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+        Function to differentiate. It returns a pytree of arrays, or with ``has_aux`` a pair ``(value, aux)``.
     primals : tuple
-        Nested containers of floating arrays.
+        Arguments of ``f``: pytrees of floating-point arrays.
     tangents : tuple
-        Containers of the primals' structures, shapes and dtypes.
-    has_aux : bool
-        ``f`` returns a pair (value, aux).
+        Directions: pytrees with the structures, shapes and dtypes of ``primals``.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
 
     Returns
     -------
     tuple
-        (value, tangent of the value), with ``has_aux`` (value, tangent, aux).
+        ``(value, tangent)``, or ``(value, tangent, aux)`` with ``has_aux``.
 
     Raises
     ------
     ShapeError
-        For tangents that are not like the primals.
+        If the tangents do not match the primals.
     DtypeError, OperandError
-        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
+        If a leaf of the primals is not a floating-point array, or ``f`` does not return a pytree of arrays.
 
     See Also
     --------
-    agrad.linearize : For many tangents at one point.
-    agrad.vjp : The other direction: a cotangent is taken back.
-    agrad.jacfwd : All columns at once.
-    agrad.hvp : Forward over reverse.
+    agrad.linearize : The JVP function at one point, for many tangents.
+    agrad.vjp : Product of a cotangent and the Jacobian, in reverse mode.
+    agrad.jacfwd : The whole Jacobian, in forward mode.
+    agrad.hvp : Product of a Hessian and a vector.
 
     Examples
     --------

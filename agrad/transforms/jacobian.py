@@ -17,7 +17,7 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, Level
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
-from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError
+from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError, described
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
@@ -45,7 +45,7 @@ Function = Callable[..., Any]
 
 
 class _Outputs:
-    """The result of a function at a level: structure, values, records, and aux."""
+    """Result of a function at a level: structure, values, records, and aux."""
 
     def __init__(self, out: Any, aux: Any, level: Level, inputs: Inputs) -> None:
         what = self.what = inputs.what
@@ -59,8 +59,8 @@ class _Outputs:
         for y, place in zip(self.values, self.places, strict=True):
             if not is_floating(y.dtype):
                 raise DtypeError(
-                    f"{what}: {place} has dtype {dtype_name(y.dtype)}, which has no derivative; cast it, or return it "
-                    "as aux with has_aux=True"
+                    f"{what}: {place} must have a floating-point dtype, got {dtype_name(y.dtype)}. Cast it, or return "
+                    "it as aux with has_aux=True."
                 )
 
     def check(self, holomorphic: bool) -> None:
@@ -68,11 +68,13 @@ class _Outputs:
         for y, place in zip(self.values, self.places, strict=True):
             if is_complex(y.dtype) and not holomorphic:
                 raise DtypeError(
-                    f"{self.what}: {place} is complex; set holomorphic=True if the function is, use agrad.jacfwd for "
-                    "one of real arguments, or agrad.vjp along one cotangent"
+                    f"{self.what}: {place} must be real, got dtype {dtype_name(y.dtype)}. Set holomorphic=True if the "
+                    "function is holomorphic, or use agrad.jacfwd (real arguments) or agrad.vjp (one cotangent)."
                 )
             if holomorphic and not is_complex(y.dtype):
-                raise DtypeError(f"{self.what}: holomorphic=True, but {place} has dtype {dtype_name(y.dtype)}")
+                raise DtypeError(
+                    f"{self.what}: with holomorphic=True {place} must be complex, got dtype {dtype_name(y.dtype)}"
+                )
 
 
 def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
@@ -81,7 +83,7 @@ def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
     if type(leaf) in (float, complex):
         return selected().backend.xp.asarray(leaf)
     raise NotDifferentiableError(
-        f"{what}: {place} is a {type(leaf).__name__}, not an array; return it as aux with has_aux=True"
+        f"{what}: {place} must be an array, got {described(leaf)}. Return it as aux with has_aux=True."
     )
 
 
@@ -91,7 +93,7 @@ def _count(values: Sequence[Any]) -> int:
 
 
 class _Units:
-    """Some of the unit vectors, as the members of a batch level.
+    """Some of the unit vectors, as the elements of a batch level.
 
     A single one needs no level.
     """
@@ -102,7 +104,7 @@ class _Units:
         self.batch = None if self.count == 1 else Batch(self.count)
 
     def of(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return each leaf's part of the unit vectors, None if that is 0.
+        """Return the part of the unit vectors that belongs to each leaf, or None if it is zero.
 
         The elements of all leaves count as one vector.
         """
@@ -152,7 +154,7 @@ def _shaped(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _in_reverse(run: Recording, outs: _Outputs, chunk_size: int | None) -> list[list[Any]]:
-    """Return the Jacobian by output and input leaf, by carrying cotangents back."""
+    """Return the Jacobian by output and input leaf, in reverse mode."""
     inputs, total, rows = run.inputs, _count(outs.values), []
     for places in chunks(total, chunk_size):
         units = _Units(places)
@@ -170,7 +172,7 @@ def _forward(
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the outputs, and the Jacobian by output and input leaf.
 
-    ``push`` takes the tangents of the input leaves, None for zero, to the outputs and their tangents.
+    ``push`` maps the tangents of the input leaves, None for zero, to the outputs and their tangents.
     """
     columns = []
     for places in chunks(_count(inputs.values), chunk_size):
@@ -182,7 +184,7 @@ def _forward(
 
 
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
-    """Return one output's tangents by input, with the output's axes in front."""
+    """Return the tangents of an output by input, with the axes of the output first."""
     ndim, out = len(y.shape), []
     for value, block in zip(inputs.values, _parts(columns, inputs.values), strict=True):
         if ndim:
@@ -196,7 +198,7 @@ def _forward_mode(
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the outputs, and the Jacobian by output and input leaf.
 
-    The function is called once a chunk, in forward mode.
+    The function is called once for each chunk, in forward mode.
     """
     if not holomorphic:
         _check_real(chosen)
@@ -222,14 +224,14 @@ def _on_tape(
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the same as ``_forward_mode``, with one call of the function on a tape.
 
-    The mode is reverse, or with ``any_way`` the one that is less work.
+    The mode is reverse, or with ``any_way`` the cheaper mode.
     """
     run = Recording(chosen, chosen.call, has_aux)
     outs = _Outputs(run.out, run.aux, run.level, chosen)
     if any_way and _forward_is_less(chosen, outs, holomorphic):
         if holomorphic:
             outs.check(holomorphic)
-        # a pullback that takes no Tensors, one in NumPy say, cannot be recorded
+        # a pullback that does not support Tensors, for example one that calls NumPy, cannot be recorded
         with contextlib.suppress(DetachError, RuleError):
             push = pushforward_of(outs.values, outs.records, run.roots)
             return _forward(chosen, lambda tangents: (outs, push(tangents)), chunk_size)
@@ -250,8 +252,9 @@ def _check_real(inputs: Inputs) -> None:
     for i, value in enumerate(inputs.values):
         if is_complex(value.dtype):
             raise DtypeError(
-                f"{inputs.what}: {inputs.path(i)} is complex; set holomorphic=True if the function is, or use "
-                "agrad.jacrev for one that gives real numbers, agrad.jvp along one tangent"
+                f"{inputs.what}: {inputs.path(i)} must be real, got dtype {dtype_name(value.dtype)}. Set "
+                "holomorphic=True if the function is holomorphic, or use agrad.jacrev (real results) or agrad.jvp "
+                "(one tangent)."
             )
 
 
@@ -293,42 +296,40 @@ def jacrev(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return the function that computes the Jacobian of ``f`` in reverse mode.
+    """Return a function that computes the Jacobian of ``f`` in reverse mode.
 
-    It carries as many cotangents back as the outputs have elements. Raw arrays give raw arrays of their library,
-    Tensors give Tensors; transforms nest.
+    It computes one vector-Jacobian product for each element of the outputs, as a batch. Use it if the outputs have
+    fewer elements than the inputs.
 
     Parameters
     ----------
     f : callable
-        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
-        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
-        backend.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function, of complex arguments and outputs.
+        Function to differentiate, as for :func:`agrad.jacobian`.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments.
     chunk_size : int, optional
-        At most so many rows at once, which bounds the memory. By default all.
+        Maximum number of rows to compute at once, which limits the memory. By default, all.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
+        Function with the arguments of ``f`` and the results of :func:`agrad.jacobian`.
 
     Raises
     ------
     DtypeError
-        At the call, for integers, and for complex outputs unless ``holomorphic``.
+        At the call, if an argument or output is not a floating-point array, or an output is complex without
+        ``holomorphic``.
 
     See Also
     --------
-    agrad.jacobian : Chooses the cheaper mode.
+    agrad.jacobian : The cheaper mode.
     agrad.jacfwd : Forward mode, for fewer inputs than outputs.
-    agrad.vjp : One product with the transposed Jacobian.
+    agrad.vjp : Product of a cotangent and the Jacobian.
 
     Examples
     --------
@@ -358,41 +359,40 @@ def jacfwd(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return the function that computes the Jacobian of ``f`` in forward mode.
+    """Return a function that computes the Jacobian of ``f`` in forward mode.
 
-    It carries as many tangents forward as the arguments have elements. ``f`` is called once for each chunk of them.
+    It computes one Jacobian-vector product for each element of the inputs, as a batch. Use it if the inputs have fewer
+    elements than the outputs. It calls ``f`` once for each chunk and needs no tape.
 
     Parameters
     ----------
     f : callable
-        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
-        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
-        backend.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function, of complex arguments and outputs.
+        Function to differentiate, as for :func:`agrad.jacobian`.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments.
     chunk_size : int, optional
-        At most so many columns at once, which bounds the memory. By default all.
+        Maximum number of columns to compute at once, which limits the memory. By default, all.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
+        Function with the arguments of ``f`` and the results of :func:`agrad.jacobian`.
 
     Raises
     ------
     DtypeError
-        At the call, for integers, and for complex arguments unless ``holomorphic``.
+        At the call, if an argument or output is not a floating-point array, or an argument is complex without
+        ``holomorphic``.
 
     See Also
     --------
-    agrad.jacobian : Chooses the cheaper mode.
+    agrad.jacobian : The cheaper mode.
     agrad.jacrev : Reverse mode, for fewer outputs than inputs.
-    agrad.jvp : One product with the Jacobian.
+    agrad.jvp : Product of the Jacobian and a tangent.
 
     Examples
     --------
@@ -423,45 +423,46 @@ def jacobian(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return the function that computes the Jacobian of ``f`` in the cheaper mode.
+    """Return a function that computes the Jacobian of ``f``.
 
-    ``f`` is called once, on a tape. Where its arguments have fewer elements than its outputs, tangents are carried
-    along that tape: the pullback is recorded and transposed, as for ``linearize``. Elsewhere cotangents are carried
-    back. Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward.
-    ``jacfwd`` keeps no tape.
+    It calls ``f`` once and uses the mode that costs less for the number of elements in its arguments and outputs. For
+    real functions of complex arguments it uses reverse mode, and for complex functions of real arguments forward mode.
+    Results are plain arrays for plain arrays, and Tensors for Tensors.
 
     Parameters
     ----------
     f : callable
-        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux). Its differentiated
-        arguments are nested containers of floating arrays or Tensors; Python floats count as arrays of the selected
-        backend.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function, of complex arguments and outputs.
+        Function to differentiate. It returns a pytree of floating-point arrays, or with ``has_aux`` a pair
+        ``(value, aux)``. The arguments to differentiate with respect to are pytrees of floating-point arrays or
+        Tensors. Python floats count as arrays of the selected backend.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``. ``aux`` is returned unchanged.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments with complex outputs.
     chunk_size : int, optional
-        At most so many rows or columns at once, which bounds the memory. By default all.
+        Maximum number of rows or columns to compute at once, which limits the memory. By default, all.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
-        arrays of shape ``(*output, *input)``; with ``has_aux`` (that, aux).
+        Function with the arguments of ``f``. It returns a pytree with the structure of the outputs, whose leaves are
+        pytrees with the structure of the arguments. Their leaves are arrays of shape ``(*output, *input)``. With
+        ``has_aux``, it returns this pytree and ``aux``.
 
     Raises
     ------
     DtypeError
-        At the call, for integers, and for complex outputs of complex arguments unless ``holomorphic``.
+        At the call, if an argument or output is not a floating-point array, or both are complex without
+        ``holomorphic``.
 
     See Also
     --------
-    agrad.jacfwd, agrad.jacrev : One mode, whatever the shapes.
-    agrad.hessian : The Jacobian of the gradient.
-    agrad.jvp, agrad.vjp : Products with the Jacobian, without it.
-    agrad.elementwise_grad : For a diagonal Jacobian.
+    agrad.jacfwd, agrad.jacrev : Forward mode, reverse mode.
+    agrad.hessian : Second derivatives.
+    agrad.jvp, agrad.vjp : Products with the Jacobian.
+    agrad.elementwise_grad : Diagonal of the Jacobian of an elementwise function.
 
     Examples
     --------
@@ -494,34 +495,35 @@ def hessian(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return the function that computes the second derivatives of ``f``.
+    """Return a function that computes the Hessian of ``f``.
 
-    It is ``jacfwd(jacrev(f))``. Containers, Tensors and raw arrays are taken and given as by ``grad``. For many
-    elements ``hvp`` has the products with the Hessian, without the matrix.
+    It is ``jacfwd(jacrev(f))``. If the arguments have many elements, use ``hvp``, which computes products with the
+    Hessian without the matrix.
 
     Parameters
     ----------
     f : callable
-        Returns a real array, mostly of shape (), or with ``has_aux`` a pair (that, aux).
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function, of complex arguments and outputs.
+        Function to differentiate. It returns a real array, usually of shape (), or with ``has_aux`` a pair
+        ``(value, aux)``.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``. ``aux`` is returned unchanged.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments with complex outputs.
     chunk_size : int, optional
-        At most so many columns at once, which bounds the memory. By default all.
+        Maximum number of columns to compute at once, which limits the memory. By default, all.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns a container like the first argument's of containers like it, of arrays of
-        shape ``(*output, *input, *input)``.
+        Function with the arguments of ``f``. It returns a pytree with the structure of the argument, whose leaves are
+        pytrees with that structure. Their leaves are arrays of shape ``(*output, *input, *input)``.
 
     See Also
     --------
-    agrad.hvp : The Hessian times a direction.
-    agrad.gnvp : The Gauss-Newton matrix times a direction.
+    agrad.hvp : Product of the Hessian and a vector.
+    agrad.gnvp : Product of the Gauss-Newton matrix and a vector.
     agrad.jacobian : First derivatives.
 
     Examples
@@ -533,5 +535,5 @@ def hessian(
     >>> blocks["a"]["a"], blocks["a"]["b"], blocks["b"]["b"]
     (array(6.), array(4.), array(0.))
     """
-    slope = _jacobian(f, argnums, has_aux, holomorphic, None, "Hessian", "jacrev")
-    return _jacobian(slope, argnums, has_aux, holomorphic, chunk_size, "Hessian", "jacfwd")
+    gradient = _jacobian(f, argnums, has_aux, holomorphic, None, "Hessian", "jacrev")
+    return _jacobian(gradient, argnums, has_aux, holomorphic, chunk_size, "Hessian", "jacfwd")

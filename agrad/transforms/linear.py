@@ -2,8 +2,8 @@
 
 The matrices are never stored.
 
-An operation is linear if its rule names no differentiated value and no result. A function is linear if all operations
-on its tape are.
+An operation is linear if its rule refers to no differentiated value and to no result. A function is linear if all
+operations on its tape are linear.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from agrad.engine.levels import Reverse
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import strip_constant_levels, wrap
-from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
+from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError, described
 from agrad.transforms.arguments import (
     ArgNums,
     Inputs,
@@ -56,36 +56,36 @@ def hvp(
 @overload
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """Return the Hessian of ``f`` times ``tangents``, without the matrix.
+    """Return the product of the Hessian of ``f`` and ``tangents``, without the matrix.
 
-    It is the derivative of the gradient along the tangents, forward over reverse, at about four times the cost of
-    ``f``.
+    It is the directional derivative of the gradient, computed in forward-over-reverse mode at about four times the cost
+    of ``f``.
 
     Parameters
     ----------
     f : callable
-        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux).
+        Function to differentiate. It returns a real array of shape (), or with ``has_aux`` a pair ``(value, aux)``.
     primals : tuple
-        One nested container of floating arrays for each argument of ``f``.
+        Arguments of ``f``: pytrees of floating-point arrays.
     tangents : tuple
-        Containers of the primals' structures, shapes and dtypes.
-    has_aux : bool
-        ``f`` returns a pair (value, aux).
+        Directions: pytrees with the structures, shapes and dtypes of ``primals``.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
 
     Returns
     -------
     tuple
-        A tuple like ``primals``, with ``has_aux`` (that, aux).
+        Product with the structure of ``primals``, or the pair of it and ``aux`` with ``has_aux``.
 
     Raises
     ------
     ShapeError
-        For tangents that are not like the primals, and for a result with axes.
+        If the tangents do not match the primals, or the result of ``f`` has more than one element.
 
     See Also
     --------
-    agrad.hessian : The whole matrix.
-    agrad.gnvp : The Gauss-Newton matrix times a direction.
+    agrad.hessian : The whole Hessian.
+    agrad.gnvp : Product of the Gauss-Newton matrix and a vector.
     agrad.linearize : ``linearize(grad(f), x)`` for many directions at one point.
 
     Examples
@@ -99,42 +99,44 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     """
     check_function("hvp", f, call="(f, primals, tangents)")
     _check_pair(primals, tangents, "hvp")
-    slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
-    found = jvp(slope, primals, tangents, has_aux=has_aux)
+    gradient = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
+    found = jvp(gradient, primals, tangents, has_aux=has_aux)
     return (found[1], found[2]) if has_aux else found[1]
 
 
 def _check_pair(primals: Any, tangents: Any, name: str) -> None:
     check_tuples(primals, tangents, name)
     if len(primals) != len(tangents):
-        raise ShapeError(f"{name}: {len(primals)} primals but {len(tangents)} tangents")
+        raise ShapeError(
+            f"{name}: tangents must have an entry for each of the {len(primals)} primals, got {len(tangents)}"
+        )
 
 
 def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """Return the Gauss-Newton matrix of ``loss(f(*primals))`` times ``tangents``.
+    """Return the product of the Gauss-Newton matrix of ``loss(f(*primals))`` and ``tangents``.
 
-    It is J.T (H (J t)), with J the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex
-    loss the matrix is positive semidefinite.
+    It is J.T (H (J t)), where J is the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. The
+    matrix is positive semidefinite if the loss is convex.
 
     Parameters
     ----------
     f : callable
-        Returns nested containers of arrays.
+        Function that returns a pytree of arrays, for example a model.
     loss : callable
-        Takes the result of ``f`` and returns a real array of shape ().
+        Function of the result of ``f`` that returns a real array of shape ().
     primals : tuple
-        One nested container of floating arrays for each argument of ``f``.
+        Arguments of ``f``: pytrees of floating-point arrays.
     tangents : tuple
-        Containers of the primals' structures, shapes and dtypes.
+        Directions: pytrees with the structures, shapes and dtypes of ``primals``.
 
     Returns
     -------
     tuple
-        A tuple like ``primals``.
+        Product with the structure of ``primals``.
 
     See Also
     --------
-    agrad.hvp : The Hessian times a direction.
+    agrad.hvp : Product of the Hessian and a vector.
 
     Notes
     -----
@@ -167,35 +169,39 @@ def elementwise_grad(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]: ...
 def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """Return the function that computes the derivative of ``f`` element by element.
+    """Return a function that computes the derivative of an elementwise function.
+
+    The returned function computes the gradient of the sum of the elements of the result. For an elementwise ``f`` these
+    are the derivatives of its elements.
 
     Parameters
     ----------
     f : callable
-        Returns one array, each element of which is a function of the same element of the arguments (which may
-        broadcast), as of ``agrad.tanh``. Where it depends on others too, the sum of all elements is differentiated.
-    argnums : int, str, or a sequence of these
-        Positions or names of the differentiated arguments, however they are given.
-    has_aux : bool
-        ``f`` returns a pair (value, aux). aux is returned as it is.
-    holomorphic : bool
-        ``f`` is a holomorphic function of complex arguments and results.
+        Elementwise function, such as ``agrad.tanh``. It returns an array, or with ``has_aux`` a pair ``(value, aux)``.
+        Its arguments can broadcast.
+    argnums : int, str, or sequence of these, default 0
+        Positions or names of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``. ``aux`` is returned unchanged.
+    holomorphic : bool, default False
+        True if ``f`` is a holomorphic function of complex arguments.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments and returns arrays of their shapes and dtypes, as ``grad`` does.
+        Function with the arguments of ``f``. Its results have the shapes and dtypes of the arguments, as for ``grad``.
 
     Raises
     ------
     DtypeError
-        At the call, for integers, and for a complex result unless ``holomorphic``.
+        At the call, if an argument or the result is not a floating-point array, or the result is complex without
+        ``holomorphic``.
 
     See Also
     --------
-    agrad.grad : The gradient of one number.
-    agrad.jacobian : For elements that depend on others.
-    agrad.vmap : ``vmap(grad(f))`` is the same, where ``f`` takes one element.
+    agrad.grad : Gradient of a result with a single element.
+    agrad.jacobian : Derivatives of a function that is not elementwise.
+    agrad.vmap : ``vmap(grad(f))`` is the same for a function ``f`` of a single element.
 
     Examples
     --------
@@ -214,7 +220,7 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
 def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
     if not hasattr(y, "shape"):
         raise NotDifferentiableError(
-            f"{what}: the function must return one array, not a {type(y).__name__}; for containers use agrad.vjp"
+            f"{what}: the function must return an array, got {described(y)}. Use agrad.vjp for pytrees."
         )
     check_result_dtype(y, what, holomorphic)
 
@@ -233,31 +239,31 @@ def linearize(
 @overload
 def linearize(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``f(*primals)`` and its derivative at the primals as a function.
+    """Return ``f(*primals)`` and its JVP function (pushforward) at the primals.
 
-    That function does not call ``f`` again.
+    The JVP function stores the values that it needs and does not call ``f`` again. Use it for many tangents at one
+    point.
 
     Parameters
     ----------
     f : callable
-        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+        Function to differentiate. It returns a pytree of arrays, or with ``has_aux`` a pair ``(value, aux)``.
     *primals
-        Nested containers of floating arrays.
-    has_aux : bool
-        ``f`` returns a pair (value, aux).
+        Arguments of ``f``: pytrees of floating-point arrays.
+    has_aux : bool, default False
+        True if ``f`` returns a pair ``(value, aux)``.
 
     Returns
     -------
     tuple
-        (value, function), with ``has_aux`` (value, function, aux). The function takes tangents of the primals'
-        structures, shapes and dtypes to the tangent of the value. It may be called any number of times, and holds the
-        values that its operations need.
+        ``(value, pushforward)``, or ``(value, pushforward, aux)`` with ``has_aux``. The pushforward accepts tangents
+        with the structures, shapes and dtypes of the primals, and returns the tangent of the value.
 
     See Also
     --------
-    agrad.jvp : For one tangent, without a tape.
-    agrad.vjp : Cotangents at one point.
-    agrad.linear_transpose : The transpose of the function that this returns.
+    agrad.jvp : The same for a single tangent, without a tape.
+    agrad.vjp : Products of cotangents and the Jacobian.
+    agrad.linear_transpose : Transpose of a linear function.
 
     Examples
     --------
@@ -288,15 +294,15 @@ class LinearTape:
 
     def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
         level = Reverse()
-        self.roots = [leaf_node() for _ in point]
+        self.roots: list[Node] = [leaf_node() for _ in point]
         outs = function(
             [wrap(strip_constant_levels(x), level, root) for x, root in zip(point, self.roots, strict=True)]
         )
-        self.ends = [None if out is None else split_level(out, level)[1] for out in outs]
+        self.ends: list[Any | None] = [None if out is None else split_level(out, level)[1] for out in outs]
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Return the arguments' cotangents for those of the results, None for zero."""
+        """Return the cotangents of the arguments for those of the results, None for zero."""
         starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in cotangents])
         found = backward_pass(starts, retain=True)
         return [found.get(root) for root in self.roots]
@@ -305,17 +311,17 @@ class LinearTape:
 def pushforward_of(
     ys: Sequence[Any], nodes: Sequence[Node | None], roots: Sequence[Node]
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return the function from tangents of a tape's roots to those of its results.
+    """Return the function from tangents of the roots of a tape to tangents of its results.
 
-    The pullback is recorded once: a linear function, whose transpose is the pushforward. None stands for a tangent of
-    zero. ``ys`` and ``nodes`` are the results' values and nodes.
+    The pullback is a linear function. It is recorded once, and its transpose is the pushforward. None stands for a zero
+    tangent. ``ys`` and ``nodes`` are the values and nodes of the results.
     """
 
     def pullback(gs: list[Any]) -> list[Any]:
         found = backward_pass(starting_cotangents(nodes, gs), retain=True)
         return [found.get(root) for root in roots]
 
-    # not at 0: behind ``where`` a pullback gives 0 for a cotangent of 0 and an infinite slope
+    # not at 0: after ``where`` a pullback returns 0 for a zero cotangent and an infinite derivative
     point = [y if node is None else namespace_of((y,)).ones_like(y) for y, node in zip(ys, nodes, strict=True)]
     return LinearTape(pullback, point).transposed
 
@@ -323,29 +329,29 @@ def pushforward_of(
 def linear_transpose(f: Function, *primals: Any) -> Function:
     """Return the transpose of the linear function ``f``.
 
-    Arrays pair as Re(sum(a * b)), without conjugation.
+    The inner product is Re(sum(a * b)), without conjugation.
 
     Parameters
     ----------
     f : callable
-        Takes ``primals`` and returns a nested container of arrays.
+        Linear function that returns a pytree of arrays.
     *primals
-        Nested containers of floating arrays, of which only structures, shapes and dtypes matter.
+        Pytrees of floating-point arrays, of which only the structures, shapes and dtypes matter.
 
     Returns
     -------
     callable
-        Takes a cotangent of ``f``'s result to a tuple of cotangents of its arguments.
+        Function that accepts a cotangent of the result of ``f`` and returns a tuple of cotangents of its arguments.
 
     Raises
     ------
     NotDifferentiableError
-        Where ``f`` is not linear: where an operation in it is not, or it is not 0 at 0.
+        If an operation in ``f`` is not linear, or ``f`` is not 0 at 0.
 
     See Also
     --------
-    agrad.vjp : The pullback of a function that is not linear.
-    agrad.linearize : A linear function of one that is not.
+    agrad.vjp : Pullback of any function.
+    agrad.linearize : Linear approximation of any function.
 
     Examples
     --------
@@ -356,7 +362,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     >>> agrad.linear_transpose(agrad.sin, np.zeros(3))(np.zeros(3))
     Traceback (most recent call last):
         ...
-    agrad.errors.NotDifferentiableError: the transpose of sin: it is not linear in its arguments, ...
+    agrad.errors.NotDifferentiableError: the transpose of sin: the function must be linear in its arguments, ...
     """
     check_function("linear_transpose", f, call="(f, *primals)")
     what = f"the transpose of {getattr(f, '__name__', 'a function')}"
@@ -367,21 +373,20 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
         pairs, spec = run.outputs()
     for plan in nonlinear([node for _, node in pairs]):
         raise NotDifferentiableError(
-            f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
-            f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
+            f"{what}: the function must be linear in its arguments, but {plan.primitive.name} is not linear in "
+            f"{' and '.join(plan.arguments)}. Use agrad.vjp, or agrad.linearize at a point."
         )
     for y, _ in pairs:
         with contextlib.suppress(TracedValueError):  # under vmap it has no value
             if hasattr(y, "shape") and bool(namespace_of((y,)).any(y != 0)):
                 raise NotDifferentiableError(
-                    f"{what}: it is not 0 where its arguments are, so it is affine and not linear; "
-                    "subtract its value at 0"
+                    f"{what}: the function must be linear, but it is not 0 at 0. Subtract its value at 0."
                 )
     return run.pullback(pairs, spec)
 
 
 def nonlinear(ends: Sequence[Node | None]) -> list[Any]:
-    """Return the plans of the operations behind some nodes that are not linear."""
+    """Return the plans of the nonlinear operations that some nodes depend on."""
     nodes = topological_order([end for end in ends if end is not None])
     return [node.plan for node in nodes if node.plan is not LEAF and not _is_linear(node.plan)]
 

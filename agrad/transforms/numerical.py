@@ -1,4 +1,4 @@
-"""``numerical_rule``: central differences as the derivative of a black box."""
+"""``numerical_rule``: central differences as the derivative of any function."""
 
 import functools
 import math
@@ -19,36 +19,36 @@ from agrad.transforms.trees import flatten_all, unflatten
 
 
 def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable[..., Any]:
-    """Return ``f`` as a black box with central differences for its derivative.
+    """Return ``f`` with central finite differences as its derivative.
 
-    Forward mode calls ``f`` twice a tangent, reverse mode twice an element of the arguments, which suits few elements.
-    Second derivatives are differences of differences, with a third of the digits at best. ``vmap`` calls ``f`` once a
-    member. ``agrad.graph`` shows it as numerical.
+    Use it for code that agrad cannot differentiate. Forward mode calls ``f`` twice for each tangent, and reverse mode
+    twice for each element of the arguments. First derivatives have about two thirds of the digits of the dtype, and
+    second derivatives at most one third. ``vmap`` calls ``f`` once for each batch element.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of raw real arrays, computed by any means.
+        Function of pytrees of plain real arrays that returns such a pytree. It can call any library.
     step : float, optional
-        The distance by which an element is moved, relative to the greater of its size and 1. By default the cube root
-        of the dtype's precision, which leaves about two thirds of its digits.
+        Step of the differences, relative to the larger of 1 and the magnitude of the element. By default, the cube root
+        of the machine epsilon of the dtype.
 
     Returns
     -------
     callable
-        A function like ``f``.
+        Function with the signature of ``f``.
 
     Raises
     ------
     OperandError, ConfigurationError
-        For an ``f`` that is not callable, and a step that is not positive and finite.
+        If ``f`` is not callable, or ``step`` is not positive and finite.
     NotDifferentiableError
-        Where a complex argument is differentiated.
+        If you differentiate with respect to a complex argument.
 
     See Also
     --------
-    agrad.custom_vjp : A rule written by hand.
-    agrad.testing.check_grads : Compares derivatives with differences.
+    agrad.custom_vjp : Define the derivative by a rule.
+    agrad.testing.check_grads : Compare derivatives with finite differences.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
     """
     check_function("numerical_rule", f)
     if step is not None and not (isinstance(step, (int, float)) and 0 < step < math.inf):
-        raise ConfigurationError(f"numerical_rule: step is above 0 and finite, not {step!r}")
+        raise ConfigurationError(f"numerical_rule: step must be positive and finite, got {step!r}")
 
     @functools.wraps(f, updated=())
     def black_box(*args: Any) -> Any:
@@ -87,11 +87,13 @@ class _Differences(Rules):
 
     def _relative(self, leaf: Any) -> float:
         if is_complex(leaf.dtype):
-            raise NotDifferentiableError(f"{self.name} is for real arguments; give it the real and imaginary parts")
+            raise NotDifferentiableError(
+                f"{self.name}: arguments must be real, got {dtype_name(leaf.dtype)}. Pass the real and imaginary parts."
+            )
         return self.step or float(np.finfo(dtype_name(leaf.dtype)).eps) ** (1 / 3)
 
-    def _slope(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
-        """Return the outputs' difference over ``width``.
+    def _difference_quotient(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
+        """Return the difference of the outputs, divided by ``width``.
 
         The leaves are moved up and down by ``moves``.
         """
@@ -110,7 +112,7 @@ class _Differences(Rules):
         length = max([_size(t) for t in tangents], default=0.0)
         h = max(self._relative(leaves[i]) for i in traced) * size / (length or 1.0)
         moves = {i: t * h for i, t in zip(traced, tangents, strict=True)}
-        return outs, self._slope(leaves, moves, 2 * h)
+        return outs, self._difference_quotient(leaves, moves, 2 * h)
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         outs = call(self, leaves)
@@ -119,14 +121,14 @@ class _Differences(Rules):
             found: list[Any] = [None] * len(leaves)
             for i in traced:
                 leaf = leaves[i]
-                slopes = []
+                derivatives = []
                 for unit, size in _units(leaf):
                     h = self._relative(leaf) * size
-                    moved = self._slope(leaves, {i: unit * h}, 2 * h)
-                    slopes.append(paired([slope for slope in moved if slope is not None], gs))
-                if slopes:
-                    xp = namespace_of(slopes)
-                    found[i] = xp.reshape(xp.stack(lift_all(slopes)), tuple(leaf.shape))
+                    moved = self._difference_quotient(leaves, {i: unit * h}, 2 * h)
+                    derivatives.append(paired([quotient for quotient in moved if quotient is not None], gs))
+                if derivatives:
+                    xp = namespace_of(derivatives)
+                    found[i] = xp.reshape(xp.stack(lift_all(derivatives)), tuple(leaf.shape))
             return found
 
         return outs, back
@@ -142,9 +144,9 @@ def _size(value: Any) -> float:
 
 
 def _units(leaf: Any) -> Any:
-    """Yield each element's unit array, and the greater of its size and 1.
+    """Yield the unit array of each element, and the larger of 1 and its magnitude.
 
-    For a mapped leaf it is the size of all elements.
+    For a mapped leaf it is the largest magnitude of all elements.
     """
     raw = leaf.raw if isinstance(leaf, Tensor) else leaf
     backend = backend_of(raw)

@@ -28,8 +28,10 @@ class Coordinates:
     """
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> None:
-        self.rows, self.columns, self.shape = rows, columns, shape
-        self.indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(columns.dtype)
+        self.rows: np.ndarray = rows
+        self.columns: np.ndarray = columns
+        self.shape: tuple[int, ...] = shape
+        self.indptr: np.ndarray = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(columns.dtype)
 
 
 class SparseArray:
@@ -64,8 +66,11 @@ class SparseArray:
     """
 
     def __init__(self, values: Any, where: Coordinates) -> None:
-        self.values, self.where = values, where
-        self.rows, self.columns, self.shape = where.rows, where.columns, where.shape
+        self.values: Any = values
+        self.where: Coordinates = where
+        self.rows: np.ndarray = where.rows
+        self.columns: np.ndarray = where.columns
+        self.shape: tuple[int, ...] = where.shape
 
     def __matmul__(self, x: Any) -> Any:
         """Return the product with a vector or a matrix."""

@@ -1,4 +1,4 @@
-"""Nested containers of dict, list, tuple, namedtuple and dataclass: pytrees."""
+"""Pytrees: nested dicts, lists, tuples, namedtuples and dataclasses."""
 
 import dataclasses
 import threading
@@ -40,13 +40,13 @@ def _register(kind: type) -> None:
 
 
 _leaves: set[type] = set()
-"""Types of leaves known not to be dataclasses."""
+"""Types of leaves that are not dataclasses."""
 
 
 def _is_array(kind: type) -> bool:
     try:
         return (issubclass(kind, Tensor) or backend_of_type(kind) is not None) and not dataclasses.is_dataclass(kind)
-    except OperandError:  # an array that operations refuse
+    except OperandError:  # an array that operations do not support
         return False
 
 
@@ -85,7 +85,7 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 
 def flatten_all(tree: Any) -> tuple[list[Any], Any]:
-    """Return the leaves of a pytree, None among them, and its structure."""
+    """Return the leaves of a pytree, including None, and its structure."""
     flatten(tree)  # registers the dataclasses in it
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, spec
@@ -99,7 +99,7 @@ def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return a container like ``tree``, with ``function`` of each leaf."""
+    """Return a pytree like ``tree``, with ``function`` applied to each leaf."""
     leaves, spec = flatten(tree)
     return unflatten(spec, [function(leaf) for leaf in leaves])
 
@@ -113,8 +113,8 @@ def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
 class TreePath:
     """The path of a leaf in an argument or a result, as text for an error message.
 
-    The text is computed when the message is. ``what``: a word for the parts of ``tree``. ``keys``: their names, by
-    default their numbers. ``whole``: the words for a tree that is itself a leaf.
+    The text is computed only if the message is. ``what`` describes the children of ``tree``, ``keys`` are their names
+    (by default their indices), and ``whole`` describes a tree that is a leaf.
     """
 
     __slots__ = ("_how", "_number", "_tree")

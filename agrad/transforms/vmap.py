@@ -1,8 +1,8 @@
-"""``vmap``: call a function of one member for many at once."""
+"""``vmap``: vectorize a function over a batch."""
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import optree
 
@@ -40,7 +40,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Same = TypeVar("Same", bound="Overloaded")
 Axes = Any
-"""An axis, None, or a container of these that is a prefix of the container of leaves."""
+"""An axis, None, or a pytree of these that is a prefix of the arguments or results."""
 
 
 @overload
@@ -51,7 +51,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Same: ...
 @overload
 def vmap(
@@ -61,7 +61,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Callable[P, R]: ...
 def vmap(
     f: Function,
@@ -70,53 +70,54 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     *,
-    randomness: str = "error",
+    randomness: Literal["error", "different", "same"] = "error",
 ) -> Function:
-    """Return the function that calls ``f`` for every member of a batch.
+    """Vectorize a function over a batch.
 
-    Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value has one member's shape and no single
-    value: Python cannot branch on it (``TracedValueError``; use ``agrad.where``). Maps nest, and derivatives may be
-    taken inside and outside of them.
+    The returned function evaluates ``f`` on all batch elements with one call per operation. Inside ``f``, a mapped
+    array has the shape of a single element and no concrete value, so Python cannot branch on it (use ``agrad.where``).
+    You can nest ``vmap``, and differentiate inside and outside of it.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of arrays; numbers may be among them.
-    in_axes : int, None, or a container of these
-        The axis along which the members lie in the arguments' arrays, None for an argument that all members share.
-        One for all arguments, or a tuple with an entry an argument, which may be a container of axes like the outer
-        part of the argument. Keyword arguments are shared.
-    out_axes : int, None, or a container of these
-        Likewise the axis of the members in the results; None for a result that does not depend on the member.
+        Function of a single batch element. Its arguments and results are pytrees of arrays and numbers.
+    in_axes : int, None, or pytree of these, default 0
+        Batch axis of the arguments: one value for all, or a tuple with an entry for each positional argument. An entry
+        can be a pytree that is a prefix of the argument. None means that all elements share the argument. All elements
+        share keyword arguments.
+    out_axes : int, None, or pytree of these, default 0
+        Batch axis of the results. None requires a result that is the same for all elements.
     axis_size : int, optional
-        The number of members, needed where no argument is mapped.
+        Number of batch elements, required if no argument is mapped.
     chunk_size : int, optional
-        At most so many members at once, which bounds the memory. By default all.
-    randomness : str
-        How ``f`` draws random numbers from a state, as dropout and ``random.Generator`` do. ``"different"``: each
-        member has its own, the same as in a loop over members with the keys that ``agrad.random.split`` makes of the
-        next one. ``"same"``: one draw for all members. ``"error"``: such a draw raises an error. Draws with a key that
-        ``f`` is passed are not concerned.
+        Maximum number of elements to process at once, which limits the memory. By default, all.
+    randomness : {"error", "different", "same"}, default "error"
+        How ``f`` draws random numbers from a generator, for example in dropout. "different" draws separate numbers for
+        each element: the same as a loop over the elements with the keys that ``agrad.random.split`` returns. "same"
+        draws once for all elements. "error" raises an error. Draws with an explicit key ignore this option.
 
     Returns
     -------
     callable
-        Takes ``f``'s arguments, the mapped ones with one more axis, and returns its results with one more axis.
+        Function with the signature of ``f``. Its mapped arguments and its results have an additional batch axis.
 
     Raises
     ------
     ShapeError
-        At the call, where the sizes of mapped axes differ.
+        At the call, if the batch axes have different sizes.
     ConfigurationError
-        For a wrong ``chunk_size`` or ``randomness``; at the call, for axes that do not fit the arguments or the result,
-        and for a random draw without ``randomness``.
+        If ``chunk_size`` or ``randomness`` is invalid. At the call, if the axes do not match the arguments or the
+        result, or ``f`` draws random numbers with ``randomness="error"``.
+    TracedValueError
+        At the call, if ``f`` needs the concrete value of a mapped array.
 
     See Also
     --------
-    agrad.grad : ``vmap(grad(f))`` has the gradient of each member.
-    agrad.jacobian : Whole Jacobians, by a map over tangents or cotangents.
-    agrad.scan : For members that depend on the one before.
-    agrad.jit : One program of all operations.
+    agrad.grad : ``vmap(grad(f))`` computes the gradient of each element.
+    agrad.jacobian : Jacobians, computed by a map over unit vectors.
+    agrad.scan : Loop whose iterations depend on the previous one.
+    agrad.jit : Compile a function.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def vmap(
             f"vmap: in_axes must be an integer, None or a tuple of these, got {described(in_axes)}. Pass the arguments "
             "of f to the returned function: agrad.vmap(f)(x)."
         )
-    check_chunk_size(chunk_size, "vmap", "members")
+    check_chunk_size(chunk_size, "vmap", "batch elements")
     if randomness not in RANDOMNESS:
         raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")
     name = f"vmap of {getattr(f, '__name__', 'a function')}"
@@ -173,12 +174,12 @@ def _flatten(axes: Axes, tree: Any, what: str, name: str) -> tuple[list[int | No
         spread: list[Any] = optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace=NAMESPACE)
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"{name}: {what}={axes!r} does not fit; it is an int, None, or a container like the outer part of the "
-            f"{'arguments' if what == 'in_axes' else 'result'}, of ints and None ({error})"
+            f"{name}: {what} must be an int, None, or a pytree of these that is a prefix of the "
+            f"{'arguments' if what == 'in_axes' else 'result'}, got {axes!r} ({error})"
         ) from None
     for axis in spread:
         if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
-            raise ConfigurationError(f"{name}: {what} holds {axis!r}; it is made of ints and None")
+            raise ConfigurationError(f"{name}: {what} must contain only ints and None, got {axis!r}")
     return spread, leaves, spec
 
 
@@ -189,7 +190,8 @@ class _Members:
         if isinstance(in_axes, (tuple, list)):
             if len(in_axes) != len(args):
                 raise ConfigurationError(
-                    f"{name}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
+                    f"{name}: in_axes must have an entry for each of the {len(args)} positional arguments, got "
+                    f"{len(in_axes)}"
                 )
             in_axes = tuple(in_axes)
         axes, self.leaves, self.spec = _flatten(in_axes, args, "in_axes", name)
@@ -200,7 +202,7 @@ class _Members:
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None or leaf is None:
                 if isinstance(leaf, Tensor):
-                    # a new Tensor: a write in f is the members' own, and is not seen after the map
+                    # a new Tensor: a write in f belongs to the batch elements and is not visible after the map
                     self.leaves[i] = wrap(leaf.data, leaf.level, leaf.node)
                 elif backend_of_type(type(leaf)) is not None:
                     self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # inside, operators then see Tensors only
@@ -210,8 +212,9 @@ class _Members:
             size = leaf.shape[axis]
             if self.size not in (-1, size):
                 raise ShapeError(
-                    f"{name}: {place} has {size} members (axis {axis} of shape {tuple(leaf.shape)}), but "
-                    f"{'axis_size is' if origin is None else f'{origin} has'} {self.size}"
+                    f"{name}: {place} must have {self.size} elements along its batch axis, as "
+                    f"{'axis_size says' if origin is None else f'{origin} has'}, got {size} (axis {axis} of shape "
+                    f"{tuple(leaf.shape)})"
                 )
             if self.size == -1:
                 self.size, origin = size, place
@@ -219,11 +222,11 @@ class _Members:
             self.leaves[i] = copy_if_interleaved(moved)
         if self.size < 0:
             raise ConfigurationError(
-                f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
+                f"{name}: axis_size must be given, because no argument is mapped. Pass the number of batch elements."
             )
 
     def part(self, members: slice) -> tuple[Batch, tuple[Any, ...]]:
-        """Return a level for some members, and the arguments on it."""
+        """Return a level for some batch elements, and the arguments on it."""
         level = Batch(members.stop - members.start)
         whole = level.members == self.size
         lifted = [
@@ -236,21 +239,23 @@ class _Members:
 def _axis_of(leaf: Any, axis: int, place: TreePath, name: str) -> int:
     if not is_array(leaf):
         raise OperandError(
-            f"{name}: {place} is a {type(leaf).__name__}, which has no axis to map over; "
-            "its in_axes is to be None, so that all members share it"
+            f"{name}: {place} must be an array to be mapped, got {described(leaf)}. Set its in_axes to None to share "
+            "it."
         )
     if not leaf.shape:
         raise ShapeError(
-            f"{name}: {place} is an array of no dimensions, which has no axis to map over; its in_axes is to be None"
+            f"{name}: {place} must have an axis to be mapped, got shape (). Set its in_axes to None to share it."
         )
     try:
         return normalize_axis(axis, len(leaf.shape))
     except IndexError:
-        raise ShapeError(f"{name}: {place} of shape {tuple(leaf.shape)} has no axis {axis}") from None
+        raise ShapeError(
+            f"{name}: in_axes of {place} must be an axis of its shape {tuple(leaf.shape)}, got {axis}"
+        ) from None
 
 
 class _Results(NamedTuple):
-    """The results for some members, with these along the axes asked for."""
+    """The results for some batch elements, with the batch along ``out_axes``."""
 
     values: list[Any]
     axes: list[int | None]
@@ -260,12 +265,12 @@ class _Results(NamedTuple):
 def _results(
     f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
 ) -> _Results:
-    """Return the results of ``f`` for the members of a level.
+    """Return the results of ``f`` for the batch elements of a level.
 
     Raises
     ------
     TracedValueError
-        If ``f`` wrote a value of the members into a Tensor from outside. What it was before is restored.
+        If ``f`` wrote a mapped value to a Tensor from outside. The earlier value is restored.
     """
     try:
         found = _computed(f, level, args, kwargs, out_axes, name)
@@ -276,9 +281,9 @@ def _results(
         level.end()
     if written := level.undo_writes(lambda: flatten_all(args)[0]):
         raise TracedValueError(
-            f"{name}: a value that each of the {level.members} members has for itself was written into a Tensor from "
-            f"outside of the map, or kept there, {written[0].dtype}{written[0].shape}, which has room for one; return "
-            "the value, or write to a Tensor that is an argument, or is made inside and not kept"
+            f"{name}: the function must not store a mapped value in a Tensor from outside of vmap, got one of dtype "
+            f"{written[0].dtype} and shape {written[0].shape}. Return the value, or write to an argument or to a "
+            "Tensor created inside the function."
         )
     return found
 
@@ -298,13 +303,15 @@ def _computed(
 
 
 def _moved_out(level: Batch, leaf: Any, axis: int | None, place: TreePath, name: str) -> Any:
-    """Return a result without the level, with the members along an axis."""
+    """Return a result below the level, with the batch along an axis."""
     if leaf is None:
         return None
     leaf = present(leaf)
     if isinstance(leaf, Tensor) and leaf.level is level:
         if axis is None:
-            raise ConfigurationError(f"{name}: out_axes is None for {place}, which depends on the member; give an axis")
+            raise ConfigurationError(
+                f"{name}: out_axes must be an axis for {place}, got None: its value differs between batch elements"
+            )
         value = leaf.data
     elif axis is None:
         return leaf
@@ -314,26 +321,25 @@ def _moved_out(level: Batch, leaf: Any, axis: int | None, place: TreePath, name:
         axis = normalize_axis(axis, len(value.shape))
     except IndexError:
         raise ConfigurationError(
-            f"{name}: out_axes {axis} is out of range for {place}, which has {len(value.shape)} axes with that of the "
-            "members"
+            f"{name}: out_axes must be one of the {len(value.shape)} axes of {place} with its batch axis, got {axis}"
         ) from None
     return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
 
 
 def _repeated(leaf: Any, members: int, place: TreePath, name: str) -> Any:
-    """Return a result that all members share, repeated for each."""
+    """Return a result that all batch elements share, repeated for each of them."""
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):
         leaf = leaf.read()
     if isinstance(leaf, (bool, int, float, complex)):
         leaf = selected().backend.xp.asarray(leaf)
     elif not is_array(leaf):
-        raise OperandError(f"{name}: {place} is a {type(leaf).__name__}, not an array; its out_axes is to be None")
+        raise OperandError(f"{name}: {place} must be an array, got {described(leaf)}. Set its out_axes to None.")
     return namespace_of((leaf,)).broadcast_to(leaf, (members, *leaf.shape))
 
 
 def _joined(results: Sequence[_Results], name: str) -> list[Any]:
-    """Return the values of all chunks, joined along the members' axis."""
+    """Return the values of all chunks, joined along the batch axis."""
     joined = []
     for axis, *parts in zip(results[0].axes, *(some.values for some in results), strict=True):
         first = parts[0]
@@ -342,6 +348,6 @@ def _joined(results: Sequence[_Results], name: str) -> list[Any]:
             continue
         axis = normalize_axis(axis, len(first.shape))
         if len({(dtype_name(part.dtype), part.shape[:axis], part.shape[axis + 1 :]) for part in parts}) > 1:
-            raise ShapeError(f"{name}: the results of different chunks differ in shape or dtype")
+            raise ShapeError(f"{name}: the results of all chunks must have the same shape and dtype")
         joined.append(namespace_of(parts).concat(parts, axis=axis))
     return joined

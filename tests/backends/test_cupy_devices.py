@@ -130,7 +130,7 @@ for call in (
     try:
         call()
     except MixedBackendsError as error:
-        assert "was given arrays on the devices <CUDA Device 0> and <CUDA Device 1>; move one" in str(error), error
+        assert "arrays must be on one device, got <CUDA Device 0> and <CUDA Device 1>. Move one" in str(error), error
     else:
         raise AssertionError("no error")
 """,

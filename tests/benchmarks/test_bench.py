@@ -91,7 +91,7 @@ def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=pytest.mark.needs("threadpoolctl")) if n == "threads" else n
+        pytest.param(n, marks=pytest.mark.needs("threadpoolctl")) if n in ("tables", "threads") else n
         for n in MODULES
         if n not in ("compare", "overhead", "transforms", "launches", "kernels")
     ],

@@ -1,4 +1,4 @@
-"""README's table of measured comparisons."""
+"""The tables of measured comparisons in README and on the page of benchmarks."""
 
 from xml.etree import ElementTree
 
@@ -11,6 +11,11 @@ def test_the_table_is_that_of_the_committed_results() -> None:
     text = summary.README.read_text(encoding="utf-8")
     inside = text.partition(summary.BEGIN)[2].partition(summary.END)[0]
     assert inside.strip() == summary.table(summary.compared())
+
+
+def test_the_table_of_slow_rows_is_that_of_the_committed_results() -> None:
+    inside = summary.PAGE.read_text(encoding="utf-8").partition(summary.BEGIN)[2].partition(summary.END)[0]
+    assert inside.strip() == summary.slow()
 
 
 def test_the_picture_has_the_ratios_of_the_table() -> None:

@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
+import re
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,10 +72,12 @@ def test_lines_are_plain_where_the_output_is_no_terminal(run, folder):
     assert lines[0].startswith("blobs.npz: 72 training and 18 test examples, 3 classes")
     assert lines[1].startswith("3-6-3 relu, 45 parameters, float32, on ")
     assert lines[2].startswith("epoch 1/2  loss ")
-    assert lines[4].split()[-3:] == ["5", "6", "7"]
-    assert [line.split()[:2] for line in lines[5:8]] == [[name, "6"] for name in "567"]
-    assert lines[8].startswith("test accuracy ")
-    assert len(lines) == 9
+    assert lines[0].endswith("(5, 6, 7)")
+    assert lines[4].strip() == "predicted as"
+    assert lines[5].split()[-3:] == ["5", "6", "7"]
+    assert [line.split()[:2] for line in lines[6:9]] == [[name, "6"] for name in "567"]
+    assert lines[9].startswith("test accuracy ")
+    assert len(lines) == 10
     assert "\x1b" not in out
 
 
@@ -91,6 +96,12 @@ def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch)
     assert code == 0
     assert "epoch 2/2  loss " in out
     assert "samples/s" in out
+    monkeypatch.setenv("COLUMNS", "40")
+    out = run("train", "--data", folder / "blobs.npz", *FAST, "--validation", "0.2")[1]
+    lines = re.sub("\x1b.*?[a-zA-Z]", "", out).replace("\r", "\n").splitlines()
+    assert max(map(len, lines)) <= 40
+    # without the numbers of training, for which there is no room
+    assert [line.split()[2:4] for line in lines if line.startswith("epoch 2/2  ")] == [["validation", "loss"]]
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"] + ["rich.console"]:
         monkeypatch.setitem(sys.modules, name, None)
     assert isinstance(on_terminal(False), Lines)
@@ -231,7 +242,7 @@ def test_ctrl_c_before_training_is_130(run, monkeypatch):
 
 
 def test_info_lists_every_backend_and_the_selected_one(run):
-    code, out, err = run("info")
+    code, out, err = run("info", "--check")
     assert (code, err) == (0, "")
     reports = agrad.available_backends()
     lines = out.splitlines()
@@ -240,6 +251,25 @@ def test_info_lists_every_backend_and_the_selected_one(run):
         assert line.startswith(report.name)
         assert (report.version in line) if report.available else (report.reason in line)
     assert lines[-1].startswith(f"selected: {agrad.get_backend()} on ")
+
+
+def test_info_imports_no_library_that_it_lists():
+    code = (
+        "import sys; from agrad.cli import main; main(['info']);"
+        "print(sorted({'torch', 'jax', 'dask', 'cupy', 'array_api_strict', 'agrad.train'} & sys.modules.keys()))"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("AGRAD_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(agrad.__file__).parents[1]), *sys.path])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[]"
+    assert lines[-2] == "selected: numpy on cpu (by the default)"
+    rows = {line.split()[0]: line for line in lines[1:-2]}
+    for name, report in agrad.available_backends().items():
+        if report.available and name != "numpy":
+            assert report.version in rows[name]
+            assert "agrad info --check" in rows[name]
+        assert name in rows
 
 
 def test_devices_are_listed_as_the_option_takes_them():
@@ -281,9 +311,9 @@ def test_version_help_and_no_command(run):
 def test_help_gives_the_defaults_of_each_data_set(run):
     lines = [line.split() for line in run("train", "--help")[1].splitlines()]
     assert ["digits", "mnist", "tables", "FILE.npz"] in lines
-    assert ["--epochs", "60", "8", "100", "20"] in lines
-    assert ["--hidden", "128,64", "256,128", "64,32", "256,128"] in lines
-    assert ["--batch-size", "32", "128", "32", "64"] in lines
+    assert ["--epochs", "60", "8", "by", "rows", "20"] in lines
+    assert ["--hidden", "128,64", "256,128", "by", "rows", "256,128"] in lines
+    assert ["--batch-size", "32", "128", "by", "rows", "64"] in lines
 
 
 def test_a_bug_is_no_user_error(monkeypatch):
@@ -293,3 +323,21 @@ def test_a_bug_is_no_user_error(monkeypatch):
     monkeypatch.setattr(trains.sources, "load", buggy)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["train"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train --epohs 3", "agrad train: error: unknown argument '--epohs'. Did you mean --epochs?"),
+        ("train --epohs=3", "agrad train: error: unknown argument '--epohs=3'. Did you mean --epochs?"),
+        ("info --divice cpu", "agrad info: error: unknown argument '--divice'. Did you mean --device?"),
+        ("train --epochs 1.5", "agrad train: error: argument --epochs: must be an integer, got '1.5'. Run "),
+        ("train --lr fast", "agrad train: error: argument --lr: must be a number, got 'fast'. Run "),
+        ("train more", "agrad train: error: unknown argument 'more'. Run 'agrad train --help' for the options."),
+        ("trian", "agrad: error: argument COMMAND: invalid choice: 'trian'"),
+    ],
+)
+def test_wrong_options_are_one_line(run, words, message):
+    code, out, err = run(*words.split())
+    assert (code, out, err.count("\n"), err[: len(message)]) == (2, "", 1, message)
+    assert "--epochs, --data and --patience may change" in " ".join(run("train", "--help")[1].split())

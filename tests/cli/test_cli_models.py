@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def test_evaluate_measures_the_test_part(run, model, folder):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert "the test part of flowers.csv: 18 examples" in lines[0]
-    assert [line.split()[0] for line in lines[2:5]] == ["k0", "k1", "k2"]
+    assert [line.split()[0] for line in lines[3:6]] == ["k0", "k1", "k2"]
     assert lines[-1].startswith("accuracy ")
     assert float(lines[-1].split()[1].rstrip("%,")) > 90
     # named by hand, the data it was trained on are still not measured on whole
@@ -90,8 +91,8 @@ def test_named_data_can_be_predicted_and_measured(run, tmp_path):
         (["a", "b", "d", "kind"], [["1", "2", "4", "k0"]], ["missing: c", "not expected: d"]),
         (
             ["a", "b", "c", "kind"],
-            [["1", "2", "3", "k0"], ["1", "2", "3", "k9"]],
-            ["'k9' at example 1", "k0, k1, k2"],
+            [["1", "2", "3", "k8"], ["1", "2", "3", "k9"], ["1", "2", "3", "k9"]],
+            ["classes that the training data did not have: k9 (2), k8 (1)"],
         ),
         (["a", "b", "c", "kind"], [["1", "2", "x", "k0"]], ["line 2, column 'c'", "found 'x'"]),
         (["a", "b", "c", "kind"], [["1", "2", "1e400", "k0"]], ["finite"]),
@@ -105,6 +106,80 @@ def test_evaluate_says_what_does_not_fit(run, model, tmp_path, header, rows, phr
     assert err.startswith("agrad evaluate: error: ")
     for phrase in (*phrases, "other.csv"):
         assert phrase in err
+
+
+def test_evaluate_scores_the_rows_of_known_classes(run, model, folder, tmp_path):
+    header, rows = rows_of(folder / "flowers.csv")
+    rows = rows[:30]
+    table(tmp_path / "known.csv", header, rows)
+    table(tmp_path / "more.csv", header, [["1", "2", "3", "k9"], *rows, ["1", "2", "3", "k 10"]])
+    expected = run("evaluate", model, "--data", tmp_path / "known.csv")
+    code, out, err = run("evaluate", model, "--data", tmp_path / "more.csv")
+    assert (code, out.splitlines()[1:]) == (0, expected[1].splitlines()[1:])
+    assert "2 of 32 examples are not scored" in err and "did not have: k9 (1), k 10 (1)" in err
+    assert "part of " in out and "30 examples" in out
+    X, y = np.array([row[:3] for row in rows], float), np.array([row[3] for row in rows])
+    np.savez(tmp_path / "more.npz", X=np.concatenate([X, X]), y=np.concatenate([y, y.astype("<U3")]))
+    np.savez(tmp_path / "others.npz", X=np.concatenate([X, X]), y=np.concatenate([y, np.full(30, "no")]))
+    whole, part = (run("evaluate", model, "--data", tmp_path / f"{name}.npz", "--quiet") for name in ("more", "others"))
+    assert whole[0] == part[0] == 0
+    assert whole[1] == part[1] and "30 of 60 examples" in part[2] and not whole[2]
+
+
+def test_ids_are_kept_but_not_learned_from(run, folder, tmp_path):
+    header, rows = rows_of(folder / "flowers.csv")
+    # the id gives the class
+    table(tmp_path / "ids.csv", ["id", *header], [[f"0{k}{row[-1]}", *row] for k, row in enumerate(rows)])
+    words = ("--label", "kind", "--hidden", "4", "--epochs", "2", "--quiet")
+    assert run("train", "--data", tmp_path / "ids.csv", *words, "--id", "id", "--save", tmp_path / "m.st")[0] == 0
+    assert run("train", "--data", folder / "flowers.csv", *words, "--save", tmp_path / "n.st")[0] == 0
+    with_ids, without = (checkpoint.load(tmp_path / name) for name in ("m.st", "n.st"))
+    assert all(np.array_equal(with_ids[0][name], value) for name, value in without[0].items())
+    out = run("predict", tmp_path / "m.st", "--data", tmp_path / "ids.csv")[1]
+    told = [line.split(",") for line in out.splitlines()]
+    assert told[0] == ["example", "id", "class", "probability"]
+    assert [row[1] for row in told[1:3]] == ["00k0", "01k1"]
+    bare = run("predict", tmp_path / "m.st", "--data", folder / "flowers.csv")
+    assert bare[1].splitlines() == [",".join([row[0], *row[2:]]) for row in told]
+    # a column that the model learns from is both
+    code, out, err = run("predict", tmp_path / "n.st", "--data", folder / "flowers.csv", "--id", "b")
+    assert (code, err) == (0, "")
+    assert [float(line.split(",")[1]) for line in out.splitlines()[1:]] == [float(row[1]) for row in rows]
+    assert run("predict", tmp_path / "m.st", "--data", tmp_path / "ids.csv", "--id", "idd")[0] == 1
+    assert "--id requires a table" in run("predict", tmp_path / "m.st", "--data", folder / "blobs.npz", "--id", "a")[2]
+    assert "--id requires a table" in run("train", "--data", folder / "blobs.npz", "--id", "a")[2]
+    code, _, err = run("train", "--data", tmp_path / "ids.csv", *words, "--drop", "id,kind")
+    assert code == 2 and "'kind' is a target column" in err
+
+
+@pytest.mark.needs("pyarrow")
+def test_predictions_are_written_as_parquet(run, model, folder, tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    path, header, rows = tmp_path / "told.parquet", *rows_of(folder / "flowers.csv")
+    table(tmp_path / "ids.csv", ["id", *header], [[k + 700, *row] for k, row in enumerate(rows)])
+    words = ("predict", model, "--data", tmp_path / "ids.csv", "--id", "id", "--proba")
+    for _ in range(2):  # it replaces its own file
+        assert run(*words, "--output", path)[:2] == (0, f"90 predictions written to {path}\n")
+    told = parquet.read_table(path)
+    assert told.column_names == ["example", "id", "class", "k0", "k1", "k2"]
+    assert told.column("id").to_pylist() == list(range(700, 790))
+    lines = [line.split(",") for line in run(*words)[1].splitlines()[1:]]
+    assert told.column("class").to_pylist() == [line[2] for line in lines]
+    assert told.column("k1").to_pylist() == pytest.approx([float(line[4]) for line in lines], abs=1e-6)
+    parquet.write_table(pyarrow.table({"mine": [1]}), path)
+    code, _, err = run(*words, "--output", path)
+    assert code == 1 and "another file, which would be lost" in err
+    table(tmp_path / "class.csv", ["class", *header], [[k, *row] for k, row in enumerate(rows)])
+    code, _, err = run("predict", model, "--data", tmp_path / "class.csv", "--id", "class")
+    assert code == 2 and "must have different names" in err
+
+
+def test_parquet_without_pyarrow_names_the_package(run, model, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run("predict", model, "--data", folder / "flowers.csv", "--output", tmp_path / "p.parquet")
+    assert (code, "pip install 'agrad[data]'" in err) == (2, True)
 
 
 def test_predict_says_what_does_not_fit(run, model, folder, tmp_path):
@@ -160,10 +235,13 @@ def paths_in(value, at=()):
         yield from paths_in(item, (*at, key))
 
 
-ANY_NUMBER = {("config", "lr"), ("config", "weight_decay"), ("progress", "loss"), ("progress", "seconds")}
+ANY_NUMBER = {
+    *(("config", "lr"), ("config", "weight_decay")),
+    *(("progress", "loss"), ("progress", "rate"), ("progress", "seconds")),
+}
 """What a saved model is measured without, and may be any number of 0 or more."""
 
-NOT_IN_OLDER_FILES = {("progress", "rate")}
+NOT_IN_OLDER_FILES = {("config", "drop"), ("config", "id"), ("progress", "rate")}
 
 
 def test_a_header_with_anything_missing_or_wrong_is_refused(run, model, tmp_path):
@@ -183,7 +261,7 @@ def test_a_header_with_anything_missing_or_wrong_is_refused(run, model, tmp_path
                 holder[at[-1]] = change
             checkpoint.save(path, tensors, changed)
             found = run("evaluate", path)
-            if (change == 3.5 and at in ANY_NUMBER) or (change != "text" and at in NOT_IN_OLDER_FILES):
+            if (change == 3.5 and at in ANY_NUMBER) or (change == "remove" and at in NOT_IN_OLDER_FILES):
                 assert found == (0, expected, ""), at
             else:
                 assert found[:2] == (1, ""), (at, change)

@@ -17,6 +17,7 @@ from agrad.cli import train as trains
 from agrad.cli.outputs import check_output
 from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
+from agrad.train import tabular
 from agrad.train.step import has_tensor_float
 
 pytest_plugins = ["cli_fixtures"]
@@ -107,6 +108,18 @@ def test_the_arrays_of_a_network_are_known_without_it(hidden, dropout):
     assert models.arrays(settings, (7,), 3) == {name: (value.shape, value.dtype.name) for name, value in state.items()}
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("hidden", [(), (5, 4), (5, 5)])
+def test_the_arrays_of_a_network_for_tables_are_known_without_it(hidden, dropout):
+    given = {"data": "a.csv", "label": "y", "hidden": hidden, "dropout": dropout, "dtype": "float64", "members": 3}
+    settings = config.settled(config.resolve(given), "classification", 100)
+    intervals = tabular.intervals(np.random.default_rng(0).normal(size=(100, 7)))
+    with chosen("numpy", None) as place:
+        state = models.build(settings, (7,), 3, place, intervals).state_dict()
+    expected = {name: (value.shape, value.dtype.name) for name, value in state.items()}
+    assert models.arrays(settings, (7,), 3, intervals[0].size) == expected
+
+
 def test_deep_metadata_is_refused_before_it_is_walked(run, model, tmp_path):
     content = model.read_bytes()
     length = int.from_bytes(content[:8], "little")
@@ -124,7 +137,7 @@ def test_deep_metadata_is_refused_before_it_is_walked(run, model, tmp_path):
 @pytest.mark.parametrize(
     ("tensor", "value", "message"),
     [
-        ("0.weight", np.nan, "finite numbers, found others in 0.weight"),
+        ("1.module.weights.0", np.nan, "finite numbers, found others in 1.module.weights.0"),
         ("optimizer.0.m", np.inf, "found others in optimizer.0.m"),
         ("data.scale", 0.0, "above 0 in data.scale"),
     ],

@@ -1,13 +1,18 @@
 """``agrad train`` and a saved model on tables as people have them, on quantities, and on images."""
 
 import csv
+import gzip
 import json
 import re
 
 import numpy as np
 import pytest
 
+from agrad import data
 from agrad.cli import config as configs
+from agrad.cli.scores import class_lines, residual_lines
+from agrad.data import tablefiles
+from agrad.errors import DataError
 from agrad.nn import checkpoint
 
 pytest_plugins = ["cli_fixtures"]
@@ -72,9 +77,10 @@ def test_prices_are_learned_from_a_table_as_it_is(priced, place):
     assert len(epochs) == min(best + 4, 40)
     lines = out.splitlines()
     assert "300 rows, 7 columns to learn from (3 numbers, 3 words, 1 date), separated by semicolons" in lines[0]
-    assert "task: regression, because 'price' has" in lines[1]
-    assert "--task classification" in lines[1]
-    assert "15% of the training rows are held out" in lines[2] and "--validation 0" in lines[2]
+    assert "missing values: 'area' (22), 'city' (12)" in lines[1]
+    assert "task: regression, because 'price' has" in lines[2]
+    assert "--task classification" in lines[2]
+    assert "15% of the training rows are held out" in lines[3] and "--validation 0" in lines[3]
     assert any(line.startswith("target ") and "95%" in line for line in lines)
     assert lines[-2].startswith(f"test R2 {last['test_r2']:.4f}, MAE ")
     assert "left out 'id'" in err and "--keep" in err
@@ -110,7 +116,7 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
 
 
 def test_a_stopped_run_goes_on_to_the_same_numbers(run, place, tmp_path):
-    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST)
+    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST, "--schedule", "constant")
     assert run("train", *words, "--epochs", "6", "--save", tmp_path / "whole.st")[0] == 0
     assert run("train", *words, "--epochs", "3", "--save", tmp_path / "part.st")[0] == 0
     assert run("train", "--resume", tmp_path / "part.st", "--epochs", "6")[0] == 0
@@ -130,7 +136,8 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
     assert last["test_auc"] >= last["test_accuracy"] > 0.8
     lines = out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("class "))
-    assert lines[at].split()[1:6] == ["examples", "precision", "recall", "F1", "taken"]
+    assert lines[at - 1].strip() == "predicted as"
+    assert lines[at].split()[1:] == ["examples", "precision", "recall", "F1", "high", "low"]
     counts = np.array([[int(n) for n in line.split()[-2:]] for line in lines[at + 1 : at + 3]])
     assert counts.sum() == 60
     assert np.trace(counts) / 60 == pytest.approx(last["test_accuracy"])
@@ -166,11 +173,21 @@ def test_the_report_is_one_page_with_charts(place):
     page = (place / "r.html").read_text()
     assert page.startswith("<!doctype html>")
     assert not re.search(r"""(src|href)=|url\(|@import""", page)
-    assert page.count("<svg") == page.count("</svg>") == 4
-    for title in ("Learning curves", "Residuals", "Importance of columns", "Data", "Settings"):
+    assert page.count("<svg") == page.count("</svg>") == 5
+    titles = ("Learning curves", "Residuals", "Calibration", "Errors by category", "Importance of columns")
+    for title in (*titles, "Data", "Settings"):
         assert f"<h2>{title}</h2>" in page
     assert "prefers-color-scheme: dark" in page
-    bars = re.search(r'<table class="bars".*?</table>', page)[0]
+    assert 'class="warn"' not in page
+    bars = re.search(r'<table class="bars" aria-label="errors.*?</table>', page)[0]
+    shown = re.findall(r'<th scope="row">([^<]+) \((\d+)\)</th>.*?<td class="number">([\d.]+)</td>', bars)
+    counts = {name: int(count) for name, count, _ in shown}
+    assert counts["garden: yes"] + counts["garden: no"] == counts["high=high"] + counts["high=low"] == 60
+    sums = [sum(int(n) * float(off) for name, n, off in shown if name.startswith(part)) for part in ("garden", "high=")]
+    mae = records(place / "log.jsonl")[-1]["test_mae"]
+    assert sums == pytest.approx([60 * mae, 60 * mae], rel=1e-3)
+    assert f"it is {mae:.4g}" in page
+    bars = re.search(r'<table class="bars" aria-label="importance.*?</table>', page)[0]
     shown = re.findall(r'<th scope="row">(\w+)</th>.*?<td class="number">(-?[\d.]+)</td>', bars)
     falls = [float(value) for _, value in shown]
     assert {name for name, _ in shown} == {"area", "city", "built", "garden", "size", "high"}
@@ -178,6 +195,69 @@ def test_the_report_is_one_page_with_charts(place):
     # the loss is drawn for each epoch
     points = re.search(r'<polyline class="line0" points="([^"]+)"', page)[1].split()
     assert len(points) == len(records(place / "log.jsonl")) - 2
+
+
+def test_a_column_that_gives_the_target_is_named(run, place, tmp_path):
+    data = homes(tmp_path / "homes.csv", rows=200)
+    with open(data, newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    for row in rows:
+        row["in cents"] = "" if row["garden"] == "no" and row["high"] == "low" else f"{float(row['price']) * 100:.0f}"
+        row["dear"] = {"high": "very", "low": "not"}[row["high"]]
+    lines = [";".join(rows[0]), *(";".join(row.values()) for row in rows)]
+    data.write_text("\n".join(lines) + "\n")
+    words = ("train", "--data", data, *FAST, "--epochs", "1", "--report", tmp_path / "r.html")
+    code, _, err = run(*words, "--label", "price", "--quiet", "--task", "regression")
+    found = [line for line in err.splitlines() if "alone predicts" in line]
+    assert code == 0 and not found
+    code, _, err = run(*words, "--label", "high", "--quiet")
+    found = re.findall(r"column '(.+)' alone predicts the target \(mean recall .*\).*with --drop (.+)", err)
+    assert (code, found) == (0, [("price", "price"), ("in cents", "'in cents'"), ("dear", "dear")])
+    assert (tmp_path / "r.html").read_text().count('class="warn"') == 3
+    code, _, err = run(*words, "--label", "high", "--drop", "price,dear,in cents", "--quiet")
+    assert (code, "alone predicts" in err) == (0, False)
+    for row in rows:
+        row["in cents"] = f"{float(row['price']) * 12:.1f}"
+    data.write_text("\n".join([lines[0], *(";".join(row.values()) for row in rows)]) + "\n")
+    err = run(*words, "--label", "price,size", "--quiet", "--drop", "id")[2]
+    assert "column 'in cents' alone predicts the target (R2 1.000)" in err and "--drop 'in cents'" in err
+
+
+def test_wrong_cells_are_told_once(run, tmp_path):
+    data = homes(tmp_path / "homes.csv", rows=200)
+    lines = data.read_text().splitlines()
+    for k in range(5, 200, 40):
+        lines[k] = ";".join([*lines[k].split(";")[:1], "wide", *lines[k].split(";")[2:]])
+    data.write_text("\n".join(lines) + "\n")
+    code, _, err = run("train", "--data", data, "--label", "high", *FAST, "--epochs", "1", "--quiet")
+    assert (code, err.count("column 'area': expected a number, found 'wide'")) == (0, 1)
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40])
+def test_tables_fit_the_terminal(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = [f"a long name of class {k}" for k in range(12)]
+    matrix = np.arange(144).reshape(12, 12) % 7 + 400 * np.eye(12, dtype=int)
+    matrix[0] = np.eye(12, dtype=int)[0] * 9
+    lines = class_lines(matrix, names)
+    assert len(lines) in (13, 14) and max(map(len, lines)) <= width
+    row = lines[-11].split()
+    assert f"{matrix[1, 1] / matrix[1].sum():.1%}" in row
+    if width == 200:
+        assert row[-12:] == [str(count) for count in matrix[1].tolist()]
+    elif width == 80:
+        assert lines[0].endswith("  mistaken for") and lines[1].endswith("%") and row[-1] == "(6)"
+    else:
+        assert row[-1].endswith("%")
+    # the digits with a few hundred examples each
+    lines = class_lines(matrix[:10, :10], "0123456789")
+    assert max(map(len, lines)) <= width and ("predicted as" in lines[0]) == (width >= 80)
+    lines = class_lines(np.diag(np.arange(60)), [f"{k}" for k in range(60)])
+    assert [line.split()[0] for line in lines[1:3]] == ["0", "1"] and lines[-1] == "(20 of 60 classes, by lowest F1)"
+    told = np.random.default_rng(0).normal(size=(50, 2)) * [1e-7, 1e7]
+    lines = residual_lines(told, np.sqrt(np.abs(told)), ["a name that is\nmuch longer than others", "y"])
+    assert max(map(len, lines)) <= width and "e+0" in lines[-1].split()[1]
+    assert ("predicted - true" in lines[0]) == (width > 40)
 
 
 def test_a_report_shows_text_of_files_as_text(run, tmp_path):
@@ -209,10 +289,222 @@ def test_convolutions_are_saved_and_resumed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "rows", "part"),
-    [("regression", 199, 0), ("regression", 200, 0.15), ("classification", 999, 0), ("classification", 1000, 0.15)],
+    ("rows", "part", "hidden", "members", "size", "epochs"),
+    [
+        (39, 0, (64, 64), 8, 256, 100),
+        (40, 0.15, (64, 64), 8, 256, 100),
+        (999, 0.15, (64, 64), 8, 256, 51),
+        (1000, 0.15, (128, 128), 4, 256, 100),
+        (16_000, 0.15, (128, 128), 2, 512, 25),
+        (1_000_000, 0.15, (128, 128), 1, 512, 20),
+    ],
 )
-def test_a_part_is_held_out_of_large_tables(task, rows, part):
+def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, epochs):
     config = configs.resolve({"data": "homes.csv", "label": "price"})
-    assert config.validation is None
-    assert configs.settled(config, task, rows).validation == part
+    assert config.model == "table"
+    assert {getattr(config, name) for name in configs.OPEN} == {None}
+    for task in configs.ENOUGH:
+        found = configs.settled(config, task, rows)
+        named = (found.validation, found.hidden, found.members, found.batch_size, found.epochs, found.patience)
+        assert named == (part, hidden, members, size, epochs, epochs // 4)
+    given = configs.resolve({"data": "homes.csv", "label": "price", "epochs": 7, "members": 3, "validation": 0.0})
+    found = configs.settled(given, "regression", rows)
+    assert (found.epochs, found.members, found.validation, found.patience) == (7, 3, 0.0, 5)
+
+
+def test_a_model_of_before_there_were_ensembles_is_read(run, place, tmp_path):
+    words = ("train", "--data", place / "homes.csv", "--label", "price", "--model", "mlp", *FAST, "--epochs", "2")
+    assert run(*words, "--save", tmp_path / "m.st")[0] == 0
+    tensors, metadata = checkpoint.load(tmp_path / "m.st")
+    assert {"0.weight", "0.bias"} < {*tensors} and "0.column" not in tensors
+    assert metadata["config"].pop("members") == 1
+    checkpoint.save(tmp_path / "old.st", tensors, metadata)
+    told = [run("predict", tmp_path / name, "--data", place / "homes.csv")[:2] for name in ("m.st", "old.st")]
+    assert told[0] == told[1] and told[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "phrase"),
+    [
+        ("0.column", lambda x: x.astype("int32"), "expected the intervals 0.column, 0.low, 0.scale"),
+        ("0.column", lambda x: x + 100, "expected columns from 0 to"),
+        ("0.low", lambda x: x[1:], "0.low"),
+        ("1.average.weights.0", lambda x: x[:1], "1.average.weights.0"),
+    ],
+)
+def test_a_damaged_network_for_tables_is_refused(run, priced, tmp_path, name, change, phrase):
+    tensors, metadata = checkpoint.load(priced[0])
+    tensors[name] = np.ascontiguousarray(change(tensors[name]))
+    checkpoint.save(tmp_path / "m.st", tensors, metadata)
+    code, _, err = run("predict", tmp_path / "m.st", "--data", tmp_path / "any.csv")
+    assert code == 1 and phrase in err
+
+
+# -- files as people have them --
+
+
+def adults(path, encoding="utf-8", pack=bytes, header=True, rows=120):
+    """Write a table with marks of missing values, thousands, a currency, dates and letters beyond ASCII."""
+    lines = ["edad;país;salario;fecha;clase"] * header
+    for row in range(rows):
+        age, pay = ("?", str(20 + row % 40))[row % 9 > 0], f"${1 + row % 3},{100 + 7 * row % 900:03}.50"
+        country = ("España", "Perú", "?", "Chile")[row % 4]
+        lines.append(f"{age};{country};{pay};Jan {1 + row % 28} 2000;{('sí', 'no')[row % 2]}")
+    path.write_bytes(pack(("\n".join(lines) + "\n").encode(encoding)))
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-16-be", "utf-32", "utf-32-le"])
+@pytest.mark.parametrize(("pack", "end"), [(bytes, ""), (gzip.compress, ".gz")])
+def test_encodings_are_guessed_and_named_and_files_unpacked(run, tmp_path, encoding, pack, end):
+    path = adults(tmp_path / f"t.csv{end}", encoding, pack)
+    words = ("train", "--data", path, "--label", "clase", *FAST, "--epochs", "1")
+    code, out, err = run(*words, "--save", tmp_path / "m.st")
+    assert code == 0, err
+    first, *rest = out.splitlines()
+    assert "(1 number, 1 word, 1 number, 1 date)" in first or "(2 numbers, 1 word, 1 date)" in first
+    if not encoding.startswith("utf-8"):
+        assert f"in the encoding {'cp1252' if encoding == 'latin-1' else encoding}" in first
+    lines = "\n".join(rest)
+    assert "missing values: 'edad' (14: '?'), 'país' (30: '?')" in lines
+    assert "read as numbers without ',' and '$': 'salario'" in lines
+    assert "read as dates in the form %b %d %Y: 'fecha'" in lines
+    assert "'clase' has 2 different words" in lines
+    assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
+    told = run("predict", tmp_path / "m.st", "--data", adults(tmp_path / "other.csv", rows=7))[1]
+    assert {line.split(",")[1] for line in told.splitlines()[1:]} <= {"sí", "no"}
+
+
+def test_a_missing_header_is_said_and_named(run, tmp_path):
+    rng = np.random.default_rng(1)
+    lines = [f"{'MFI'[k % 3]},{x:.3f},{y:.3f},{k % 4}" for k, (x, y) in enumerate(rng.normal(size=(60, 2)))]
+    (tmp_path / "abalone.data").write_text("\n".join(lines) + "\n")
+    words = ("train", "--data", tmp_path / "abalone.data", "--label", "3", *FAST, "--epochs", "1")
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert "found a row like the data (M, " in err and "--no-header" in err and "--header" in err
+    code, out, err = run(*words, "--no-header", "--save", tmp_path / "m.st")
+    assert code == 0, err
+    assert "60 rows, 3 columns to learn from" in out and "without a header" in out
+    (tmp_path / "new.data").write_text("\n".join(line.rpartition(",")[0] for line in lines) + "\n")
+    assert len(run("predict", tmp_path / "m.st", "--data", tmp_path / "new.data")[1].splitlines()) == 61
+    assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
+    code, out, err = run(*words, "--header")
+    assert "59 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "like_data"),
+    [
+        ("country,2019,2020,2021\nA,1.5,2.5,3\nB,2,3,4\n", False),
+        ("id,x\n1,2\n2,3\n", False),
+        (",x\n1,2\n2,3\n", False),
+        ("5.1,3.5,setosa\n4.9,3,setosa\n", True),
+        ("setosa,5.1\nsetosa,4.9\n", True),
+        ("p,x\n" + "p,x\ne,y\n" * 9, True),
+        ("who,what\n" + "p,x\ne,y\n" * 9, False),
+        ("2000-01-01,a\n2000-01-02,b\n", True),
+        ("1,1\n3,4\n", True),
+    ],
+)
+def test_a_first_line_like_the_data(tmp_path, text, like_data):
+    (tmp_path / "t.csv").write_text(text)
+    if like_data:
+        with pytest.raises(DataError, match="header=False in Python"):
+            data.read_csv(tmp_path / "t.csv")
+    else:
+        assert len(data.read_csv(tmp_path / "t.csv")) == text.count("\n") - 1
+    table = data.read_csv(tmp_path / "t.csv", header=False)
+    assert len(table) == text.count("\n") and table.names[:2] == ("c0", "c1")
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ("Jan 1 2000|Feb 3 2001", ["2000-01-01", "2001-02-03"]),
+        ("January 1, 2000|February 3, 2001", ["2000-01-01", "2001-02-03"]),
+        ("1 Jan 2000|3 Feb 2001 ", ["2000-01-01", "2001-02-03"]),
+        ("2015/01/01 01:00:00|2015/1/2 02:30", ["2015-01-01T01:00", "2015-01-02T02:30"]),
+        ("31.12.1999|1.2.2000", ["1999-12-31", "2000-02-01"]),
+        ("12/31/1999 11:30 PM|1/2/2000 1:00 AM", ["1999-12-31T23:30", "2000-01-02T01:00"]),
+        ("31/12/1999|?", ["1999-12-31", "NaT"]),
+        ("3,995.383|12,995", [3995.383, 12995]),
+        ("$3,995.50|-$1", [3995.5, -1]),
+        ("3 995|1'234'567", [3995, 1234567]),
+        ("7 EUR|8 EUR", [7, 8]),
+        ("12.5%|3%", [12.5, 3]),
+        ("7 EUR|8 USD", None),
+        ("1,2,3|4,5", None),
+        ("May|March", None),
+        ("12345|N/A", [12345, np.nan]),
+    ],
+)
+def test_cells_in_other_forms(tmp_path, cells, values):
+    lines = [f'"{cell}",x' for cell in cells.split("|")]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines]) + "\n")
+    column = data.read_csv(tmp_path / "t.csv")["a"]
+    if values is None:
+        assert column.kind == "word" and not column.missing.any()
+    else:
+        expected = np.array(values, "datetime64[us]" if isinstance(values[0], str) else np.float64)
+        np.testing.assert_array_equal(column.values, expected)
+
+
+def test_prices_are_no_classes(run, tmp_path):
+    lines = [f"{row % 7},{1000 + 3 * row}" for row in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["rooms,price", *lines]) + "\n")
+    words = ("train", "--data", tmp_path / "t.csv", "--label", "price", *FAST, "--epochs", "1")
+    code, out, err = run(*words, "--task", "classification")
+    assert (code, out) == (1, "")
+    assert "--task regression" in err and len(err) < 400 + len(str(tmp_path))
+    assert run(*words)[0] == 0
+
+
+def test_columns_are_checked_before_they_are_read(run, tmp_path, monkeypatch):
+    model = tmp_path / "m.st"
+    assert (
+        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
+            0
+        ]
+        == 0
+    )
+    names = [f"wrong column {k}" for k in range(20_000)]
+    (tmp_path / "wrong.csv").write_text(",".join(names) + "\n" + ",".join("1" * 20_000) + "\n")
+    for name in ("_by_pyarrow", "_by_csv"):
+        monkeypatch.setattr(tablefiles, name, lambda *args: pytest.fail("the rows were read"))
+    for command in ("predict", "evaluate"):
+        code, _, err = run(command, model, "--data", tmp_path / "wrong.csv")
+        assert code == 1 and len(err) < 400 + len(str(tmp_path))
+        assert "missing: edad, país" in err or "expected a column 'clase'" in err
+
+
+@pytest.mark.parametrize("odd", ["x" * 1000, "\x1b[31m" * 90, "é'\u202e\" *" * 200, "1," * 300, "0" * 500])
+@pytest.mark.parametrize("place", ["name", "cell", "label", "both"])
+def test_messages_are_short_whatever_a_cell_has(run, tmp_path, odd, place):
+    model = tmp_path / "m.st"
+    assert (
+        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
+            0
+        ]
+        == 0
+    )
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file, delimiter=";"))
+    if place == "name":
+        rows[0][:2] = [odd, odd + "2"]
+    elif place == "label":
+        rows[3][4] = odd
+    else:
+        for row in rows[2 : 50 if place == "both" else 4]:
+            row[:4] = [odd] * 4
+    with open(tmp_path / "odd.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=";").writerows(rows)
+    for words in (
+        ("predict", model),
+        ("evaluate", model),
+        ("train", "--label", "clase", "--epochs", "1", *FAST),
+        ("train", "--label", "salario", "--epochs", "1", *FAST),
+    ):
+        _, out, err = run(*words, "--data", tmp_path / "odd.csv")
+        about = [line for line in out.splitlines() if "odd.csv" in line]
+        assert max(len(line.replace(str(tmp_path), "")) for line in [*err.splitlines(), *about, ""]) <= 430

@@ -1,5 +1,6 @@
 """Data sets of one's own: npz archives and csv tables, good and bad."""
 
+import gzip
 import io
 import warnings
 import zipfile
@@ -273,8 +274,10 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1,x\n2,x\n", "k", "found only the label 'x'"),
         ("a,k\n1,x\n2,y\n", "k", "2 examples or more"),
         ('a,k\n1,"x\n2,y\n', "k", "damaged"),
-        (b"a,k\n1,\xff\n", "k", "UTF-8"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "k", "UTF-8"),
+        (b"a,k\n1,\xff\n2,\xff\n", "k", "found only the label 'ÿ'"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "k", "UTF-8 or another encoding, found a binary file"),
+        (b"PK\3\4 no archive", "k", "cannot be read: File is not a zip file"),
+        (gzip.compress(TABLE.encode())[:-9], "k", "cannot be read: Compressed file ended"),
     ],
 )
 def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):

@@ -1,6 +1,7 @@
 """Tables as numbers: what is fitted to a training part, and what becomes of further tables."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_what_training_did_not_have_is_told_once(tmp_path):
     assert X["city=(other)"].tolist() == [1.0] * 6
     assert X["member"].tolist() == [0.5] * 6
     assert len(told) == 2
-    assert "'member': 6 missing values, of which training had none" in told[0]
+    assert "missing values, of which training had none, replaced by the median of training: 'member' (6)" in told[0]
     assert "'city' ('Town 0', 'Town 1')" in told[1]
     # without rare words in training, nothing stands for an unknown one
     plain, _ = fitted(write(tmp_path / "plain.csv", ROWS - 2))
@@ -159,13 +160,74 @@ def test_ids_can_be_kept_and_codes_taken_as_words(tmp_path):
         fitted(table.select(["id", "note"]))
 
 
-def test_dates_in_another_form_are_named(tmp_path):
-    table = write(
-        tmp_path / "t.csv", change=lambda row, cells: {**cells, "note": f"{1 + row % 28}/{1 + row // 28}/2024"}
-    )
+def test_dates_in_a_form_that_is_not_known_are_named(tmp_path):
+    table = write(tmp_path / "t.csv", change=lambda row, cells: {**cells, "note": f"{10 + row}/13/{row % 9}"})
     encoder, told = fitted(table)
     assert encoder.left_out["note"] == "dates"
     assert any("'note'" in line and "2026-01-31" in line for line in told)
+
+
+def test_the_form_of_dates_is_that_of_training(tmp_path):
+    def dated(days):
+        return lambda row, cells: {**cells, "note": days[row % len(days)]}
+
+    encoder, _ = fitted(
+        write(tmp_path / "t.csv", change=dated([f"{1 + k % 28}/{3 + k // 28}/2024" for k in range(30)]))
+    )
+    assert "note" in encoder.words and encoder.encodings[-1].form == "%d/%m/%Y"
+    again = TableEncoder.from_metadata(json.loads(json.dumps(encoder.as_metadata())), encoder.mean, encoder.scale)
+    # by itself, this file reads as the second of January
+    table = write(tmp_path / "new.csv", change=dated(["1/2/2024"]))
+    assert table["note"].values[0] == np.datetime64("2024-01-02")
+    for one in (encoder, again):
+        one.report = [].append
+        new = read_csv(tmp_path / "new.csv", words=one.words)
+        assert one.encode(new)[0, one.names.index("note month")] == 2
+
+
+def test_marks_among_strings_are_missing_and_strings_in_older_files(tmp_path):
+    table = write(tmp_path / "t.csv", change=lambda row, cells: {**cells, "city": ("Rome", "Oslo", "?", "NA")[row % 4]})
+    assert table["city"].marks == ("?", "NA") and table["city"].missing.sum() == 20
+    encoder, _ = fitted(table)
+    assert [name for name in encoder.names if "city" in name] == ["city=Oslo", "city=Rome", "city=(missing)"]
+    assert encoder.encode(table)[:, encoder.names.index("city=(missing)")].sum() == 20
+    encoding = {
+        "column": "city",
+        "kind": "word",
+        "missing": True,
+        "fill": 0.0,
+        "categories": ["?", "Rome"],
+        "other": True,
+        "parts": [],
+        "first": 0.0,
+    }
+    older = TableEncoder.from_metadata({"columns": [encoding], "left_out": {}}, np.zeros(4), np.ones(4))
+    older.report = [].append
+    assert older.names == ("city=?", "city=Rome", "city=(other)", "city=(missing)")
+    new = read_csv(tmp_path / "t.csv", words=older.words).select(["city"])
+    assert older.encode(new).sum(axis=0).tolist() == [10, 10, 20, 0]
+
+
+def test_many_columns_take_linear_time(tmp_path):
+    columns = {}
+    for count in (300, 1200):
+        names = [f"c{k}" for k in range(count)]
+        rows = [",".join(str((7 * k + 3 * row) % 11 / 2) for k in range(count)) for row in range(8)]
+        (tmp_path / "t.csv").write_text("\n".join([",".join(names), *rows]))
+        calls = 0
+
+        def count_calls(frame, event, argument):
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count_calls)
+        try:
+            table = read_csv(tmp_path / "t.csv")
+            TableEncoder(report=[].append).fit(table).transform(table)
+        finally:
+            sys.setprofile(None)
+        columns[count] = calls
+    assert columns[1200] < 4.5 * columns[300]
 
 
 @pytest.mark.needs("pyarrow")

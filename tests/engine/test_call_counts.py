@@ -73,6 +73,9 @@ def paths() -> Iterator[tuple[str, Callable[[], Any]]]:
     jitted = agrad.jit(step)
     jitted(*batch)
     yield "a jitted step", lambda: jitted(*batch)
+    step, batch = _step()
+    traced = agrad.jit(step)
+    yield "a first trace", lambda: (traced.cache_clear(), traced(*batch))
 
 
 def _step() -> tuple[Callable[..., Any], tuple[Any, Any]]:
@@ -98,6 +101,7 @@ BOUNDS = {
     "a write through a view": (119, 71),
     "a step with Adam": (199, 95),
     "a jitted step": (72, 16),
+    "a first trace": (4450, 1990),
 }
 """Calls of agrad's functions and returns to a file, at most."""
 

@@ -214,7 +214,7 @@ def test_retain_graph(backend: str) -> None:
     y.backward(retain_graph=True)
     y.backward()
     assert_close(x.grad, 3 * np.exp(host(x)) * (1 + host(x)), "gradient")
-    with pytest.raises(GraphFreedError, match=r"kept for sum were freed .* retain_graph=True"):
+    with pytest.raises(GraphFreedError, match=r"freed the values that sum needs.* retain_graph=True"):
         y.backward()
 
 
@@ -308,11 +308,11 @@ def test_backward_from_an_array_needs_a_cotangent(backend: str, place: Any) -> N
 def test_a_cotangent_that_does_not_fit() -> None:
     x = leaf([1.0, 2.0])
     y = x * 2
-    with pytest.raises(ShapeError, match=r"\(3,\).*\(2,\)"):
+    with pytest.raises(ShapeError, match=r"must have shape \(2,\), got \(3,\)"):
         y.backward(np.ones(3))
-    with pytest.raises(ShapeError, match="float"):
+    with pytest.raises(ShapeError, match=r"got 1\.0"):
         y.backward(1.0)
-    with pytest.raises(DtypeError, match=r"float32.*float64"):
+    with pytest.raises(DtypeError, match=r"float64, got float32"):
         y.backward(np.ones(2, np.float32))
     with pytest.raises(MixedBackendsError, match="array_api_strict"):
         y.backward(agrad.ones(2, backend="array_api_strict"))
@@ -323,9 +323,12 @@ def test_a_cotangent_that_does_not_fit() -> None:
 
 def test_shapes_that_do_not_fit_name_both_and_the_operation(backend: str) -> None:
     x = leaf(np.zeros((2, 3)).tolist())
-    with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\) and \(4,\) do not broadcast"):
+    with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\) and \(4,\) must be broadcastable"):
         x + agrad.ones(4)
-    with pytest.raises(ShapeError, match=r"matmul: shapes \(2, 3\) and \(2, 3\) do not multiply"):
+    with pytest.raises(
+        ShapeError,
+        match=r"matmul: shapes \(2, 3\) and \(2, 3\) are incompatible: .* x1 has length 3, .* x2 has length 2",
+    ):
         x @ x
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4,\)"):
         agrad.where(x > 0, x, agrad.ones(4))
@@ -393,12 +396,12 @@ def test_a_missing_rule_says_how_to_write_it() -> None:
 
 
 def test_integers_have_no_derivative(backend: str) -> None:
-    with pytest.raises(DtypeError, match=r"int64.*cast"):
+    with pytest.raises(DtypeError, match=r"int64.*Cast"):
         agrad.asarray([1, 2], dtype=agrad.int64, requires_grad=True)
-    with pytest.raises(DtypeError, match=r"bool.*cast"):
+    with pytest.raises(DtypeError, match=r"bool.*Cast"):
         agrad.asarray([True], requires_grad=True)
     x = agrad.asarray([1, 2])
-    with pytest.raises(DtypeError, match="cast"):
+    with pytest.raises(DtypeError, match="Cast"):
         x.requires_grad = True
     x.requires_grad = False
 

@@ -174,11 +174,13 @@ CREATED: dict[str, Callable[[], Any]] = {
     "linspace: num must be an integer, got 2.5": lambda: agrad.linspace(0, 1, 2.5),
     "shape must be an integer or a tuple of integers, got 2.5": lambda: agrad.zeros(2.5),
     "shape must be an integer or a tuple of integers, got (2, 1.5)": lambda: agrad.full((2, 1.5), 0.0),
-    "clip takes Tensors, arrays of a known library and numbers, not str": lambda: agrad.clip(X, "a", 1),
-    "clip: shapes (2,) and (3,) do not broadcast": lambda: agrad.clip(X, 0.0, np.ones(3)),
+    "clip: operands must be Tensors, arrays of a known library or numbers, got str": lambda: agrad.clip(X, "a", 1),
+    "clip: shapes (2,) and (3,) must be broadcastable": lambda: agrad.clip(X, 0.0, np.ones(3)),
     "sum: arguments must be Tensors or arrays, got float": lambda: agrad.jit(agrad.sum)(0.5),
-    "the Hessian of sum: argument 0 is a str": lambda: agrad.hessian(agrad.sum)("x"),
-    "the Hessian of sum: argument 0 has dtype int": lambda: agrad.hessian(agrad.sum)(np.arange(2)),
+    "the Hessian of sum: argument 0 must be a floating-point array, got 'x'": lambda: agrad.hessian(agrad.sum)("x"),
+    "the Hessian of sum: argument 0 must have a floating-point dtype, got int": lambda: agrad.hessian(agrad.sum)(
+        np.arange(2)
+    ),
 }
 
 

@@ -330,30 +330,30 @@ def squares() -> Any:
 
 
 BAD = {
-    r"signature is \(xp, arrays, /, \*, settings\); .*first": lambda: define(lambda x, /: x),
-    r"first.* is not 'xp' before the slash": lambda: define(lambda xp, x: x),
+    r"signature \(xp, arrays, /, \*, options\), .* first, got \(x, /\)": lambda: define(lambda x, /: x),
+    r"first, got \(xp, x\)": lambda: define(lambda xp, x: x),
     r"at least one array": lambda: define(lambda xp, /: 1),
-    r"'scale' must stand before the slash .* or after a star": lambda: define(lambda xp, x, /, scale: x),
-    r"'options' must stand": lambda: define(lambda xp, x, /, **options: x),
-    r"linear or constant in 'y', which is no array argument of it; those are x": lambda: define(
+    r"before the slash .* or after a star .* got 'scale'": lambda: define(lambda xp, x, /, scale: x),
+    r"got 'options'": lambda: define(lambda xp, x, /, **options: x),
+    r"linear and constant must be among its arrays x, got 'y'": lambda: define(
         lambda xp, x, /: x, linear="y", name="odd"
     ),
-    r"linear or constant in 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
-    r"declared to overwrite 'y'; it may overwrite its array arguments x, y, and has a setting 'donate'": lambda: define(
+    r"among its arrays x, got 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
+    r"overwrites must be among its arrays x, y, got 'y', and requires an option 'donate'": lambda: define(
         lambda xp, x, y, /: x, overwrites="y", name="odd"
     ),
-    r"odd is declared to overwrite 'z'": lambda: define(
+    r"odd: overwrites must be .* got 'z'": lambda: define(
         lambda xp, x, /, *, donate: x, overwrites=("x", "z"), name="odd"
     ),
-    r"vjp of squares names 'z'; it may name a, a_meta, b, b_meta, g, xp, y, and after a \* the settings axis": lambda: (
+    r"vjp of squares: parameters must be among a, a_meta, b, b_meta, .*, the options axis, got 'z'": lambda: (
         squares().vjp(lambda g, z: g)
     ),
-    r"vjp of squares names 't'": lambda: squares().vjp(lambda t, a: t),
-    r"vjp of squares names 'axis'": lambda: squares().vjp(lambda g, axis: g),
-    r"vjp of squares names 'axes'": lambda: squares().vjp(lambda g, *, axes: g),
-    r"jvp of squares names 'g_y'": lambda: squares().jvp(lambda g_y: g_y),
-    r"vjp of squares is for 'c', .*no array argument of it; those are a, b": lambda: squares().vjp("c")(lambda g: g),
-    r"squares is declared constant in 'b', so it has no vjp": lambda: squares().vjp("b")(lambda g: g),
+    r"vjp of squares: .* got 't'": lambda: squares().vjp(lambda t, a: t),
+    r"vjp of squares: .* got 'axis'": lambda: squares().vjp(lambda g, axis: g),
+    r"vjp of squares: .* got 'axes'": lambda: squares().vjp(lambda g, *, axes: g),
+    r"jvp of squares: .* got 'g_y'": lambda: squares().jvp(lambda g_y: g_y),
+    r"vjp of squares must be for one of its arrays a, b, got 'c'": lambda: squares().vjp("c")(lambda g: g),
+    r"squares: 'b' must not have a vjp": lambda: squares().vjp("b")(lambda g: g),
 }
 
 
@@ -378,7 +378,7 @@ def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel("numpy", "mine", "forward")(lambda z: z)
     with pytest.raises(PrimitiveDefinitionError, match="filed twice"):
         kernel("numpy", "mine", "forward")(lambda x: x)
-    with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy names 'z'; it may name .*x"):
+    with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy: parameters must be among x, got 'z'"):
         mine(np.ones(2))
 
 

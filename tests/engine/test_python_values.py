@@ -93,11 +93,11 @@ def test_python_complex_numbers_elsewhere(backend: str) -> None:
 
 
 def test_numbers_that_fit_no_array_are_refused(place: Any) -> None:
-    with pytest.raises(DtypeError, match="cotangent has dtype complex128; it must have the result's, float64"):
+    with pytest.raises(DtypeError, match="cotangent must have dtype float64, got complex128"):
         agrad.vjp(agrad.sin, 1.0)[1](1j)
-    with pytest.raises(ShapeError, match="tangent of primal 0 is complex128"):
+    with pytest.raises(ShapeError, match=r"tangent of primal 0 must have .* got complex128"):
         agrad.jvp(agrad.sin, (1.0,), (1j,))
-    with pytest.raises(ShapeError, match=r"must be an array of shape \(2,\), not float"):
+    with pytest.raises(ShapeError, match=r"must be an array of shape \(2,\), got 1.0"):
         agrad.vjp(agrad.sin, place(np.ones(2)))[1](1.0)
 
 
@@ -110,7 +110,7 @@ def test_numbers_lie_on_the_device_of_the_array_they_are_of(backend: str, place:
 @pytest.mark.parametrize("transform", [agrad.grad, agrad.value_and_grad], ids=["grad", "value_and_grad"])
 def test_a_bool_is_no_result(transform: Any) -> None:
     for result in (True, np.True_, np.asarray(True)):
-        with pytest.raises(DtypeError, match=r"returned .*bool"):
+        with pytest.raises(DtypeError, match=r"must return .* got( the)? bool"):
             transform(lambda x, result=result: result)(1.0)
 
 

@@ -136,7 +136,7 @@ def test_an_operand_that_agrad_does_not_know_may_answer_itself() -> None:
     assert x * Other() == "mine"
     x += Other()
     assert x == "mine"
-    with pytest.raises(TypeError, match=r"a Tensor of dtype float.* is no index"):
+    with pytest.raises(TypeError, match=r"an index must have an integer dtype, got a Tensor of dtype float"):
         leaf([1.0]) * "text"
     with pytest.raises(TypeError, match=r"for \+: 'NoneType' and 'Tensor'"):
         None + leaf([1.0])
@@ -224,7 +224,7 @@ def test_a_graph_keeps_the_values_it_was_recorded_with(backend: str) -> None:
 
 def test_in_place_may_not_change_shape_or_dtype(backend: str) -> None:
     x = agrad.ones(3, dtype=agrad.float32)
-    with pytest.raises(OperandError, match=r"float32\(3,\).*\(2, 3\)"):
+    with pytest.raises(OperandError, match=r"float32 and shape \(3,\), got .*\(2, 3\)"):
         x += agrad.ones((2, 3), dtype=agrad.float32)
     with pytest.raises(OperandError, match=r"float32.*float64"):
         x += agrad.ones(3, dtype=agrad.float64)
@@ -334,7 +334,7 @@ def test_nothing_detaches_silently(backend: str) -> None:
             assert isinstance(caught.value, DetachError)
             assert ".detach()" in str(caught.value)
     for convert in (float, int, complex):
-        with pytest.raises(DetachError, match=rf"^{convert.__name__}\(\) of a Tensor"):
+        with pytest.raises(DetachError, match=rf"^{convert.__name__}\(\) cannot convert a Tensor"):
             convert(scalar)
     cut = scalar.detach()
     assert (float(cut), int(cut), complex(cut), cut.item(), np.asarray(cut).item()) == (1.0, 1, 1 + 0j, 1.0, 1.0)
@@ -372,14 +372,14 @@ def test_conversions_of_constants(backend: str) -> None:
     assert [10, 20, 30][agrad.asarray(1)] == 20
     assert np.asarray(agrad.asarray([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert agrad.asarray([1.0, 2.0], dtype=agrad.float64).numpy().dtype == np.float64
-    with pytest.raises(TypeError, match=r"float\(\) takes a Tensor of no dimensions, not one of shape \(1,\)"):
+    with pytest.raises(TypeError, match=r"float\(\): the Tensor must have shape \(\), got \(1,\)"):
         float(agrad.ones(1))
-    with pytest.raises(TypeError, match=r"of dtype float.* is no index; it takes an integer one"):
+    with pytest.raises(TypeError, match=r"an index must have an integer dtype, got a Tensor of dtype float"):
         operator.index(agrad.ones(()))
     for truth in (agrad.asarray(True), agrad.asarray([True])):
-        with pytest.raises(TypeError, match="of dtype bool is no index; it takes an integer one"):
+        with pytest.raises(TypeError, match="an index must have an integer dtype, got a Tensor of dtype bool"):
             operator.index(truth)
-    with pytest.raises(TypeError, match=r"takes a Tensor of no dimensions, not one of shape \(1,\)"):
+    with pytest.raises(TypeError, match=r"the Tensor must have shape \(\), got \(1,\)"):
         operator.index(agrad.asarray([1]))
     assert type(operator.index(agrad.asarray(3, dtype=agrad.uint8))) is int
     assert type(agrad.asarray(1).item()) is int
@@ -391,7 +391,7 @@ def test_truth(backend: str) -> None:
     assert not agrad.asarray([0.0])
     assert leaf(2.0) > 1
     for many in (agrad.ones(2), agrad.ones(0)):
-        with pytest.raises(TypeError, match=r"ambiguous.*agrad.any"):
+        with pytest.raises(TypeError, match=r"must have one element.*agrad.any"):
             bool(many)
 
 
@@ -402,7 +402,7 @@ def test_length_and_iteration(backend: str) -> None:
     agrad.sum(first * 2 + second * 3).backward()
     assert_close(x.grad, [[2.0, 2.0], [3.0, 3.0]], "gradient")
     for take in (len, iter, list):
-        with pytest.raises(TypeError, match="no dimensions"):
+        with pytest.raises(TypeError, match=r"of a Tensor of shape \(\) is not defined"):
             take(leaf(1.0))
     assert 3.0 in x
     assert 9.0 not in x
@@ -433,7 +433,7 @@ def test_the_grad_attribute_takes_a_tensor_of_the_shape_alone() -> None:
     for wrong in (agrad.ones(3), np.ones(2), 1.0):
         with pytest.raises(OperandError, match=r"\(2,\)"):
             x.grad = wrong
-    with pytest.raises(NotDifferentiableError, match="holds none; set requires_grad=True first"):
+    with pytest.raises(NotDifferentiableError, match=r"must require a gradient\. Set requires_grad=True first"):
         agrad.ones(2).grad = agrad.ones(2)
 
 

@@ -232,7 +232,7 @@ def test_put_rules_name_what_there_is() -> None:
     def mine(xp: Any, x: Any, /, *, rows: int = 1) -> Any:
         return x[:rows]
 
-    with pytest.raises(PrimitiveDefinitionError, match=r"'columns'.*may name xp, x, value"):
+    with pytest.raises(PrimitiveDefinitionError, match=r"among xp, x, value .*columns"):
         mine.write_back(lambda x, value, columns: x)
 
     @agrad.primitive

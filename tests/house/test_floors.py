@@ -1,6 +1,7 @@
 """The house: imports only go down and stand at the top, and ``import agrad`` loads no array library but NumPy."""
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -83,13 +84,18 @@ EXCEPTIONS = {
     ("agrad.nn", "agrad.ops.pooling"),
     ("agrad.nn", "agrad.ops.indexing"),
     ("agrad.nn", "agrad.ops.map_draws"),
+    ("agrad.nn", "agrad.ops.definition"),
+    ("agrad.nn", "agrad.ops.shared"),
     ("agrad.parallel", "agrad.backends"),
     ("agrad.parallel", "agrad.engine.scalars"),
     ("agrad.parallel", "agrad.engine.tape"),
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.random", "agrad.ops.map_draws"),
+    ("agrad.random", "agrad.ops.definition"),
     ("agrad.scipy", "agrad.ops.lengths"),
+    ("agrad.scipy", "agrad.ops.definition"),
+    ("agrad.scipy", "agrad.engine.typed"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),
     ("agrad.scipy", "agrad.ops.special.complex"),
     ("agrad.scipy", "agrad.ops.special.incomplete"),
@@ -119,8 +125,8 @@ library, at containers, and at the kernels filed. Threads that load data work on
 optimizer computes lazy arrays together. Messages between ranks are of arrays of every library, and are not sent by
 a trace. Types are imported for type checkers alone."""
 OPTIONAL = {
-    "rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "PIL", "threadpoolctl", "mpi4py",
-    "dask",
+    "rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy", "pyarrow", "pooch", "PIL", "threadpoolctl",
+    "mpi4py", "dask",
 }  # fmt: skip
 """Packages that extras bring: imported where they are used, so that the rest works without them."""
 
@@ -293,3 +299,48 @@ def test_importing_agrad_imports_no_array_library_but_numpy() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[] True []"
+
+
+LATE = {
+    *("agrad.backends.numpy", "agrad.control", "agrad.fft", "agrad.inspecting", "agrad.interop", "agrad.jit.api"),
+    *("agrad.linalg", "agrad.ops.sampling", "agrad.solvers", "agrad.special", "agrad.transforms", "decimal"),
+    *("array_api_compat.numpy", "importlib.metadata", "optree", "pathlib"),
+}
+"""Modules that ``import agrad`` leaves to their first use."""
+COUNT = 85
+"""The most modules that ``import agrad`` loads of its own."""
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that a program loads beyond NumPy's."""
+    code = f"import numpy, sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT.parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_importing_agrad_leaves_the_rest_to_its_first_use() -> None:
+    found = loaded_by("import agrad")
+    assert "agrad.ops.elementwise" in found
+    assert not found & LATE
+    assert len([name for name in found if name.partition(".")[0] == "agrad"]) <= COUNT
+    first = loaded_by(
+        "import agrad\nagrad.grad(lambda x: agrad.sum(agrad.clip(x, 0.0, 3.0) * x))(agrad.asarray([1.0, 2.0]))"
+    )
+    assert "agrad.transforms.grad" in first
+    assert not first & {"array_api_compat.numpy", "numpy.f2py", "numpy.testing", "agrad.jit.api", "agrad.control"}
+
+
+def test_the_lists_of_late_names_are_those_of_their_modules() -> None:
+    for module, names in agrad._MODULES.items():
+        there = importlib.import_module(f"agrad.{module}")
+        assert all(getattr(agrad, name) is getattr(there, name) for name in names)
+        if module.partition(".")[0] in ("control", "transforms", "solvers"):
+            assert sorted(names) == sorted(getattr(there, "__all__", names))
+    assert set(agrad._FUNCTIONS) < set(dir(agrad))
+
+
+def test_the_names_of_packages_are_no_modules() -> None:
+    code = "import agrad.jit.api, agrad.jit.shapes\nfrom agrad import *\nassert callable(jit) and agrad.jit is jit"
+    assert "agrad.jit.api" in loaded_by(code)

@@ -159,7 +159,7 @@ def test_cotangents_of_outputs_with_many_elements() -> None:
 
 def test_what_is_no_tensor_is_refused() -> None:
     for wrong in (np.ones(2), 1.0, [], [leaf(1.0), 2.0], None):
-        with pytest.raises(OperandError, match="graph takes a Tensor"):
+        with pytest.raises(OperandError, match="graph: outputs must be a Tensor"):
             agrad.graph(wrong)
     with pytest.raises(OperandError, match="'w'"):
         agrad.graph(leaf(1.0), names={"w": 3})  # type: ignore[dict-item]

@@ -262,7 +262,8 @@ def test_methods_that_write_and_those_that_copy(place: Any) -> None:
     with pytest.raises(agrad.errors.LeafMutationError, match=r"x\[i\] = v on a leaf .* under agrad\.no_grad\(\)"):
         leaf.sort()
     with pytest.raises(
-        agrad.errors.TracedValueError, match=r"tolist\(\) of a value that vmap maps over: .*agrad\.where"
+        agrad.errors.TracedValueError,
+        match=r"tolist\(\) must not be called on a value that vmap maps over.*agrad\.where",
     ):
         agrad.vmap(lambda x: x.tolist())(place(a))
 

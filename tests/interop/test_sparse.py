@@ -121,7 +121,7 @@ def test_sums_are_dense_and_the_star_of_matrices_is_their_product() -> None:
         (lambda a, x: x @ a, ShapeError, "matmul: shapes (3,) and (4, 3)"),
         (lambda a, x: a @ x[0], ShapeError, "matmul: arguments must have at least 1 axis, got a scalar"),
         (lambda a, x: a[0] @ x, ShapeError, "a sparse matrix must be 2-D, got shape (3,)"),
-        (lambda a, x: agrad.matmul(a, x), agrad.errors.OperandError, "not csr_array; make an array with"),
+        (lambda a, x: agrad.matmul(a, x), agrad.errors.OperandError, "got csr_array. Make an array with"),
     ],
 )
 def test_refusals(f: Any, error: type[Exception], text: str) -> None:

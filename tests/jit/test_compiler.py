@@ -347,7 +347,7 @@ def test_threads_share_a_compiled_function() -> None:
 
 
 def test_another_name_is_an_error_that_lists_the_names() -> None:
-    with pytest.raises(ConfigurationError, match=r"compiler is one of jax, or None, not 'xla'"):
+    with pytest.raises(ConfigurationError, match=r"compiler must be one of auto, jax, or None, got .xla."):
         agrad.jit(lambda x: x, compiler="xla")
 
 

@@ -228,3 +228,9 @@ def test_the_first_call_makes_the_state_and_the_gradient_alone(kind: str, slots:
     assert peak < (slots + 1.5) * w.data.nbytes
     assert w.data.ctypes.data == place
     np.testing.assert_allclose(w.data, 0.9)
+
+
+def test_a_number_added_to_a_product_is_no_array() -> None:
+    x, w = arrays()[0], arrays(1)[0]
+    for f in (lambda x, w: x @ w + 0.5, lambda x, w: 0.5 + x @ w):
+        np.testing.assert_allclose(agrad.jit(f)(x, w), f(x, w), rtol=1e-4, atol=1e-4)

@@ -463,3 +463,18 @@ def test_random_shapes_make_groups_of_rows() -> None:
         )
         (group,) = groups(program)
         assert group.split < len(group.shape) and len(program.instructions) == 1
+
+
+@pytest.mark.parametrize("traits", [{}, {"combine": agrad.multiply}])
+def test_a_reduction_of_the_user(traits: dict[str, Any]) -> None:
+    """It is a product, not the sum of parts."""
+
+    @agrad.primitive(kind="reduction", **traits)
+    def product_of(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+        return xp.prod(x, axis=axis, keepdims=keepdims)
+
+    x = np.linspace(0.999, 1.001, 300_000)
+    jitted = agrad.jit(lambda x: product_of(x * 1.000001, axis=(0,), keepdims=False))
+    assert_close(jitted(x), np.prod(x * 1.000001), "a product", 1e-10)
+    program = jitted.lower(x).stages[-1][1]
+    assert ("fused" in str(program)) is bool(traits)

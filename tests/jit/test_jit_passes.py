@@ -19,7 +19,7 @@ from agrad.jit.api import Jitted
 from agrad.jit.lower.numpy.program import lower_numpy
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.algebra import simplified
-from agrad.jit.passes.broadcasts import with_single_values
+from agrad.jit.passes.broadcasts import without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Instruction, Program, interpret
@@ -118,7 +118,7 @@ def test_constant_folding() -> None:
 
 def test_filled_arrays_become_single_values() -> None:
     program = traced(lambda x: agrad.where(x > 0, x * x, agrad.full_like(x, 2.0)) + agrad.zeros_like(x), X)
-    better = without_dead_code(with_single_values(program))
+    better = without_dead_code(without_broadcasts(program))
     filled = [v for v in program.constants if v.shape]
     assert filled and not [v for v in better.constants if v.shape]
     assert "broadcast_to" not in names(better)
@@ -127,7 +127,7 @@ def test_filled_arrays_become_single_values() -> None:
 
 def test_what_is_computed_of_one_value_stays_one_value() -> None:
     program = traced(lambda x: x * agrad.exp(agrad.sin(agrad.broadcast_to(agrad.sum(x), (4, 3)))), X)
-    better = without_dead_code(with_single_values(program))
+    better = without_dead_code(without_broadcasts(program))
     assert names(better) == ["sum", "sin", "exp", "multiply"]
     assert [i.results[0].shape for i in better.instructions] == [(), (), (), (4, 3)]
     same(program, better, X)
@@ -135,7 +135,7 @@ def test_what_is_computed_of_one_value_stays_one_value() -> None:
 
 def test_a_filled_array_that_is_a_result_stays_an_array() -> None:
     program = traced(lambda x: (agrad.broadcast_to(agrad.sum(x), (4, 3)), agrad.ones_like(x) * 2), X)
-    better = without_dead_code(with_single_values(program))
+    better = without_dead_code(without_broadcasts(program))
     assert [np.shape(out) for out in interpret(better, [X])] == [(4, 3), (4, 3)]
     same(program, better, X)
 

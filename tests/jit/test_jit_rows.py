@@ -192,8 +192,8 @@ def test_arrays_without_elements_and_indices_of_64_bits() -> None:
     (group,) = groups(program_of(layer_norm, *normed("float32", 6, 32)))
     near = {v: cuda_rows.Layout((32, 1) if len(v.shape) == 2 else (1,), True) for v in group.program.inputs}
     far = {v: cuda_rows.Layout((1 << 30, 1) if len(v.shape) == 2 else (1,), True) for v in group.program.inputs}
-    assert "long long" not in cuda_rows.RowSource(group, near).text
-    assert "(long long)blockIdx.x" in cuda_rows.RowSource(group, far).text
+    assert "long long" not in cuda_rows.RowSource(group, near).text()
+    assert "(long long)blockIdx.x" in cuda_rows.RowSource(group, far).text()
 
 
 @pytest.mark.needs("cuda_on_cpu")

@@ -255,7 +255,7 @@ def test_values_that_leave_a_trace_by_the_side_door() -> None:
         return x
 
     f(X)
-    with pytest.raises(TracedValueError, match="return it"):
+    with pytest.raises(TracedValueError, match="Return it"):
         kept.get() + 1
 
 

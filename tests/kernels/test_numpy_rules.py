@@ -1,5 +1,6 @@
 """NumPy's own rules, of elementwise functions, reductions and scattering, against the generic ones they stand for."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -415,3 +416,33 @@ def test_a_kernel_of_a_backend_loaded_after_the_first_pass_is_run(monkeypatch: p
     finally:
         monkeypatch.undo()
         PRIMITIVES["pow"].kernel_filed()
+
+
+def test_error_functions_in_single_precision() -> None:
+    x = np.concatenate([np.linspace(-6, 6, 6001), np.logspace(-30, 0.96, 3001)]).astype(np.float32)
+    erf, erfc = [np.vectorize(f)(x.astype(float)) for f in (math.erf, math.erfc)]
+    np.testing.assert_allclose(filed("erf", "forward", {"x": x}), erf, rtol=8 * 2.0**-23)
+    np.testing.assert_allclose(filed("special.erfc", "forward", {"x": x}), erfc, rtol=11 * 2.0**-23)
+    share = np.vectorize(math.erfc)(x.astype(float) * -math.sqrt(0.5)) / 2
+    found = filed("gelu", "forward", {"x": x}, approximate=False)
+    np.testing.assert_allclose(found, x * share, rtol=50 * 2.0**-23)
+    slope = share + x * np.exp(-(x.astype(float) ** 2) / 2) / math.sqrt(2 * math.pi)
+    found = filed("gelu", "vjp:x", {"g": np.full_like(x, 2.0), "x": x}, approximate=False)
+    np.testing.assert_allclose(found, 2 * slope, rtol=2e-6, atol=6e-7)
+    found = filed("gelu", "forward", {"x": x}, approximate=True)
+    np.testing.assert_allclose(
+        found, PRIMITIVES["gelu"].generic(load("numpy"))(x, approximate=True), rtol=1e-4, atol=1e-6
+    )
+    assert filed("gelu", "vjp:x", {"g": x, "x": x}, approximate=True) is NotImplemented
+
+
+def test_error_functions_of_rare_numbers() -> None:
+    x = np.repeat(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, 20.0, -20.0], np.float32), 1000)
+    erf, erfc = filed("erf", "forward", {"x": x})[::1000], filed("special.erfc", "forward", {"x": x})[::1000]
+    np.testing.assert_array_equal(erf, [np.nan, 1, -1, 0, -0.0, 1, -1, 1, -1])
+    np.testing.assert_array_equal(erfc, [np.nan, 0, 2, 1, 1, 0, 2, 0, 2])
+    found = filed("gelu", "forward", {"x": x}, approximate=False)[::1000]
+    np.testing.assert_array_equal(found, [np.nan, np.inf, 0, 0, 0, np.float32(1e30), 0, 20, 0])
+    slopes = filed("gelu", "vjp:x", {"g": np.ones_like(x), "x": x}, approximate=False)[::1000]
+    np.testing.assert_array_equal(slopes, [np.nan, 1, 0, 0.5, 0.5, 1, 0, 1, 0])
+    assert filed("erf", "forward", {"x": x[:9]}) is NotImplemented

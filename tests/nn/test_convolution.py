@@ -58,6 +58,8 @@ WIDE: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("conv2d", [draw(3, 64, 6, 7), draw(34, 32, 3, 2)], {"padding": 1, "groups": 2}),
     ("conv2d", [draw(2, 33, 7, 6), draw(4, 33, 2, 3)], {"stride": (2, 3), "padding": 1, "dilation": 2}),
     ("conv2d", [draw(5, 33, 4, 3), draw(4, 33, 1, 1)], {}),
+    ("conv2d", [draw(2, 1, 5, 20), draw(3, 1, 3, 2)], {"padding": (1, 0)}),
+    ("conv2d", [draw(5, 6, 4, 3), draw(4, 3, 1, 1)], {"stride": (1, 2), "groups": 2}),
     ("conv2d", [draw(3, 5, 6, 7), draw(5, 1, 3, 3)], {"padding": 1, "groups": 5}),
     ("conv2d", [draw(3, 4, 7, 7), draw(6, 2, 3, 3)], {"stride": 2, "groups": 2}),
     ("conv_transpose2d", [draw(2, 33, 4, 3), draw(33, 3, 3, 2)], {"stride": (3, 2), "dilation": (2, 3)}),
@@ -68,9 +70,8 @@ WIDE: list[tuple[str, list[Any], dict[str, Any]]] = [
 @pytest.mark.parametrize("block", [1, 4000, 1 << 20])
 @pytest.mark.parametrize("call", [Call(*one) for one in WIDE], ids=lambda call: call.name)
 def test_every_way_on_numpy(call: Call, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products by tap, by columns and by element, in one block and in several."""
+    """Windows copied by channels and by places, in one block and in several."""
     monkeypatch.setattr(kernels, "_BLOCK", block)
-    monkeypatch.setattr(kernels, "THREADED", 2)
     check_call(call, modes=False)
 
 

@@ -192,7 +192,7 @@ def test_a_function_that_does_another_thing_is_found_out() -> None:
     v = agrad.asarray(X, requires_grad=True)
     used = iter([w, v])
     y = checkpoint(lambda x: agrad.sum(x * next(used)))(agrad.asarray(X))
-    with pytest.raises(RuleError, match="did not use the first time"):
+    with pytest.raises(RuleError, match="used another Tensor"):
         y.backward()
     sizes = iter([1, 2])
     out = checkpoint(lambda x: [x * 2] * next(sizes))(w)

@@ -113,7 +113,7 @@ def test_a_pullback_that_is_not_linear_has_no_transpose(bent: Any, slope: Any, p
     outer = agrad.custom_vjp(lambda x: x * 1.0)
     outer.defvjp(lambda x: (x * 1.0, None), lambda kept, g: (inner(g),))
     x = place(B)
-    with pytest.raises(NotDifferentiableError, match="is not linear, as"):
+    with pytest.raises(NotDifferentiableError, match="must be linear, but"):
         agrad.jvp(outer, (x,), (place(np.ones(3)),))
 
 

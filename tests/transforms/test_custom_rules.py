@@ -226,7 +226,7 @@ def test_no_cotangent_of_some_members() -> None:
     x = np.asarray([1.0, -1.0, 2.0])
     assert_close(agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(x), [2.0, 0.0, 2.0], "grad of vmap")
     assert_close(agrad.vmap(agrad.grad(f))(x), [2.0, 0.0, 2.0], "vmap of grad")
-    with pytest.raises(ShapeError, match="there is none"):
+    with pytest.raises(ShapeError, match="must not be empty"):
         agrad.vmap(f)(x[:0])
 
 
@@ -262,9 +262,9 @@ def test_how_a_rule_is_called_is_checked() -> None:
     ):
         with pytest.raises(OperandError, match=f"^<lambda>: .*{reason}"):
             call()
-    with pytest.raises(OperandError, match="no keyword-only arguments"):
+    with pytest.raises(OperandError, match="must not have keyword-only arguments"):
         agrad.custom_vjp(lambda a, *, b=2.0: a * b)(X)
-    with pytest.raises(OperandError, match="no keyword-only arguments"):
+    with pytest.raises(OperandError, match="must not have keyword-only arguments"):
         agrad.custom_jvp(lambda a, **more: a)(X, b=1.0)
 
 
@@ -278,15 +278,15 @@ def test_how_a_rule_for_tangents_answers_is_checked() -> None:
         with pytest.raises(error, match=match):
             agrad.grad(lambda a: agrad.sum(f(a, X)))(X)
 
-    tried(lambda: f.defjvp(lambda p, t: p[0] * p[1]), OperandError, r"a pair \(result, tangent\), not (Tensor|ndarray)")
-    tried(lambda: f.defjvp(lambda p, t: (p[0] * p[1], (t[0], t[1]))), ShapeError, "the tangent's structure is")
-    tried(lambda: f.defjvps(lambda t, y, a, b: t * b), ConfigurationError, "has 1 rules for 2 arguments")
+    tried(lambda: f.defjvp(lambda p, t: p[0] * p[1]), OperandError, r"a pair \(result, tangent\), got (Tensor|ndarray)")
+    tried(lambda: f.defjvp(lambda p, t: (p[0] * p[1], (t[0], t[1]))), ShapeError, "with the structure of the result")
+    tried(lambda: f.defjvps(lambda t, y, a, b: t * b), ConfigurationError, "for each of the 2 arguments, got 1")
     f.defjvps(None, lambda t, y, a, b: t * a)
     assert_close(agrad.jvp(f, (X, 2 * X), (X, 3 * X))[1], 3 * X**2, "the first argument has none", 1e-12)
     assert_close(agrad.grad(lambda a: agrad.sum(f(a, X) + a))(X), [1.0, 1.0, 1.0], "of the first alone")
     f.defjvps(None, None)
     assert_close(agrad.jvp(f, (X, X), (X, X))[1], np.zeros(3), "no argument has one")
-    with pytest.raises(ConfigurationError, match="defjvps is for functions without nondiff_argnums"):
+    with pytest.raises(ConfigurationError, match="defjvps does not support nondiff_argnums"):
         agrad.custom_jvp(lambda n, a: a, nondiff_argnums=0).defjvps(None)
 
 
@@ -373,7 +373,7 @@ def test_a_numba_function() -> None:
     check_kernel(lambda x: f(0.5, x), lambda x: recurrence(0.5, x), X, ROWS)
     slope = agrad.grad(lambda a: agrad.sum(f(a, X)))(np.asarray(0.5))
     assert_close(slope, agrad.grad(lambda a: agrad.sum(recurrence(a, X)))(np.asarray(0.5)), "the other argument")
-    with pytest.raises(NotDifferentiableError, match="transposes bwd"):
+    with pytest.raises(NotDifferentiableError, match="bwd must consist of agrad functions"):
         agrad.jvp(lambda x: f(0.5, x), (X,), (X,))
 
 
@@ -404,7 +404,7 @@ def test_numerical_rules_are_flagged_and_have_limits() -> None:
     assert "numerical cbrt" in str(agrad.graph(box(agrad.asarray(X, requires_grad=True))))
     large = agrad.numerical_rule(lambda x: x * x)
     assert_close(agrad.grad(lambda x: agrad.sum(large(x)))(np.asarray([1e6, 1e-6])), [2e6, 2e-6], "scales", 1e-8, 2e6)
-    with pytest.raises(NotDifferentiableError, match="real arguments"):
+    with pytest.raises(NotDifferentiableError, match="arguments must be real"):
         agrad.jvp(large, (X + 1j,), (X + 1j,))
     with pytest.raises(ConfigurationError, match="step"):
         agrad.numerical_rule(np.cbrt, step=0)
@@ -418,7 +418,7 @@ def test_a_rule_gives_a_pair(given: Any) -> None:
     """An array of two rows is none, and unpacks like one."""
     h = agrad.custom_jvp(lambda x: x * 2)
     h.defjvp(given)
-    with pytest.raises(OperandError, match="the rule gives a pair"):
+    with pytest.raises(OperandError, match="the rule must return a pair"):
         agrad.jvp(h, (X,), (X,))
     f = agrad.custom_vjp(lambda x: x * 2)
     f.defvjp(lambda x: given((x,), (x,)), lambda kept, g: (g,))
@@ -440,13 +440,13 @@ def test_what_is_refused() -> None:
             agrad.grad(lambda x: agrad.sum(f(x)))(X)
 
     tried(lambda x: x * 2, lambda kept, g: (g,), OperandError, "a pair")
-    tried(lambda x: (x * 2, None), lambda kept, g: g, ShapeError, "a tuple with the cotangent of each argument")
-    tried(lambda x: (x * 2, None), lambda kept, g: (g, g), ShapeError, "1 in all")
-    tried(lambda x: (x * 2, None), lambda kept, g: ([g],), ShapeError, "the argument is")
+    tried(lambda x: (x * 2, None), lambda kept, g: g, ShapeError, "a tuple with a cotangent for each")
+    tried(lambda x: (x * 2, None), lambda kept, g: (g, g), ShapeError, "each of the 1 arguments, got 2 entries")
+    tried(lambda x: (x * 2, None), lambda kept, g: ([g],), ShapeError, "with the structure")
     tried(lambda x: (x * 2, None), lambda kept, g: (g[:2],), RuleError, "shape")
     w = agrad.asarray(X, requires_grad=True)
     f.defvjp(lambda x: (x * w, None), lambda kept, g: (g,))
-    with pytest.raises(NotDifferentiableError, match="closes over"):
+    with pytest.raises(NotDifferentiableError, match="close over"):
         f(w)
     h = agrad.custom_jvp(lambda x: x)
     h.defjvp(lambda p, t: (p[0], t[0] ** 2))
@@ -496,5 +496,5 @@ def test_a_function_with_rules_that_writes_into_an_argument_is_refused(kind: str
             lambda f: agrad.vmap(loss(f))(ROWS),
         ]
     for way in ways:
-        with pytest.raises(OperandError, match=r"writes into an argument of shape \(3,\).*y = x \+ 0"):
+        with pytest.raises(OperandError, match=r"must not write to an argument.* shape \(3,\).*y = x \+ 0"):
             way(made())

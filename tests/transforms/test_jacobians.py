@@ -143,12 +143,12 @@ def test_arguments_by_name(jac: Any) -> None:
     assert_close(by_a, np.diag(b * s), "a positional argument by its name")
     assert_close(jac(f, argnums="b")(a, b=b, scale=s), np.diag(a * s), "positional, given by keyword")
     with pytest.raises(
-        ConfigurationError, match="argnums names 'c', no argument that was given; those are 'a', 'b', 's"
+        ConfigurationError, match=r"argnums must be an argument of the call, got 'c'\. Choose from 'a', 'b', 's"
     ):
         jac(f, argnums="c")(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match="names an argument twice"):
+    with pytest.raises(ConfigurationError, match="must list each argument once"):
         jac(f, argnums=("a", 0))(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match=r"2 positional arguments .* argnums='name'"):
+    with pytest.raises(ConfigurationError, match=r"2 positional arguments, got 2.* argnums='name'"):
         jac(f, argnums=2)(a, b, scale=s)
 
 
@@ -256,7 +256,7 @@ def test_linearized_functions_do_not_run_again(place: Any) -> None:
         assert_close(t["fixed"], np.zeros(2), "of a constant")
     assert len(calls) == 4
     assert_close(value["y"], host(agrad.sin(x) * x[0]), "value")
-    with pytest.raises(ShapeError, match=r"the tangent of primal 0\['x'\] is float64\(2,\)"):
+    with pytest.raises(ShapeError, match=r"the tangent of primal 0\['x'\] must have .* got float64 and \(2,\)"):
         push({"x": v[:2]})
     with pytest.raises(ShapeError, match="structure"):
         push(v)
@@ -295,11 +295,11 @@ def test_transposes_of_linear_functions() -> None:
 @pytest.mark.parametrize(
     "f, match",
     [
-        (agrad.exp, "not linear in its arguments, as exp is not in x"),
-        (lambda x: x * x, "multiply is not in x1 and x2"),
+        (agrad.exp, "exp is not linear in x"),
+        (lambda x: x * x, "multiply is not linear in x1 and x2"),
         (lambda x: x / agrad.sum(x), "divide is not"),
-        (lambda x: agrad.max(x), "max is not in x"),
-        (lambda x: x + 1.0, "not 0 where its arguments are"),
+        (lambda x: agrad.max(x), "max is not linear in x"),
+        (lambda x: x + 1.0, "not 0 at 0"),
         (lambda x: agrad.ones(3), "not 0"),
     ],
 )
@@ -325,19 +325,19 @@ def test_between_real_and_complex() -> None:
     turned = agrad.jacobian(lambda x: agrad.exp(1j * x))(x)
     assert_close(turned, np.diag(1j * np.exp(1j * x)), "complex of real")
     assert_close(agrad.jacobian(lambda z: agrad.abs(z) ** 2)(z), np.diag(2 * np.conj(z)), "real of complex")
-    with pytest.raises(DtypeError, match=r"argument 0 is complex; set holomorphic=True .* agrad\.jacrev"):
+    with pytest.raises(DtypeError, match=r"argument 0 must be real.* Set holomorphic=True .* agrad\.jacrev"):
         agrad.jacfwd(lambda z: agrad.abs(z))(z)
-    with pytest.raises(DtypeError, match=r"its output is complex; set holomorphic=True .* agrad\.jacfwd"):
+    with pytest.raises(DtypeError, match=r"its output must be real.* Set holomorphic=True .* agrad\.jacfwd"):
         agrad.jacrev(lambda x: agrad.exp(1j * x))(x)
-    with pytest.raises(DtypeError, match="holomorphic=True is for complex arguments, and argument 0 has dtype float64"):
+    with pytest.raises(DtypeError, match="with holomorphic=True argument 0 must be complex, got dtype float64"):
         agrad.jacrev(agrad.exp, holomorphic=True)(x)
-    with pytest.raises(DtypeError, match="holomorphic=True, but its output has dtype float64"):
+    with pytest.raises(DtypeError, match="with holomorphic=True its output must be complex, got dtype float64"):
         agrad.jacfwd(agrad.abs, holomorphic=True)(z)
-    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns complex numbers"):
+    with pytest.raises(DtypeError, match="with holomorphic=True the function must return complex numbers"):
         agrad.grad(lambda z: agrad.sum(agrad.abs(z)), holomorphic=True)(z)
-    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns complex"):
+    with pytest.raises(DtypeError, match="with holomorphic=True the function must return complex"):
         agrad.elementwise_grad(agrad.abs, holomorphic=True)(z)
-    with pytest.raises(DtypeError, match="returned complex numbers"):
+    with pytest.raises(DtypeError, match="must return real numbers"):
         agrad.elementwise_grad(agrad.sin)(z)
 
 
@@ -350,20 +350,36 @@ def test_between_real_and_complex() -> None:
         (
             lambda x: agrad.grad(agrad.sin)(x),
             ShapeError,
-            r"shape \(\), not \(3,\); .*agrad\.jacobian.*elementwise_grad",
+            r"shape \(\), got \(3,\)\. .*agrad\.jacobian.*elementwise_grad",
         ),
-        (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "dtype int64, which has no derivative; cast"),
-        (lambda x: agrad.jit(lambda b: agrad.grad(agrad.sin)(b > 2))(2.5), DtypeError, "bool True, which has no deriv"),
-        (lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x), DtypeError, "output 1 has dtype int64"),
-        (lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x), NotDifferentiableError, r"output \['n'\] is a str"),
+        (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "floating-point dtype, got int64. Cast"),
+        (lambda x: agrad.jit(lambda b: agrad.grad(agrad.sin)(b > 2))(2.5), DtypeError, "got the bool True"),
+        (
+            lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x),
+            DtypeError,
+            "output 1 must have a floating-point dtype, got int64",
+        ),
+        (
+            lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x),
+            NotDifferentiableError,
+            r"output \['n'\] must be an array, got 'name'",
+        ),
         (lambda x: agrad.jacrev(lambda x: x, has_aux=True)(x), NotDifferentiableError, "has_aux"),
-        (lambda x: agrad.jacobian(agrad.sin)(np.arange(3)), DtypeError, "argument 0 has dtype int64"),
+        (
+            lambda x: agrad.jacobian(agrad.sin)(np.arange(3)),
+            DtypeError,
+            "argument 0 must have a floating-point dtype, got int64",
+        ),
         (lambda x: agrad.hessian(agrad.sum, chunk_size=0), ConfigurationError, "chunk_size"),
-        (lambda x: agrad.hvp(curve, x, x), OperandError, "primals and tangents are tuples"),
-        (lambda x: agrad.hvp(curve, (x,), (x, x)), ShapeError, "1 primals but 2 tangents"),
+        (lambda x: agrad.hvp(curve, x, x), OperandError, "primals and tangents must be tuples"),
+        (lambda x: agrad.hvp(curve, (x,), (x, x)), ShapeError, "an entry for each of the 1 primals, got 2"),
         (lambda x: agrad.hvp(agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
         (lambda x: agrad.gnvp(agrad.sin, agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
-        (lambda x: agrad.elementwise_grad(lambda x: (x, x))(x), NotDifferentiableError, "one array, not a tuple"),
+        (
+            lambda x: agrad.elementwise_grad(lambda x: (x, x))(x),
+            NotDifferentiableError,
+            "must return an array, got tuple",
+        ),
         (lambda x: agrad.elementwise_grad(agrad.argmax)(x), DtypeError, "int64"),
     ],
 )
@@ -478,7 +494,7 @@ def test_results_that_hide_arrays_are_refused() -> None:
         lambda f: agrad.linearize(f, x),
         lambda f: agrad.linear_transpose(f, x),
     ):
-        with pytest.raises(agrad.errors.OperandError, match=r"output \['h'\] is a Hidden, neither an array nor"):
+        with pytest.raises(agrad.errors.OperandError, match=r"output \['h'\] must be an array or a dict.* got Hidden"):
             call(lambda x: {"h": Hidden(2 * x)})
     value, pull, aux = agrad.vjp(lambda x: ({"y": 2 * x, "name": "y"}, Hidden(1)), x, has_aux=True)
     assert pull({"y": x, "name": None if value["name"] is None else "y"})[0].tolist() == [2.0, 4.0] and aux.y == 1

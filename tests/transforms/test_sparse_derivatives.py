@@ -77,7 +77,7 @@ def test_the_table_of_cases(case: Case) -> None:
 
     argnums = tuple(range(len(given)))
     if any(x.dtype.kind == "c" for x in given):
-        with pytest.raises(DtypeError, match="is complex"):
+        with pytest.raises(DtypeError, match="must be real"):
             agrad.sparse_jacobian(f, argnums=argnums)(*given)
     elif case.row.primitive == "getitem" and "mask" in case.name:
         with pytest.raises(TracedValueError, match="the pattern is found without values"):
@@ -448,9 +448,9 @@ def test_a_given_pattern() -> None:
     [
         (lambda: agrad.sparse_jacobian(3), agrad.errors.OperandError, "sparse_jacobian: f must be a function"),
         (lambda: agrad.sparse_hessian(energy, chunk_size=0), ConfigurationError, "sparse_hessian: chunk_size"),
-        (lambda: agrad.sparse_jacobian(neighbours)(np.arange(8)), DtypeError, "has dtype int64"),
-        (lambda: agrad.sparse_jacobian(neighbours)(X + 1j), DtypeError, "is complex"),
-        (lambda: agrad.sparse_jacobian(lambda x: x * 1j)(X), DtypeError, "is complex"),
+        (lambda: agrad.sparse_jacobian(neighbours)(np.arange(8)), DtypeError, "floating-point dtype, got int64"),
+        (lambda: agrad.sparse_jacobian(neighbours)(X + 1j), DtypeError, "must be real"),
+        (lambda: agrad.sparse_jacobian(lambda x: x * 1j)(X), DtypeError, "must be real"),
         (
             lambda: agrad.sparse_jacobian(lambda x: x if x[0] > 0 else -x)(X),
             TracedValueError,

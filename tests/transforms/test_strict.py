@@ -18,7 +18,7 @@ def partial_loss(parameters: Any, x: Any) -> Any:
 def test_strict_names_the_leaf(transform: Any, backend: str) -> None:
     parameters = {"w": agrad.asarray([1.0, 2.0]), "layers": [agrad.asarray([3.0])]}
     x = agrad.asarray([5.0, 6.0])
-    with pytest.raises(NotDifferentiableError, match=r"does not depend on argument 0\['layers'\]\[0\] by operations"):
+    with pytest.raises(NotDifferentiableError, match=r"must depend on argument 0\['layers'\]\[0\] by"):
         transform(partial_loss, strict=True)(parameters, x)
     out = transform(partial_loss)(parameters, x)
     gradient = out[1] if isinstance(out, tuple) else out
@@ -31,7 +31,7 @@ def test_strict_names_the_leaf(transform: Any, backend: str) -> None:
 def test_strict_inside_transforms(wrap: Any, backend: str) -> None:
     inner = agrad.grad(lambda x, y: agrad.sum(x * x) + agrad.floor(agrad.sum(y)), argnums=(0, 1), strict=True)
     x = agrad.asarray(1.5) if wrap is agrad.grad else agrad.asarray([1.5, 2.5])
-    with pytest.raises(NotDifferentiableError, match="does not depend on argument 1 by operations"):
+    with pytest.raises(NotDifferentiableError, match="must depend on argument 1 by"):
         wrap(lambda x: agrad.sum(inner(x, x)[0]))(x)
     used = agrad.grad(lambda x: agrad.sum(x * x), strict=True)
     assert agrad.all(wrap(lambda x: agrad.sum(used(x)))(x) >= 2.0)
@@ -39,7 +39,7 @@ def test_strict_inside_transforms(wrap: Any, backend: str) -> None:
 
 def test_strict_of_a_constant_function() -> None:
     for f in (lambda x: 3.0, lambda x: agrad.asarray(2.0)):
-        with pytest.raises(NotDifferentiableError, match="does not depend on argument 0 by operations"):
+        with pytest.raises(NotDifferentiableError, match="must depend on argument 0 by"):
             agrad.grad(f, strict=True)(np.asarray(1.0))
         assert float(agrad.grad(f)(np.asarray(1.0))) == 0.0
     # a derivative that happens to be 0 is a dependence

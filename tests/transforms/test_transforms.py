@@ -129,7 +129,9 @@ def test_cotangents_and_tangents_have_the_structure() -> None:
         pull([X])
     with pytest.raises(ShapeError, match="structure"):
         agrad.jvp(lambda x: x["a"], ({"a": X},), ({"b": X},))
-    with pytest.raises(ShapeError, match=r"primal 0\['a'\].*float64\(2,\).*float64\(3,\)"):
+    with pytest.raises(
+        ShapeError, match=r"primal 0\['a'\] must have dtype float64 and shape \(3,\), got float64 and \(2,\)"
+    ):
         agrad.jvp(lambda x: x["a"], ({"a": X},), ({"a": X[:2]},))
     with pytest.raises(ShapeError, match="float32"):
         agrad.jvp(total, (X,), (X.astype(np.float32),))
@@ -152,7 +154,7 @@ def test_argnums(argnums: Any) -> None:
     a, b, c = args
     slopes = (b**2 * c**3, 2 * a * b * c**3, 3 * a * b**2 * c**2)
     if argnums == (1, -2):
-        with pytest.raises(ConfigurationError, match="twice"):
+        with pytest.raises(ConfigurationError, match="each argument once"):
             agrad.grad(three, argnums)(*args)
         return
     found = agrad.grad(three, argnums)(*args)
@@ -421,13 +423,13 @@ def test_a_pullback_may_be_called_again() -> None:
 def test_results_that_are_no_real_number() -> None:
     z = X + 0j
     cases: list[tuple[Any, Any, type[AgradError], str]] = [
-        (lambda x: x * x, X, ShapeError, r"shape \(\), not \(3,\).*agrad.sum"),
+        (lambda x: x * x, X, ShapeError, r"shape \(\), got \(3,\).*agrad.sum"),
         (lambda x: agrad.sum(x) > 0, X, DtypeError, "bool"),
         (lambda x: agrad.argmax(x), X, DtypeError, "int64"),
         (lambda x: agrad.sum(x), z, DtypeError, "complex.*real part"),
         (lambda x: (total(x), total(x)), X, NotDifferentiableError, "has_aux"),
-        (lambda x: None, X, NotDifferentiableError, "NoneType"),
-        (lambda x: "text", X, NotDifferentiableError, "str"),
+        (lambda x: None, X, NotDifferentiableError, "got None"),
+        (lambda x: "text", X, NotDifferentiableError, "got .text"),
     ]
     for f, x, kind, message in cases:
         with pytest.raises(kind, match=message):
@@ -442,11 +444,15 @@ def test_a_plain_number_as_a_result_has_the_gradient_zero() -> None:
 
 def test_arguments_that_cannot_be_differentiated() -> None:
     cases: list[tuple[Any, type[AgradError], str]] = [
-        (np.asarray([1, 2]), DtypeError, r"argument 0 has dtype int64.*cast"),
-        ({"w": [X, np.asarray([True])]}, DtypeError, r"argument 0\['w'\]\[1\] has dtype bool"),
-        (3, DtypeError, r"argument 0 is the int 3.*3.0"),
+        (np.asarray([1, 2]), DtypeError, r"argument 0 must have a floating-point dtype, got int64.*Cast"),
+        (
+            {"w": [X, np.asarray([True])]},
+            DtypeError,
+            r"argument 0\['w'\]\[1\] must have a floating-point dtype, got bool",
+        ),
+        (3, DtypeError, r"argument 0 must be .* int 3.*3.0"),
         (True, DtypeError, r"bool True"),
-        ("text", OperandError, r"argument 0 is a str, not an array"),
+        ("text", OperandError, r"argument 0 must be a floating-point array, got 'text'"),
         ({"a": object()}, OperandError, r"argument 0\['a'\] is a object"),
     ]
     for x, kind, message in cases:

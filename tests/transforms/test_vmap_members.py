@@ -158,9 +158,9 @@ def test_functions_of_matrices_refuse_vectors(name: str, backend: str, place: An
 
 def test_the_error_is_of_the_member_and_says_so() -> None:
     rows, columns = np.ones((2, 3, 4)), np.ones((2, 5, 4))
-    with pytest.raises(ShapeError, match=r"^add: shapes \(4,\) and \(5,\) do not broadcast") as caught:
+    with pytest.raises(ShapeError, match=r"^add: shapes \(4,\) and \(5,\) must be broadcastable") as caught:
         agrad.vmap(lambda x, y: agrad.vmap(agrad.add, in_axes=(0, None))(x, y[:, 0]))(rows, columns)
-    assert caught.value.__notes__ == ["in a member of a map over 2 members", "in a member of a map over 3 members"]
+    assert caught.value.__notes__ == ["for each of the 2 elements of a vmap", "for each of the 3 elements of a vmap"]
 
 
 @pytest.mark.parametrize("k", [-1, 0, 1])

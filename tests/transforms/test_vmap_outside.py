@@ -38,7 +38,7 @@ def with_a_slope(buffer: Any, x: Any) -> Any:
 
 def then_an_error(buffer: Any, x: Any) -> Any:
     buffer[...] = x
-    raise TracedValueError("from outside of the map")
+    raise TracedValueError("Tensor from outside of vmap")
 
 
 def of_two_maps(buffer: Any, x: Any) -> Any:
@@ -53,7 +53,7 @@ WAYS = [whole, part, added, with_a_slope, then_an_error, of_two_maps]
 def test_a_write_to_a_tensor_from_outside(write: Any, jitted: bool, place: Any) -> None:
     buffer = agrad.asarray(place(HELD))
     f = agrad.vmap(lambda x: write(buffer, x))
-    with pytest.raises(TracedValueError, match="from outside of the map"):
+    with pytest.raises(TracedValueError, match="Tensor from outside of vmap"):
         (agrad.jit(f) if jitted else f)(place(X))
     assert type(buffer) is agrad.Tensor
     assert_close(buffer, HELD, "the Tensor", 0.0)
@@ -71,7 +71,7 @@ def test_a_write_through_a_view() -> None:
         return x
 
     rows = buffer[1:]
-    with pytest.raises(TracedValueError, match="from outside of the map"):
+    with pytest.raises(TracedValueError, match="Tensor from outside of vmap"):
         agrad.vmap(f)(X)
     assert_close(buffer, HELD, "the Tensor", 0.0)
     assert_close(rows, HELD[1:], "a view of it", 0.0)
@@ -87,7 +87,7 @@ def test_a_tensor_of_the_outer_map(place: Any) -> None:
         agrad.vmap(lambda y: made.__setitem__(0, y))(x)
         return made
 
-    with pytest.raises(TracedValueError, match=r"float64\(3,\), which has room for one"):
+    with pytest.raises(TracedValueError, match=r"dtype float64 and shape \(3,\)"):
         agrad.vmap(outer)(place(X))
 
 

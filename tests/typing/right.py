@@ -5,7 +5,7 @@ from typing import Any, assert_type
 import numpy as np
 
 import agrad
-from agrad import Tensor, nn, optim
+from agrad import Tensor, data, nn, optim, scipy
 
 
 def loss(w: Tensor, x: Tensor, *, scale: float = 1.0) -> Tensor:
@@ -160,6 +160,40 @@ assert_type(nn.LSTM(2, 3)(x), tuple[Tensor, tuple[Tensor, Tensor]])
 assert_type(nn.MultiheadAttention(4, 2)(x, x, x), tuple[Tensor, Any])
 assert_type(optim.SGD(Net().parameters(), lr=0.1, momentum=0.9).momentum, float)
 assert_type(optim.Adam(Net().parameters()).step(lambda: loss(w, x)), Tensor)
+
+key = agrad.random.key(0)
+assert_type(agrad.random.normal(key, (3,)), Tensor)
+assert_type(agrad.random.gamma(key=key, alpha=2.0), Any)
+assert_type(agrad.random.split(key, 3), Tensor)
+assert_type(agrad.random.permutation(key, x), Tensor)
+assert_type(agrad.linalg.svd(x).U, Tensor)
+assert_type(agrad.linalg.svd(raw).S.ndim, int)
+assert_type(agrad.linalg.eigh(x).eigenvalues, Tensor)
+assert_type(agrad.linalg.slogdet(x)[1], Tensor)
+assert_type(agrad.unique_counts(x).counts, Tensor)
+assert_type(agrad.sum(x, axis=(0, np.int64(1))), Tensor)
+assert_type(x.mean(axis=0), Tensor)
+assert_type(scipy.linalg.expm(x), Tensor)
+assert_type(scipy.linalg.expm(raw), Any)
+assert_type(scipy.linalg.solve(a=x, b=w), Any)
+assert_type(scipy.special.erf(x), Tensor)
+assert_type(scipy.fft.rfft(x, n=4), Tensor)
+assert_type(scipy.stats.norm.logpdf(x, loc=1.0), Tensor)
+assert_type(scipy.stats.norm.cdf(raw), Any)
+assert_type(nn.functional.conv2d(x, x, stride=2), Tensor)
+assert_type(nn.functional.conv_transpose1d(x, x), Tensor)
+assert_type(nn.functional.scaled_dot_product_attention(x, x, x), Tensor)
+assert_type(nn.functional.linear(x, w), Tensor)
+assert_type(nn.functional.batch_norm(x), Tensor)
+assert_type(nn.functional.kl_div(x, x, reduction="batchmean"), Tensor)
+assert_type(nn.Conv2d(1, 2, 3)(x), Tensor)
+assert_type(nn.Sequential(nn.Linear(2, 3), nn.ReLU())(x), Tensor)
+assert_type(agrad.jit(loss, compiler="jax", precision="bfloat16")(w, x), Tensor)
+assert_type(agrad.registry.KERNELS.keys().__len__(), int)
+
+dataset = data.TensorDataset(x, w)
+loader = data.DataLoader(data.random_split(dataset, [1, 1])[0], batch_size=1)
+assert_type(len(loader), int)
 
 model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
 optimizer = optim.Adam(model.parameters(), lr=1e-3)

@@ -29,7 +29,7 @@ def declared_in(tree: ast.AST) -> set[str]:
                     names.add(member.name)
                 elif isinstance(member, ast.Assign):
                     names.update(ast.unparse(target) for target in member.targets)
-    return names - {"_binary", "_unary", "_method", "_word"}
+    return names - {"_binary", "_unary", "_method", "_along", "_over", "_word"}
 
 
 def test_members_installed_at_run_time_are_declared() -> None:

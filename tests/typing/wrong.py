@@ -1,7 +1,7 @@
 """Uses that type checkers find: an error in each line that ends with the word."""
 
 import agrad
-from agrad import Tensor, nn, optim
+from agrad import Tensor, nn, optim, scipy, train
 
 
 def loss(w: Tensor, x: Tensor, *, scale: float = 1.0) -> Tensor:
@@ -127,3 +127,33 @@ cube(w, scales=2.0)  # wrong
 cube(w, w)  # wrong
 straight.defvjps(None)  # wrong
 agrad.custom_vjp(straight, batched="loop")  # wrong
+agrad.sum(x, axis="a")  # wrong
+agrad.flip(x, axis=0.5)  # wrong
+agrad.permute_dims(x, 1)  # wrong
+x.mean(axis="a")  # wrong
+agrad.jit(loss, compiler="xla")  # wrong
+agrad.jit(loss, precision="half")  # wrong
+agrad.vmap(loss, randomness="some")  # wrong
+agrad.linalg.qr(x, mode="full")  # wrong
+agrad.fft.fft(x, norm="unitary")  # wrong
+agrad.random.normal(agrad.random.key(0), size=3)  # wrong
+agrad.random.normal(agrad.random.key(0)).backwards()  # wrong
+print(agrad.linalg.svd(x).V)  # wrong
+agrad.linalg.svd(x).U.backwards()  # wrong
+scipy.linalg.expm(x, 2, 3)  # wrong
+scipy.linalg.expm(x).backwards()  # wrong
+scipy.special.erff(x)  # wrong
+scipy.stats.norm.pdf(x).backwards()  # wrong
+nn.MSELoss(reduction="average")  # wrong
+nn.functional.mse_loss(x, x, reduction="average")  # wrong
+nn.functional.conv2d(x, x, strides=2)  # wrong
+nn.functional.conv2d(x, x).backwards()  # wrong
+nn.functional.interpolate(x, 2, mode="cubic")  # wrong
+nn.functional.pad(x, (1, 1), mode="edge")  # wrong
+nn.functional.gelu(x, approximate="sigmoid")  # wrong
+nn.functional.scaled_dot_product_attention(x, x)  # wrong
+nn.Conv2d(1, 2, 3, padding_mode="edge")  # wrong
+nn.Sequential(nn.Linear(2, 3))(x).backwards()  # wrong
+optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode="low")  # wrong
+agrad.odeint(loss, x, w, method="euler")  # wrong
+train.Trainer(model, nn.MSELoss(), optimizer, precision="half")  # wrong

@@ -8,14 +8,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import array_api_compat.numpy as compat
 import numpy as np
 
 import agrad.kernels.numpy  # noqa: F401 - these file kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy.linalg import lu, solve_or_nan
-from agrad.backends.numpy.namespace import FUNCTIONS
+from agrad.backends.numpy.namespace import FUNCTIONS, STANDARD
 from agrad.registry import namespace_kernels
 from agrad.shapes import fill_index
 
@@ -144,7 +143,7 @@ def _sparse(values: np.ndarray, where: Any) -> Any:
 BACKEND = Backend(
     name="numpy",
     xp=vocabulary(
-        compat,
+        STANDARD,
         **FUNCTIONS,
         **namespace_kernels("numpy"),
         getitem=getitem,

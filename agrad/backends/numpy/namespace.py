@@ -1,12 +1,44 @@
-"""The functions of NumPy's namespace that call NumPy directly or correct it.
+"""NumPy's namespace, and its functions that call NumPy directly or correct it.
+
+The namespace is NumPy's own, which follows the standard except for a few functions. array-api-compat has those, and is
+imported at the first call of one, because its import takes as long as half of NumPy's: it loads all of NumPy's parts.
 
 The public functions of NumPy first convert their arguments and search for overrides. On an 8 x 8 array this takes one
 half to nine tenths of the time. Here every argument is a NumPy array or scalar.
 """
 
+import importlib
+from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+_DIFFERENT = {
+    "": ("argsort", "clip", "count_nonzero", "sort", "take_along_axis", "unique_all", "unique_counts", "unique_inverse",
+         "unique_values"),
+    "fft": ("fftfreq", "rfftfreq"),
+    "linalg": ("cross", "eig", "eigvals", "matrix_rank", "pinv"),
+}  # fmt: skip
+"""The functions of which NumPy's are not those of the standard, by section."""
+
+
+def _compatible(section: str, name: str, *args: Any, **settings: Any) -> Any:
+    module = importlib.import_module(f"array_api_compat.numpy{section and '.'}{section}")
+    return getattr(module, name)(*args, **settings)
+
+
+def _public(module: Any, section: str) -> ModuleType:
+    """Return a module of the names that a part of NumPy has loaded, with the standard's functions."""
+    made = ModuleType(module.__name__)
+    vars(made).update({name: value for name, value in vars(module).items() if name[0] != "_"})
+    vars(made).update({name: partial(_compatible, section, name) for name in _DIFFERENT[section]})
+    return made
+
+
+STANDARD: Any = _public(np, "")
+STANDARD.__array_namespace_info__ = np.__array_namespace_info__
+STANDARD.linalg, STANDARD.fft = _public(np.linalg, "linalg"), _public(np.fft, "fft")
 
 Axis = int | tuple[int, ...] | None
 
@@ -40,6 +72,15 @@ def flip(x: Any, /, *, axis: Axis = None) -> Any:
     for i in range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,):
         index[i] = slice(None, None, -1)
     return x[tuple(index)]
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    if x.dtype.char in "fd" and {type(min), type(max)} <= _BOUNDS:
+        return np.clip(x, min, max)
+    return STANDARD.clip(x, min, max)
+
+
+_BOUNDS = {int, float}
 
 
 def arange_like(x: Any, n: int, /) -> Any:
@@ -110,7 +151,7 @@ def expm1(x: Any, /) -> Any:
 
 _OWN = (
     *(prod, astype, asarray, reshape, permute_dims, matrix_transpose, broadcast_to, flip, arange_like),
-    *(cumulative_sum, cumulative_prod, take, zeros_like, ones_like, expm1),
+    *(cumulative_sum, cumulative_prod, take, zeros_like, ones_like, expm1, clip),
 )
 FUNCTIONS = {function.__name__: function for function in _OWN}
 FUNCTIONS |= {"any": any_, "all": all_}

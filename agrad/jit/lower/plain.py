@@ -76,7 +76,7 @@ Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
 @functools.lru_cache(maxsize=1024)
 def stem_of(name: str) -> str:
     """Return the name of an operation as Python may have it."""
-    return "".join(c if c.isalnum() else "_" for c in name)
+    return "".join([c if c.isalnum() else "_" for c in name])
 
 
 def call_text(
@@ -153,11 +153,11 @@ class Split:
         variables = [v for v in program.outputs if isinstance(v, Variable)]
         left = [v for v in variables if v not in made]
         outputs = list(dict.fromkeys(v for v in variables if v in made))
-        self.body = Program(handed, {} if ahead else program.constants, [], outputs).with_instructions(rest)
+        self.body: Program = Program(handed, {} if ahead else program.constants, [], outputs).with_instructions(rest)
         """The second part; its outputs are arrays."""
-        self.before = plain(Program(program.inputs, program.constants, first, [*handed, *left]))
+        self.before: Compiled = plain(Program(program.inputs, program.constants, first, [*handed, *left]))
         """The first part. It returns the inputs of the second, then other outputs."""
-        self.count = len(handed)
+        self.count: int = len(handed)
         """The number of inputs of the second part."""
         places = {v: i for i, v in enumerate([*self.body.outputs, *left])}
         self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]

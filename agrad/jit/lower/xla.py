@@ -75,6 +75,8 @@ def lower_xla(program: Program) -> Compiled:
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
         takes = [_as_it_is if i in kept else _own if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
+        if program.notes.get("checked"):
+            _check_operations(jax, compiled, split.body)
         array, ready, double = jax.Array, jax.block_until_ready, sys.modules["agrad.backends.jax"].enable_x64
     count = split.count
 
@@ -90,6 +92,11 @@ def lower_xla(program: Program) -> Compiled:
     text = compiled.__wrapped__.text
     run.text = f"# compiled by XLA (jax {jax.__version__}) for the CPU\n{text}"  # type: ignore[attr-defined]
     return run
+
+
+def _check_operations(jax: Any, compiled: Any, program: Program) -> None:
+    """Raise ``ConfigurationError`` for an operation that JAX cannot trace. A call finds the trace again."""
+    jax.eval_shape(compiled, [1.0 if v.on_host else jax.ShapeDtypeStruct(v.shape, v.dtype) for v in program.inputs])
 
 
 # ------------------------------------------------------------------ in the program

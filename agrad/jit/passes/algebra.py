@@ -1,25 +1,21 @@
-"""Simpler operations that give the same bits."""
+"""Simpler operations that return the same bits."""
 
 from typing import Any
 
 import numpy as np
 
-from agrad.jit.program import Instruction, Program, Variable, is_rule
-from agrad.registry import PRIMITIVES
+from agrad.jit.passes.tiling import is_cast
+from agrad.jit.program import Instruction, Program, Variable, rule_of
+from agrad.ops import elementwise
 
-ADD, MULTIPLY = PRIMITIVES["add"], PRIMITIVES["multiply"]
-POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
-ASTYPE, CAST = PRIMITIVES["astype"], PRIMITIVES["cast"]
-
-_SIMPLER = frozenset({ADD, MULTIPLY, POW, ASTYPE, CAST})
-"""The operations that are simplified, together with reshapes and the rules of ``pow``."""
+MULTIPLY, POWER, SQUARE = (f.primitive for f in (elementwise.multiply, elementwise.pow, elementwise.square))
 
 
 def simplified(program: Program) -> Program:
-    """Remove factors of one, sums of products with zeros, and copies; use squares.
+    """Remove factors of one and copies, and replace second powers by squares.
 
-    The results have the same bits, or those of the operator that an ordinary run uses. An instruction whose result is
-    an output stays: no two outputs, and no output and input, may be one array.
+    The results have the same bits, or the bits of the operator that an ordinary run uses. An instruction whose result
+    is an output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
     table: dict[Variable, Any] = {}
@@ -28,96 +24,51 @@ def simplified(program: Program) -> Program:
         if table:
             instruction = instruction.replaced(table)
         operation, out = instruction.operation, instruction.outputs[0]
-        reshapes = operation.kind == "reshape"
-        if operation not in _SIMPLER and not reshapes and getattr(operation, "primitive", None) is not POW:
+        if operation.kind not in ("reshape", "elementwise") or getattr(operation, "primitive", POWER) is not POWER:
             kept.append(instruction)
             continue
-        if out is None or out.on_host or len(instruction.outputs) != 1:
-            kept.append(instruction)
-            continue
-        same = _copied(instruction, out) if reshapes or operation in (ASTYPE, CAST) else None
-        if same is None and np.dtype(out.dtype).kind not in "fc":
-            kept.append(instruction)
-            continue
+        same = _same_as_result(instruction, program) if out is not None and out not in leaving else None
         if same is None:
-            same = _unchanged(instruction, out, program)
-        if same is None:
-            same = _beside_zero(instruction, out, program)
-        if same is not None and (out not in leaving or _is_product_read_once(same, program)):
-            table[out] = same
-            continue
-        kept += _square_derivative(instruction, out) or [_as_square(instruction, out)]
-    outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
-    return program.with_instructions(kept, outputs)
+            kept += _without_powers(instruction)
+        else:
+            table[instruction.results[0]] = same
+    return program.with_instructions(kept)
 
 
-def _is_product_read_once(v: Any, program: Program) -> bool:
-    """Return True for a product of matrices or a sum of rows that one operand alone reads."""
-    at = program.makers.get(v)
-    return at is not None and program.uses[v] == 1 and program.instructions[at].operation.kind in ("product", "row_sum")
+def _same_as_result(instruction: Instruction, program: Program) -> Variable | None:
+    """Return the operand that a reshape, a cast or a product with one returns bit for bit, or None."""
+    operation, operands, out = instruction.operation, instruction.operands, instruction.outputs[0]
+    found: tuple[Any, ...] = ()
+    if operation is MULTIPLY:
+        found = tuple([x for x, one in (operands, operands[::-1]) if _is_one(one, program)])
+    elif operation.kind == "reshape" or is_cast(instruction):
+        found = operands
+    alike = [v for v in found if isinstance(v, Variable) and _kind(v) == _kind(out)]
+    return alike[0] if alike else None
 
 
-def _beside_zero(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
-    """Return the product that a sum with zeros equals, or None.
-
-    A product of matrices is a sum that begins with 0. The bits are the same, but for the sign of a zero.
-    """
-    if instruction.operation is not ADD:
-        return None
-    for zero, value in (instruction.operands, instruction.operands[::-1]):
-        raw = program.constants.get(zero) if isinstance(zero, Variable) else None
-        if isinstance(raw, np.generic) and raw == 0 and _is_product_read_once(value, program):
-            return value if (value.shape, value.dtype) == (out.shape, out.dtype) else None
-    return None
-
-
-def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
-    """Return the two products of the rule of a second power, or an empty list."""
-    if not is_rule(instruction, POW, "vjp:x1") or not _is_second(instruction.operands[2]):
-        return []
-    g, x, power = instruction.operands
-    if not isinstance(x, Variable) or x.shape != out.shape or any(v.dtype != out.dtype for v in instruction.reads()):
-        return []
-    double = Variable(x.shape, x.dtype, x.kind)
-    return [
-        Instruction(MULTIPLY, (power, x), {}, (double,)),
-        Instruction(MULTIPLY, (g, double), {}, instruction.outputs),
-    ]
-
-
-def _is_second(power: Any) -> bool:
-    return type(power) in (int, float) and bool(power == 2)
-
-
-def _copied(instruction: Instruction, out: Variable) -> Variable | None:
-    """Return the operand of a reshape or cast that changes nothing, or None."""
-    (x,) = instruction.operands
-    is_like = isinstance(x, Variable) and (x.shape, x.dtype, x.kind) == (out.shape, out.dtype, out.kind)
-    return x if is_like else None
-
-
-def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
-    """Return the operand that a product equals, bit for bit, or None."""
-    if instruction.operation is not MULTIPLY:
-        return None
-    a, b = instruction.operands
-    for one, other in ((b, a), (a, b)):
-        is_like = isinstance(other, Variable) and other.shape == out.shape and other.dtype == out.dtype
-        if is_like and not other.on_host and _is_one(one, program):
-            return other
-    return None
+def _kind(v: Variable | None) -> tuple[Any, ...]:
+    return () if v is None else (v.shape, v.dtype, v.kind)
 
 
 def _is_one(value: Any, program: Program) -> bool:
-    if isinstance(value, Variable):
-        raw = program.constants.get(value)
-        return isinstance(raw, np.generic) and bool(raw == 1)
-    return type(value) in (int, float) and bool(value == 1)
+    raw = program.constants.get(value) if isinstance(value, Variable) else value
+    return isinstance(raw, (int, float, np.generic)) and bool(raw == 1)
 
 
-def _as_square(instruction: Instruction, out: Variable) -> Instruction:
-    if instruction.operation is POW and _is_second(instruction.operands[1]):
-        x = instruction.operands[0]
-        if isinstance(x, Variable) and x.dtype == out.dtype:
-            return Instruction(SQUARE, (x,), {}, instruction.outputs)
-    return instruction
+def _without_powers(instruction: Instruction) -> list[Instruction]:
+    """Return a square for a second power, two products for its derivative, or the instruction."""
+    is_power = instruction.operation is POWER
+    if not is_power and rule_of(instruction) != (POWER, "vjp:x1"):
+        return [instruction]
+    (*g, x, power), out = instruction.operands, instruction.outputs[0]
+    if type(power) not in (int, float) or power != 2 or out is None or not isinstance(x, Variable):
+        return [instruction]
+    arrays = instruction.reads()
+    if x.shape != out.shape or any(v.dtype != out.dtype for v in arrays) or np.dtype(out.dtype).kind not in "fc":
+        return [instruction]
+    if is_power:
+        return [Instruction(SQUARE, (x,), {}, instruction.outputs)]
+    double = Variable(x.shape, x.dtype, x.kind)
+    product = Instruction(MULTIPLY, (power, x), {}, (double,))
+    return [product, Instruction(MULTIPLY, (*g, double), {}, instruction.outputs)]

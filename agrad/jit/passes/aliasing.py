@@ -45,9 +45,9 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def __init__(self, program: Program) -> None:
         super().__init__()
-        given_back = program.notes.get("given_back", ())
+        returns_operand = program.notes.get("returns_operand", ())
         for instruction in program.instructions:
-            if instruction.operation.may_alias or instruction.operation in given_back:
+            if instruction.operation.may_alias or instruction.operation in returns_operand:
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
         self._last = last = program.last_uses()
@@ -127,9 +127,9 @@ class Ownership:
     """
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
-        self.aliases = aliases_of(program)
+        self.aliases: Aliases = aliases_of(program)
         donated = program.notes.get("donated", ())
-        self.owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
+        self.owned: set[Variable] = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
         states: list[tuple[Instruction, list[Variable]]] = []
         for instruction in program.instructions:
             operation = instruction.operation
@@ -145,7 +145,7 @@ class Ownership:
         for instruction, state in states:
             self.owned.difference_update(instruction.results, self.aliases.of(*state))
         end = len(program.instructions)
-        self.kept = {v for v in self.owned if v.size and self.aliases.last(v) < end}
+        self.kept: set[Variable] = {v for v in self.owned if v.size and self.aliases.last(v) < end}
         """Those that may lie in a buffer of the program."""
 
 
@@ -155,12 +155,12 @@ class Ownership:
 class ResultCopies:
     """Copies of outputs that share memory with inputs, constants, or one another.
 
-    places: the numbers of the outputs that callers get, and may write into. beside: the numbers of those that are kept
-    as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides if its
-    reshape is a view.
+    places: the numbers of the outputs that callers get, and may write into. state: the numbers of the outputs that are
+    kept as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides
+    if its reshape is a view.
     """
 
-    def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
+    def __init__(self, program: Program, places: Sequence[int], state: Sequence[int]) -> None:
         self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
         """For each output that may share memory: with which inputs, constants and other outputs."""
         aliases = aliases_of(program)
@@ -174,7 +174,7 @@ class ResultCopies:
                 for base in aliases[v]:
                     holders.setdefault(base, []).append(place)
 
-        for place in beside:
+        for place in state:
             hold(place)
         for place in places:
             v = program.outputs[place]

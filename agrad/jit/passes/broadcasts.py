@@ -1,21 +1,16 @@
 """Broadcasts left to the operations that read them."""
 
-import functools
-from typing import Any
-
 import numpy as np
 
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
 
 
-def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
-    """Have elementwise operations read an array in the place of its broadcast.
+def without_broadcasts(program: Program) -> Program:
+    """Let elementwise operations read an array instead of its broadcast.
 
     Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
-    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation on broadcasts alone is
-    computed before them. Broadcasts without a use are dead code.
-
-    singles_only: leave broadcasts of arrays with axes alone.
+    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation that reads
+    only broadcasts is computed before them. Unused broadcasts are dead code.
     """
     narrow: dict[Variable, Variable] = {}
     constants = dict(program.constants)
@@ -31,7 +26,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
             continue
         if instruction.operation.kind == "broadcast":
             (x,), (out,) = instruction.operands, instruction.outputs
-            if out is not None and out.size and out.shape and _may_stay_narrow(x, singles_only):
+            if out is not None and out.size and out.shape and isinstance(x, Variable):
                 narrow[out] = narrow.get(x, x)
         elif works_by_element(instruction):
             (out,) = instruction.results
@@ -50,16 +45,6 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
             elif any(v not in narrow and v.shape == out.shape for v in arrays):
                 kept[-1] = instruction.replaced(narrow)
     return program.with_instructions(kept, constants=constants) if narrow else program
-
-
-with_single_values = functools.partial(without_broadcasts, singles_only=True)
-"""For lowerings whose groups take arrays of one shape alone."""
-
-
-def _may_stay_narrow(x: Any, singles_only: bool) -> bool:
-    if not isinstance(x, Variable):
-        return False
-    return x.shape == () or not singles_only
 
 
 def _is_filled(raw: np.ndarray) -> bool:

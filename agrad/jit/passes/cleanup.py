@@ -79,8 +79,7 @@ def without_repetition(program: Program) -> Program:
             continue
         pairs = list(zip(instruction.outputs, earlier.outputs, strict=True))
         # two outputs are two arrays, because the caller may write into one of them
-        both = any(new in leaving and old in leaving for new, old in pairs)
-        if both or any(new is not None and old is None for new, old in pairs):
+        if [new for new, old in pairs if new is not None and (old is None or leaving.issuperset((new, old)))]:
             kept.append(instruction)
             continue
         leaving.update(old for new, old in pairs if new in leaving)
@@ -94,7 +93,7 @@ FOLDED = 1 << 16
 
 
 def with_constants_folded(program: Program) -> Program:
-    """Compute instructions of constants alone, unless their results are large."""
+    """Compute instructions that read only constants, unless their results are large."""
     known = dict(program.constants)
     is_known = known.__contains__
     kept: list[Instruction] = []

@@ -12,7 +12,7 @@ import numpy as np
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.passes.aliasing import overwritten
-from agrad.jit.passes.broadcasts import with_single_values
+from agrad.jit.passes.broadcasts import without_broadcasts
 from agrad.jit.passes.fusion import LARGE
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
@@ -26,7 +26,7 @@ class _Unknown(Exception):
 
 
 class Shapes(Trace):
-    """A trace that evaluates shapes and dtypes alone."""
+    """A trace that evaluates only shapes and dtypes."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ def body_of(instruction: Instruction) -> Program | None:
         return None
     constants = {variable: raw for raw, variable in trace.constants.values()}
     body = Program(arrays, constants, trace.instructions, [out.node])
-    return with_single_values(body) if constants else body
+    return without_broadcasts(body) if constants else body
 
 
 def _is_numpys(v: Variable) -> bool:
@@ -157,8 +157,7 @@ def _is_of_rows(part: Instruction) -> bool:
 
 def with_early_reductions(program: Program) -> Program:
     """Move reductions right behind their operand, whose group can then take them."""
-    reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
-    reductions = [i for i in reductions if reduction_of(i) is not None]
+    reductions = [i for i in program.instructions if reduction_of(i) is not None]
     if not reductions:
         return program
     made = {v for i in program.instructions for v in i.results}
@@ -189,7 +188,8 @@ def with_late_views(program: Program) -> Program:
         if instruction.operation.kind in ("reshape", "broadcast") and len(instruction.results) == 1:
             waiting[instruction.results[0]] = instruction
         else:
-            _release(instruction.reads(), waiting, kept)
+            if waiting:
+                _release(instruction.reads(), waiting, kept)
             kept.append(instruction)
     _release(list(waiting), waiting, kept)
     return program.with_instructions(kept)

@@ -28,16 +28,16 @@ SMALLER = 4
 class Folded(Operation):
     """An operation that computes one of its operands.
 
-    Its own operands have those of the inner operation in that place.
+    The operands of the inner operation replace that operand.
     """
 
     no_alias = True
 
     def __init__(self, outer: Any, inner: Any, place: int, count: int) -> None:
         self.outer, self.inner, self.place, self.count = outer, inner, place, count
-        self.outputs = outer.outputs
-        self.overwrites = tuple([i if i < place else i + count - 1 for i in outer.overwrites])
-        self.name = f"{outer.name} of a {inner.kind}"
+        self.outputs: tuple[str, ...] | None = outer.outputs
+        self.overwrites: tuple[int, ...] = tuple([i if i < place else i + count - 1 for i in outer.overwrites])
+        self.name: str = f"{outer.name} of a {inner.kind}"
 
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
         end = self.place + self.count
@@ -66,7 +66,7 @@ class LazyGradient(NamedTuple):
 
     operation: Operation
     place: int
-    """The number of the output that is the second operand; the first stands in the gradient's place."""
+    """The number of the output that is the second operand. The first operand replaces the gradient."""
 
     def of(self, a: Any, b: Any) -> Callable[[], Tensor]:
         """Return the function that computes the gradient."""
@@ -178,7 +178,7 @@ class _Folding:
 
 
 def _with_operands(instruction: Instruction, place: int, inner: Instruction) -> tuple[Any, ...]:
-    """Return the operands with those of another instruction at one place."""
+    """Return the operands, one of which is replaced by the operands of another instruction."""
     return (*instruction.operands[:place], *inner.operands, *instruction.operands[place + 1 :])
 
 

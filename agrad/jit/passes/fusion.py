@@ -39,7 +39,7 @@ _INPUTS, _MEMBERS = 120, 256
 """The most inputs and members of a group: their addresses fit into the 4,096 bytes of a CUDA kernel's arguments."""
 
 _SINGLES = 32
-"""The most inputs with which a group of single elements takes an operation on others."""
+"""The most inputs with which a group of single elements accepts an operation on others."""
 
 Accepts = Callable[[Instruction], bool]
 
@@ -64,12 +64,12 @@ class Group(Operation):
         self.program = program
         self.in_place = in_place
         self.flags: dict[str, tuple[int, ...]] = {flag: tuple(some.values()) for flag, some in in_place.items()}
-        self.overwrites = tuple(chain.from_iterable(self.flags.values()))
+        self.overwrites: tuple[int, ...] = tuple(chain.from_iterable(self.flags.values()))
         self.shape = shape
-        self.split = len(shape) if split is None else split
+        self.split: int = len(shape) if split is None else split
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
         kind = "fused" if self.split == len(shape) else "fused rows"
-        self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
+        self.name: str = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
 
     @property
     def has_totals(self) -> bool:
@@ -134,7 +134,7 @@ class _Fitting:
         self.reduction = reduction_of(instruction)
         self.is_reshape = broadcasts and is_reshape(instruction)
         self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
-        """The shape that a group of its own would have."""
+        """The shape of a group that begins with it."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -152,9 +152,9 @@ class _Fitting:
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result with a part for each row, False for a total, else None.
+        """Return True for a result of rows, False for a total, otherwise None.
 
-        shape: that of the group.
+        shape: the shape of the group.
         """
         lead = shape[:split]
         if any(v in made and split not in made[v] for v in self.operands):
@@ -266,7 +266,7 @@ class _Grouping:
     def run(self) -> Program:
         program = self.program
         known = (program.inputs, program.constants, *[instruction.results for instruction in program.instructions])
-        if not any(v.size * _WIDEST >= self.minimum for v in chain.from_iterable(known)):
+        if max([v.size for v in chain.from_iterable(known)], default=0) * _WIDEST < self.minimum:
             return program
         aliases: Aliases | None = None
         for instruction in self.program.instructions:

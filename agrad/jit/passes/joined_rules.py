@@ -17,16 +17,16 @@ from agrad.registry import KERNELS
 class ForwardWithRule(Operation):
     """A primitive and its rule as one operation.
 
-    Its operands are those of the primitive and the cotangents, its results those of both.
+    Its operands are the operands of the primitive and the cotangents. It returns the results of both.
     """
 
     no_alias = True
 
     def __init__(self, rule: RulePrimitive, cotangents: tuple[str, ...]) -> None:
         self.rule, self.forward, self.cotangents = rule, rule.primitive, cotangents
-        self.results = self.forward.outputs or ("y",)
+        self.results: Any | tuple[str, ...] = self.forward.outputs or ("y",)
         self.outputs = (*self.results, *(f"g_{target}" for target in rule.rule.targets))
-        self.name = f"{self.forward.name} and its rule"
+        self.name: str = f"{self.forward.name} and its rule"
 
     def bind(self, *args: Any) -> Any:
         """Call the two operations, as a user does."""

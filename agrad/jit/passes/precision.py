@@ -5,14 +5,15 @@ narrow. TF32 is not a dtype but a mode of matrix multiplication on GPUs, which i
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from agrad.dtypes import dtype_name
 from agrad.engine.operation import Operation
 from agrad.errors import ConfigurationError
 from agrad.jit.program import FunctionOperation, Instruction, Program, Variable
 
-PRECISIONS = ("tf32", "bfloat16", "float16")
+Precision = Literal["tf32", "bfloat16", "float16"]
+PRECISIONS = get_args(Precision)
 
 
 class NarrowMatmul(NamedTuple):
@@ -37,6 +38,8 @@ class Rounding(FunctionOperation):
 
 class NarrowProduct(Operation):
     """``matmul`` of rounded arrays, or ``linear`` of two and a float32 bias."""
+
+    kind = "product"
 
     def __init__(self, name: str, product: Callable[[Any, Any], Any], precision: str) -> None:
         self.name, self.product, self.precision = name, product, precision
@@ -102,7 +105,7 @@ def _narrow_matmul(
     backends = sorted(program.backends())
     if len(backends) != 1 or backends[0] not in matmuls:
         raise ConfigurationError(
-            f"jit: precision={precision!r} is not offered for arrays of {' and '.join(backends)}; leave it "
-            f"out, or use arrays of {', '.join(sorted(matmuls))}"
+            f"jit: precision={precision!r} is not supported for arrays of {' and '.join(backends)}. Omit it, or use "
+            f"arrays of {', '.join(sorted(matmuls))}."
         )
     return matmuls[backends[0]](precision)

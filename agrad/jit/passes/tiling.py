@@ -2,7 +2,7 @@
 
 A group of shape ``(*lead, *inner)`` has as many rows as ``lead`` has elements, and ``split`` is the number of leading
 axes. An operand of a member is *of rows*, with one part for each row, or *whole*, the same for all rows, such as a
-bias. A reduction over inner axes gives an array of rows again, and one over all leading axes gives a *total*, which is
+bias. A reduction over inner axes returns an array of rows again, and one over all leading axes a *total*, which is
 known after the last block.
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agrad.engine.operation import Operation
 from agrad.jit.program import Instruction, Variable
 
 Shape = tuple[int, ...]
@@ -23,7 +24,9 @@ ROW_BYTES = 1 << 16
 class Reduction(NamedTuple):
     """A sum, mean, maximum or minimum over some axes of one array."""
 
-    name: str
+    combine: Operation
+    """The elementwise operation that combines the results for two parts."""
+    averages: bool
     axis: tuple[int, ...]
     keepdims: bool
 
@@ -32,7 +35,7 @@ class Reduction(NamedTuple):
         return set(range(split)) <= set(self.axis)
 
     def of_block(self, split: int) -> tuple[int, ...]:
-        """Return the axes in a block, whose first axis stands for all leading ones."""
+        """Return the axes in a block, whose first axis represents all leading axes."""
         first = (0,) if self.is_total(split) else ()
         return (*first, *(a - split + 1 for a in self.axis if a >= split))
 
@@ -40,9 +43,10 @@ class Reduction(NamedTuple):
 def reduction_of(instruction: Instruction) -> Reduction | None:
     """Return the instruction's reduction, or None.
 
-    It is of real floating numbers of at least single precision, or of truth values.
+    Its parts can be combined. The dtype is Boolean, or floating of at least single precision.
     """
-    if instruction.operation.kind not in ("reduction", "row_sum") or len(instruction.outputs) != 1:
+    operation = instruction.operation
+    if operation.combine is None or len(instruction.outputs) != 1:
         return None
     x, out = instruction.operands[0] if instruction.operands else None, instruction.outputs[0]
     if not isinstance(x, Variable) or out is None or x.on_host or not x.size or out.dtype != x.dtype:
@@ -50,17 +54,18 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
     dtype = np.dtype(x.dtype)
     if dtype.kind != "b" and (dtype.kind != "f" or dtype.itemsize < 4):
         return None
-    if instruction.operation.kind == "row_sum":
-        return Reduction("sum", (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
-    settings = instruction.settings
-    if (
-        instruction.operation.kind != "reduction"
-        or len(instruction.operands) != 1
-        or set(settings) != {"axis", "keepdims"}
-    ):
+    combine, settings = operation.combine.primitive, instruction.settings
+    if operation.kind == "row_sum":
+        return Reduction(combine, False, (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
+    if len(instruction.operands) != 1 or set(settings) != {"axis", "keepdims"}:
         return None
     axis = tuple(settings["axis"])
-    return Reduction(instruction.name, axis, bool(settings["keepdims"])) if axis else None
+    return Reduction(combine, operation.averages, axis, bool(settings["keepdims"])) if axis else None
+
+
+def is_cast(instruction: Instruction) -> bool:
+    """Return True for an operation that returns the elements in another dtype."""
+    return instruction.operation.kind == "elementwise" and "dtype" in instruction.operation.settings
 
 
 def is_reshape(instruction: Instruction) -> bool:
@@ -97,7 +102,7 @@ def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
 
 
 def best_split(shape: Shape, splits: Iterable[int]) -> int:
-    """Return the split of single elements, else of the shortest rows that are long."""
+    """Return the split of single elements, or of the shortest rows that are long."""
     found = sorted(splits, reverse=True)
     if found[0] == len(shape):
         return found[0]

@@ -39,7 +39,7 @@ class Kept:
         p = runtime.getDeviceProperties(runtime.getDevice())
         kind = _digest(version, *[p[name] for name in ("name", "major", "minor", "multiProcessorCount")])
         folder = _folder()
-        self.file = None if folder is None else folder / f"agrad_products_{kind}.txt"
+        self.file: Path | None = None if folder is None else folder / f"agrad_products_{kind}.txt"
         self._found: dict[str, Choice] = {}
         self._read = 0
 

@@ -81,7 +81,7 @@ class Library:
     """
 
     def __init__(self) -> None:
-        self.blas = sys.modules["cupy"].cuda.cublas  # loading it loads cuBLASLt
+        self.blas: Any = sys.modules["cupy"].cuda.cublas  # loading it loads cuBLASLt
         self.call: dict[str, Any] = {}
         library = ctypes.CDLL(library_name())
         self._name_of = library.cublasLtGetStatusName
@@ -92,7 +92,7 @@ class Library:
             function = getattr(library, f"cublasLt{name}")
             function.argtypes, function.errcheck = kinds, self._check
             self.call[name] = function
-        self.handle = c_void_p()
+        self.handle: c_void_p = c_void_p()
         self.call["Create"](ctypes.byref(self.handle))
 
     def _check(self, status: int, function: Any, arguments: Any) -> int:

@@ -1,5 +1,6 @@
 """Launches of CuPy's elementwise kernels, which compile on first use."""
 
+import struct
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_source
+from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_update
 
 Raw = Any
 
@@ -27,12 +28,33 @@ def on_each(name: str, x: Raw, *others: Any) -> Any:
         return elementwise_kernel(name)(x, *others)
 
 
+Part = tuple[Sequence[Any], int, int]
+"""The arrays, addresses and numbers of a part, its size, and the number of its blocks."""
+
+
+def launch_parts(kernel: Any, most: int, parts: Sequence[Part], shared: Sequence[float] = ()) -> None:
+    """Launch the kernel that ``joint_kernel`` wrote for ``most`` parts over some."""
+    words: list[int] = []
+    first = 0
+    for values, size, blocks in parts:
+        for value in values:
+            if isinstance(value, float):
+                words += struct.unpack("q", struct.pack("d", value))
+            else:
+                words.append(value if isinstance(value, int) else value.data.ptr)
+        words += size, first
+        first += blocks
+    table = np.zeros(most * len(words) // len(parts), np.int64)
+    table[: len(words)] = words
+    kernel((first,), (THREADS,), (table.view(f"V{table.nbytes}"), np.int32(len(parts)), *shared))
+
+
 @cache
 def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, int]:
     """Return the kernel over parts, compiled for a device, and the most parts."""
     import cupy
 
-    text, most = joint_source(name, {"f": "float", "d": "double"}[char], arrays)
+    text, most = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
     kernel = cupy.RawKernel(text, f"agrad_{name}_parts")
     with cupy.cuda.Device(device):
         kernel.compile()
@@ -45,7 +67,7 @@ class Joint(threading.local):
     Nothing may read their results before. An exception is an end too.
     """
 
-    waiting: dict[Any, list[Sequence[Raw]]] | None = None
+    waiting: dict[Any, list[Part]] | None = None
 
     def __enter__(self) -> None:
         self.waiting = {}
@@ -53,20 +75,9 @@ class Joint(threading.local):
     def __exit__(self, *exception: object) -> None:
         waiting, self.waiting = self.waiting or {}, None
         for (kernel, most, values), parts in waiting.items():
-            p = parts[0][0]
-            for start in range(0, len(parts), most):
-                some = parts[start : start + most]
-                words: list[int] = []
-                blocks = 0
-                for arrays in some:
-                    size = arrays[0].size
-                    words += [*[a.data.ptr for a in arrays], size, blocks]
-                    blocks += -(-size // CHUNK)
-                structure = np.zeros(most * (len(parts[0]) + 2), np.int64)
-                structure[: len(words)] = words
-                given = (structure.view(f"V{structure.nbytes}"), np.int32(len(some)), *map(float, values))
-                with p.device:
-                    kernel((blocks,), (THREADS,), given)
+            with parts[0][0][0].device:
+                for start in range(0, len(parts), most):
+                    launch_parts(kernel, most, parts[start : start + most], tuple(map(float, values)))
 
 
 JOINT = Joint()
@@ -89,5 +100,5 @@ def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: S
         on_each(name, *arrays, *values, *over)
     else:
         key = (*_joint_kernel(name, p.dtype.char, device, len(arrays)), values)
-        waiting.setdefault(key, []).append((*arrays, *over))
+        waiting.setdefault(key, []).append(((*arrays, *over), p.size, -(-p.size // CHUNK)))
     return tuple(over)

@@ -170,10 +170,10 @@ class Plan:
         self.batch = batch = np.broadcast_shapes(x.shape[:-2], weight.shape[:-2])
         self.shape, self.dtype = (*batch, m, n), np.dtype(char)
         bits = -(-n // MASK_BITS) * MASK_BITS
-        self.mask_shape = m, bits // 8
+        self.mask_shape: tuple[Any, Any] = m, bits // 8
         # a matrix in row order is its transpose in column order, as cuBLASLt reads it: out' = weight' x'
         (ordered_x, second), (ordered_weight, first) = (_with_layout(a, batch) for a in (x, weight))
-        self.copies = ordered_x.data.ptr != x.data.ptr, ordered_weight.data.ptr != weight.data.ptr
+        self.copies: tuple[Any, Any] = ordered_x.data.ptr != x.data.ptr, ordered_weight.data.ptr != weight.data.ptr
         self.task = task = Task(library, _compute(x.dtype, tensor_float), REAL["d" if char == "d" else "f"])
         task.set(cublaslt.TRANSA, c_int32(first.transposed))
         task.set(cublaslt.TRANSB, c_int32(second.transposed))
@@ -261,7 +261,7 @@ class Lt:
     """cuBLASLt on the current device."""
 
     def __init__(self) -> None:
-        self.absent = ""
+        self.absent: str = ""
         """The reason why cuBLASLt is absent, or an empty string."""
         self.refused: dict[tuple[Any, ...], str] = {}
         """Errors for products that cuBLASLt refused, by ``_key``."""
@@ -272,7 +272,7 @@ class Lt:
         self._lock = threading.RLock()  # a description has the addresses of one product at a time
         try:
             self.library = cublaslt.Library()
-            self.kept = Kept(self.library.version)
+            self.kept: Kept = Kept(self.library.version)
         except (ImportError, OSError, AttributeError, CublasLtError) as error:
             self.absent = str(error)
 
@@ -437,7 +437,7 @@ def tensor_float_by_default() -> bool:
 def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> Any:
     """Return ``x @ weight`` of two matrices in ``dtype``, by CuPy's own cuBLAS.
 
-    No graph can hold this call. The current device must be that of the arrays.
+    No graph can hold this call. The current device must be the device of the arrays.
     """
     cupy = sys.modules["cupy"]
     if x.dtype == dtype and not (tensor_float and dtype.char == "f"):

@@ -1,5 +1,6 @@
 """The CUDA text of the fused kernels. It needs neither CuPy nor a GPU."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -115,46 +116,87 @@ ELEMENTWISE = {
 }
 
 THREADS = 256
-"""The number of threads of a block in the kernels below, divided among as many rows as fit."""
-
-ARGUMENT_BYTES = 4096
-"""The most bytes of a kernel's arguments."""
+"""The threads of a block, a power of two, as reductions halve it. Rows that fit share a block."""
 
 CHUNK = 4 * THREADS
-"""The most elements of a block of ``joint_source``."""
+"""The elements of an update that a block computes."""
+
+ARGUMENT_BYTES = 4096
+"""The most bytes of the arguments of a kernel."""
+
+REDUCE = """
+// The values of threads that are apart in scratch, combined by halves. All of them get the result.
+template <class T, class F>
+__device__ inline T reduced(T value, T* scratch, int me, int lane, int width, int apart, F step) {
+    scratch[me] = value;
+    for (int half = width / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half) scratch[me] = step(scratch[me], scratch[me + half * apart]);
+    }
+    __syncthreads();
+    T result = scratch[me - lane * apart];
+    __syncthreads();
+    return result;
+}
+"""
 
 
-def joint_source(name: str, real: str, arrays: int) -> tuple[str, int]:
-    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
+def most_parts(parameters: int, shared: int = 0) -> int:
+    """Return how many parts with so many parameters fit into a kernel's arguments."""
+    return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
 
-    The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
-    contiguous and of one size; the inputs may be overwritten. A block works on one part.
+
+def joint_kernel(
+    name: str, function: str, parts: int, blocks: str, parameters: Sequence[str], shared: Sequence[str] = ()
+) -> str:
+    """Return the text of a kernel that calls a function for each of several parts.
+
+    A block works on one of at most ``parts`` parts.
+
+    The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
+    ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``. ``blocks`` is the expression
+    of the number of blocks of a part with ``size`` elements.
     """
-    source = ELEMENTWISE[name]
-    inputs, outputs = source.inputs.split(", "), source.outputs.split(", ")
-    numbers = ", ".join(f"double n{k}" for k, _ in enumerate(inputs[arrays:]))
-    convert = " ".join(f"const {x} = n{k};" for k, x in enumerate(inputs[arrays:]))
-    pointers = arrays + len(outputs)
-    # of 8 bytes each: the numbers and the count, and the pointers, the size and the first block of a part
-    most = (ARGUMENT_BYTES // 8 - len(inputs[arrays:]) - 1) // (pointers + 2)
-    read = " ".join(f"const {x} = part.arrays[{k}][i];" for k, x in enumerate(inputs[:arrays]))
-    write = " ".join(f"part.arrays[{k}][i] = {y[2:]};" for k, y in enumerate(outputs, arrays))
-    text = f"""
-typedef {real} T;
-struct Part {{ T* arrays[{pointers}]; long long size, first; }};
-struct Parts {{ Part all[{most}]; }};
+    of_part = [f"part.{parameter.rpartition(' ')[2]}" for parameter in parameters]
+    of_all = [parameter.rpartition(" ")[2] for parameter in shared]
+    return f"""
+struct {name}_part {{ {"; ".join([*parameters, "long long size, first"])}; }};
+struct {name}_parts {{ {name}_part all[{parts}]; }};
 
-extern "C" __global__ void agrad_{name}_parts(const Parts parts, int count, {numbers}) {{
-    {convert}
+extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int count", *shared])}) {{
     int k = 0;
     for (int last = count - 1; k < last;) {{
         int middle = (k + last + 1) / 2;
         if (parts.all[middle].first <= blockIdx.x) k = middle;
         else last = middle - 1;
     }}
-    const Part& part = parts.all[k];
-    long long start = (blockIdx.x - part.first) * {CHUNK}, end = min(start + {CHUNK}, part.size);
-    for (long long i = start + threadIdx.x; i < end; i += {THREADS}) {{
+    const {name}_part& part = parts.all[k];
+    const long long size = part.size;
+    {function}({", ".join(["blockIdx.x - part.first", blocks, "size", *of_part, *of_all])});
+}}
+"""
+
+
+def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
+
+    The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
+    contiguous and of one size; the inputs may be overwritten.
+    """
+    source = ELEMENTWISE[name]
+    inputs, outputs = source.inputs.split(", "), source.outputs.split(", ")
+    pointers = [f"T* p{k}" for k in range(arrays + len(outputs))]
+    numbers = [f"double n{k}" for k, _ in enumerate(inputs[arrays:])]
+    convert = " ".join(f"const {x} = n{k};" for k, x in enumerate(inputs[arrays:]))
+    read = " ".join(f"const {x} = p{k}[i];" for k, x in enumerate(inputs[:arrays]))
+    write = " ".join(f"p{k}[i] = {y[2:]};" for k, y in enumerate(outputs, arrays))
+    place = ["long long block", "long long blocks", "long long size"]
+    most = most_parts(len(pointers), len(numbers))
+    text = f"""
+typedef {real} T;
+__device__ inline void update({", ".join([*place, *pointers, *numbers])}) {{
+    {convert}
+    for (long long i = block * {THREADS} + threadIdx.x; i < size; i += blocks * {THREADS}) {{
         {read}
         {"; ".join(outputs)};
         {source.body}
@@ -162,7 +204,9 @@ extern "C" __global__ void agrad_{name}_parts(const Parts parts, int count, {num
     }}
 }}
 """
-    return text, most
+    return text + joint_kernel(
+        f"agrad_{name}_parts", "update", most, f"(size + {CHUNK - 1}) / {CHUNK}", pointers, numbers
+    ), most
 
 
 _ROWS = """
@@ -173,7 +217,7 @@ _ROWS = """
 // that are next to each other read elements that are.
 struct Row {
     long long start, inner, n;
-    int lane, width, first, apart, me;
+    int lane, width, apart, me;
     bool live;
 };
 
@@ -188,26 +232,15 @@ __device__ Row my_row(long long rows, long long n, long long inner) {
     row.n = n;
     row.lane = across ? threadIdx.y : threadIdx.x;
     row.width = across ? blockDim.y : blockDim.x;
-    row.first = across ? which : which * row.width;
     row.apart = across ? beside : 1;
-    row.me = row.first + row.lane * row.apart;
+    row.me = (across ? which : which * row.width) + row.lane * row.apart;
     return row;
 }
 
 // The sum, or the largest, of the values of a row's threads.
 __device__ T over_row(Row row, T value, T* scratch, bool largest) {
-    scratch[row.me] = value;
-    for (int half = row.width / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (row.lane < half) {
-            T other = scratch[row.me + half * row.apart];
-            scratch[row.me] = largest ? fmax(scratch[row.me], other) : scratch[row.me] + other;
-        }
-    }
-    __syncthreads();
-    T result = scratch[row.first];
-    __syncthreads();
-    return result;
+    auto step = [=](T a, T b) { return largest ? fmax(a, b) : a + b; };
+    return reduced(value, scratch, row.me, row.lane, row.width, row.apart, step);
 }
 
 // The largest element. A row without a finite one has NaN results: infinity less infinity.
@@ -293,4 +326,4 @@ extern "C" __global__ void softmax_cross_entropy_vjp(
 def row_source(real: str) -> str:
     """Return the row kernels for ``float`` or ``double``."""
     # a typedef, as a macro would change the T of every template in CUDA's own headers
-    return f"typedef {real} T;\n{_ROWS}"
+    return f"{REDUCE}\ntypedef {real} T;\n{_ROWS}"

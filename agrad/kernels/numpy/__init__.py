@@ -6,6 +6,7 @@ from agrad.kernels.numpy import (  # noqa: F401
     elementwise,
     fused,
     linalg,
+    normal,
     pooling,
     random,
     reductions,

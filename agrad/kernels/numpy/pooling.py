@@ -1,6 +1,6 @@
-"""Maxima and sums of windows on NumPy, in place.
+"""The derivative of maxima of windows on NumPy.
 
-They are running ones, in blocks that stay in a cache, on threads.
+It is computed from running maxima, in blocks that stay in a cache, on threads.
 """
 
 from collections.abc import Callable
@@ -42,29 +42,6 @@ def _running(ufunc: np.ufunc, x: Raw, *how: int) -> Raw:
     for i, place in enumerate(others):
         y = ufunc(y, x[place], out=y if i else None)
     return y
-
-
-def _pooled(ufunc: np.ufunc, x: Raw, *settings: Steps) -> Raw:
-    axes = list(enumerate(zip(*settings, strict=True), 1))
-    m = len(axes)
-    lengths = [(n - d * (k - 1) - 1) // s + 1 for n, (_, (k, s, d)) in zip(x.shape[-m:], axes, strict=True)]
-
-    def fill(out: Raw, x: Raw) -> None:
-        for axis, how in axes:  # the first axis first: its runs are the longest
-            x = _running(ufunc, x, axis, *how)
-        out[...] = x
-
-    return _by_rows(fill, np.empty((*x.shape[: x.ndim - m], *lengths), x.dtype), x, axes=m)
-
-
-@kernel("numpy", "max_pool", "forward", gain=1.5, when=_is_plain)
-def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
-    return _pooled(np.maximum, x, kernel, strides, dilation)
-
-
-@kernel("numpy", "sum_pool", "forward", gain=1.5, when=_is_plain)
-def sum_pool(x: Raw, *, kernel: Steps, strides: Steps) -> Raw:
-    return _pooled(np.add, x, kernel, strides, (1,) * len(kernel))
 
 
 @kernel("numpy", "max_pool", "vjp:x", gain=2.5, when=lambda g, x, y: _is_plain(g, x, y) and g.dtype == x.dtype)
@@ -110,20 +87,3 @@ def _spread(g: Raw, x: Raw, y: Raw, out: Raw, places: list[Any], tiles: bool) ->
             out[place].view(bits)[...] = part
         else:
             out[place] += part.view(g.dtype)
-
-
-@kernel("numpy", "sum_pool", "vjp:x", gain=2.0, when=lambda g, x_meta: _is_plain(g))
-def sum_pool_vjp(g: Raw, x_meta: Any, *, kernel: Steps, strides: Steps) -> Raw:
-    m = len(kernel)
-    axes = list(enumerate(zip(kernel, strides, strict=True), 1))
-
-    def fill(out: Raw, g: Raw) -> None:
-        for axis, how in axes:
-            before = out.shape if axis == m else (*g.shape[:axis], out.shape[axis], *g.shape[axis + 1 :])
-            into = out if axis == m else np.empty(before, g.dtype)
-            into[...] = 0
-            for place in window_places(before, axis, *how):
-                into[place] += g
-            g = into
-
-    return _by_rows(fill, np.empty(x_meta.shape, g.dtype), g, axes=m)

@@ -14,6 +14,8 @@ from agrad.registry import kernel
 
 
 def _fits(x: Any, a: Any, b: Any) -> bool:
+    if not hasattr(x, "shape"):  # a number
+        return False
     alike = len({np.dtype(v.dtype) for v in (x, a, b)}) == 1 and np.dtype(x.dtype) in ROUTINES
     return alike and len(a.shape) == len(b.shape) == 2 and x.shape == (a.shape[0], b.shape[1]) and x.size >= FEWEST
 

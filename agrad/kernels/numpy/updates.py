@@ -32,6 +32,9 @@ _WHOLE_BLOCK = 64 * 1024
 # elements up to which the time of NumPy's calls decides: such arrays are not split
 SMALL = 2048
 
+# elements from which on a momentum step searches for denormal numbers, and calls BLAS, measured
+_FLUSHED, _BY_BLAS = 1 << 14, 1 << 16
+
 _LIMITS = {np.dtype(kind): np.finfo(kind) for kind in (np.float32, np.float64)}
 _TINY = {dtype: info.tiny for dtype, info in _LIMITS.items()}
 _LIFT = {dtype: info.tiny * 2.0**21 / info.eps for dtype, info in _LIMITS.items()}
@@ -126,17 +129,20 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
 
     ``spare`` is written into and may be g. With None a new array is made where one is needed.
     """
-    if p.size > SMALL and p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray:
+    laid_out = p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray
+    if p.size > _BY_BLAS and laid_out:
         weighted_sum(1.0, g, momentum, v)
         flush_denormals(v)
         added_multiple(-lr, v, p)
         return
     np.multiply(v, momentum, out=v)
     np.add(v, g, out=v)
+    if p.size > _FLUSHED and laid_out:
+        flush_denormals(v)
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
-@kernel("numpy", "sgd_update", "forward", gain=3.1, when=_fits)
+@kernel("numpy", "sgd_update", "forward", gain=1.6, when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -151,15 +157,18 @@ def sgd_update(
     donate: bool,
 ) -> tuple[Raw, Raw]:
     """Compute the generic body\'s operations. ``donate`` writes into ``p`` and ``v``."""
-    plain = momentum and not (dampening or nesterov or weight_decay or maximize)
+    plain = not (dampening or nesterov or weight_decay or maximize)
     if plain and donate and p.nbytes <= _WHOLE and p.flags.writeable and v.flags.writeable:
-        momentum_step(p, g, v, None, lr, momentum)
+        if momentum:
+            momentum_step(p, g, v, None, lr, momentum)
+        else:
+            np.subtract(p, np.multiply(g, lr), out=p)
         return p, v
     add, subtract, multiply = np.add, np.subtract, np.multiply
     results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
     for block in blocks:
         pb, *state, d, s, t = block
-        if plain:
+        if plain and momentum:
             momentum_step(pb, d, state[0], s, lr, momentum)
             continue
         if weight_decay:

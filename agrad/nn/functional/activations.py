@@ -1,6 +1,6 @@
 """Activation functions of each element."""
 
-from typing import Any
+from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
@@ -600,7 +600,7 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
 
 
 @of_array
-def gelu(x: Any, /, approximate: str = "none") -> Any:
+def gelu(x: Any, /, approximate: Literal["none", "tanh"] = "none") -> Any:
     """Return each element times its standard normal distribution function.
 
     Parameters

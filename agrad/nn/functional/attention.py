@@ -11,6 +11,7 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.expect import share
 from agrad.nn.functional.real import real_only
 from agrad.nn.seeding import generator
+from agrad.ops.definition import of_first
 
 AT_ONCE = 1 << 24
 """Largest number of weights, over all queries and keys, to compute at once and store."""
@@ -122,6 +123,7 @@ def _checked(query: Any, key: Any, value: Any, mask: Any) -> None:
         raise DtypeError(f"{name}: attn_mask must be Boolean or real floating-point, got {mask.dtype}")
 
 
+@of_first
 @real_only
 def scaled_dot_product_attention(
     query: Any,
@@ -132,7 +134,7 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Any:
+) -> agrad.Tensor:
     """Return ``softmax(query @ key.T * scale + mask) @ value``.
 
     If there are more than 2**24 weights, blocks of queries are computed one after another and recomputed in the

@@ -6,7 +6,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
-from agrad.nn.functional.losses import check_reduction
+from agrad.nn.functional.losses import Reduction, check_reduction
 from agrad.nn.functional.real import of_array, real_only
 
 __all__ = ["cross_entropy", "nll_loss"]
@@ -93,7 +93,7 @@ def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
 @of_array
 @real_only
 def nll_loss(
-    log_probability: Any, labels: Any, /, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+    log_probability: Any, labels: Any, /, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean"
 ) -> Any:
     """Compute the negative log-likelihood loss of class labels.
 
@@ -145,7 +145,7 @@ def cross_entropy(
     /,
     weight: Any = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
     """Compute the cross entropy of softmax(logits) with labels or probabilities.

@@ -8,6 +8,7 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.expect import numbers
 from agrad.nn.functional.real import on_axes
 from agrad.ops.convolution import convolution
+from agrad.ops.definition import of_first
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -67,7 +68,7 @@ def _conv(
     padding: Any = 0,
     dilation: Lengths = 1,
     groups: int = 1,
-) -> Any:
+) -> agrad.Tensor:
     """Compute the {n}-D cross-correlation of an input with kernels.
 
     Parameters
@@ -141,7 +142,7 @@ def _conv_transpose(
     output_padding: Lengths = 0,
     groups: int = 1,
     dilation: Lengths = 1,
-) -> Any:
+) -> agrad.Tensor:
     """Compute the {n}-D transposed convolution of an input with kernels.
 
     It is the VJP function of ``conv{n}d`` with respect to its input.
@@ -215,5 +216,5 @@ def _conv_transpose(
     )
 
 
-conv1d, conv2d, conv3d = on_axes(_conv)
-conv_transpose1d, conv_transpose2d, conv_transpose3d = on_axes(_conv_transpose)
+conv1d, conv2d, conv3d = map(of_first, on_axes(_conv))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(of_first, on_axes(_conv_transpose))

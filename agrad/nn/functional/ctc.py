@@ -6,7 +6,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.functional.losses import check_reduction
+from agrad.nn.functional.losses import Reduction, check_reduction
 from agrad.nn.functional.real import check_numbers, constant, of_array, real_only
 
 
@@ -77,7 +77,7 @@ def ctc_loss(
     target_lengths: Any,
     /,
     blank: int = 0,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     zero_infinity: bool = False,
 ) -> Any:
     """Compute the connectionist temporal classification (CTC) loss.

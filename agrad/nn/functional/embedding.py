@@ -2,7 +2,7 @@
 
 import math
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,11 +10,13 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.expect import one_of
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays
+from agrad.ops.definition import of_first
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear"]
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+@of_first
+def linear(x: Any, weight: Any, bias: Any = None) -> agrad.Tensor:
     """Return ``x @ weight.T + bias``.
 
     Parameters
@@ -45,7 +47,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else agrad.add(y, bias)
 
 
-def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+@of_first
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> agrad.Tensor:
     """Return ``x1 @ weight[k] @ x2 + bias[k]`` for each k.
 
     Parameters
@@ -166,7 +169,7 @@ def embedding_bag(
     offsets: Any = None,
     /,
     *,
-    mode: str = "mean",
+    mode: Literal["mean", "sum", "max"] = "mean",
     per_sample_weights: Any = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,12 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
 @of_arrays
 @real_only
 def grid_sample(
-    x: Any, grid: Any, /, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+    x: Any,
+    grid: Any,
+    /,
+    mode: Literal["bilinear", "nearest", "bicubic"] = "bilinear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    align_corners: bool | None = None,
 ) -> Any:
     """Sample images at the points of a grid.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -72,6 +72,8 @@ def _smoothed(kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> Calla
     return taps
 
 
+Mode = Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]
+"""The modes of ``interpolate``."""
 _MODES: dict[str, tuple[Callable[..., Taps], tuple[int, ...]]] = {
     "nearest": (_nearest, (1, 2, 3)),
     "nearest-exact": (_nearest_exact, (1, 2, 3)),
@@ -138,7 +140,7 @@ def interpolate(
     /,
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
+    mode: Mode = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,

@@ -10,19 +10,17 @@ from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeErro
 from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
+from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
     "huber_loss", "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
-REDUCTIONS = ("mean", "sum", "none")
-
 
 def check_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
     """Raise ``ConfigurationError`` unless a reduction is known."""
-    if reduction not in known:
-        one_of(name, "reduction", reduction, known)
+    one_of(name, "reduction", reduction, known)
 
 
 def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:
@@ -59,7 +57,7 @@ def _difference(name: str, prediction: Any, target: Any) -> Any:
 
 
 @of_arrays
-def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
+def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the squared differences of prediction and target.
 
     Parameters
@@ -95,7 +93,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: A
 
 
 @of_arrays
-def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
+def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the absolute differences of prediction and target.
 
     Parameters
@@ -131,7 +129,9 @@ def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: An
 
 
 @of_arrays
-def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(
+    prediction: Any, target: Any, /, reduction: Reduction = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
     """Compute the Huber loss.
 
     The loss is ``d**2 / 2`` for ``d = abs(difference)`` up to ``delta``, otherwise ``delta * (d - delta / 2)``.
@@ -185,7 +185,7 @@ def _huber(difference: Any, delta: float) -> Any:
 
 
 @of_arrays
-def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """Compute the smooth L1 loss.
 
     The loss is ``d**2 / (2 * beta)`` for ``d = abs(difference)`` below ``beta``, otherwise ``d - beta / 2``.
@@ -249,7 +249,7 @@ def _check_probabilities(x: Any) -> None:
 
 @of_arrays
 @real_only
-def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
+def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the binary cross entropy of probabilities and targets from 0 to 1.
 
     The loss is ``-target * log(probability) - (1 - target) * log(1 - probability)``. Logarithms are clipped below at
@@ -294,7 +294,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
 @of_arrays
 @real_only
 def binary_cross_entropy_with_logits(
-    logits: Any, target: Any, /, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+    logits: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
 ) -> Any:
     """Compute the binary cross entropy of sigmoid(logits) and targets.
 
@@ -337,7 +337,7 @@ def binary_cross_entropy_with_logits(
 
 @of_arrays
 @real_only
-def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = False) -> Any:
+def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bool = False) -> Any:
     """Compute the Kullback-Leibler divergence ``target * (log(target) - x)``.
 
     Parameters
@@ -381,7 +381,7 @@ def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = F
 @of_arrays
 @real_only
 def gaussian_nll_loss(
-    x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
 ) -> Any:
     """Compute the negative log-likelihood of a normal distribution.
 
@@ -432,7 +432,7 @@ def gaussian_nll_loss(
 @of_arrays
 @real_only
 def poisson_nll_loss(
-    x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+    x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
 ) -> Any:
     """Compute the negative log-likelihood of a Poisson distribution.
 
@@ -490,7 +490,7 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Any:
     """Compute the triplet margin loss of distances.
 
@@ -539,7 +539,7 @@ def triplet_margin_loss(
 
 @of_arrays
 @real_only
-def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
+def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the cosine embedding loss.
 
     The loss is ``1 - cosine`` for target 1 and ``max(0, cosine - margin)`` for target -1.

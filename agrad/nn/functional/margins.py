@@ -8,7 +8,7 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
-from agrad.nn.functional.losses import check_reduction, positive_part, reduced, same_shape
+from agrad.nn.functional.losses import Reduction, check_reduction, positive_part, reduced, same_shape
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays, real_only
 
 __all__ = [
@@ -24,7 +24,7 @@ def _like(target: Any, x: Any) -> Any:
 
 @of_arrays
 @real_only
-def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
+def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the margin ranking loss ``max(0, -target * (x1 - x2) + margin)``.
 
     Parameters
@@ -55,7 +55,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
 
 @of_arrays
 @real_only
-def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: str = "mean") -> Any:
+def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: Reduction = "mean") -> Any:
     """Compute the hinge embedding loss.
 
     The loss is ``x`` for target 1 and ``max(0, margin - x)`` for target -1.
@@ -89,7 +89,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
 
 @of_arrays
 @real_only
-def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
+def soft_margin_loss(x: Any, target: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the soft margin loss ``log(1 + exp(-target * x))``.
 
     Parameters
@@ -137,7 +137,7 @@ def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
 @of_array
 @real_only
 def multi_margin_loss(
-    x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+    x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean"
 ) -> Any:
     """Compute the multi-class margin loss.
 
@@ -203,7 +203,7 @@ def _is_label(x: Any, labels: Any) -> Any:
 
 @of_array
 @real_only
-def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> Any:
+def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the multi-label margin loss.
 
     The loss is the sum of ``max(0, 1 - x[label] + x[i])`` over all labels and all other classes, divided by the number
@@ -251,7 +251,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
 
 @of_arrays
 @real_only
-def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
+def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the mean binary cross entropy over classes.
 
     Parameters
@@ -300,7 +300,7 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Any, Any], Any] | None = None,
     margin: float = 1.0,
     swap: bool = False,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Any:
     """Compute the triplet margin loss with a custom distance.
 

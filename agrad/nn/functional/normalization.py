@@ -10,6 +10,7 @@ from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
+from agrad.ops.definition import of_first
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -193,6 +194,7 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
     return _scaled(agrad.reshape(y, shape), weight, bias, around)
 
 
+@of_first
 def batch_norm(
     x: Any,
     running_mean: Any = None,
@@ -202,7 +204,7 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> agrad.Tensor:
     """Standardize ``x`` over all axes except the channel axis.
 
     Parameters

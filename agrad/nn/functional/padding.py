@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
@@ -34,7 +34,13 @@ def _widths(x: Any, pad: Any) -> list[tuple[int, int]]:
 
 
 @of_array
-def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+def pad(
+    x: Any,
+    /,
+    pad: Sequence[int],
+    mode: Literal["constant", "reflect", "replicate", "circular"] = "constant",
+    value: float | None = None,
+) -> Any:
     """Add elements at the ends of the last axes of ``x``.
 
     Parameters

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agrad.engine.typed import OfArray, OfArrays
 
 P = ParamSpec("P")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,7 +56,7 @@ _AXES = {1: ("l", "k"), 2: ("h, w", "kh, kw"), 3: ("d, h, w", "kd, kh, kw")}
 """Names of the axes of an array and of a kernel, by the number of spatial axes."""
 
 
-def on_axes(family: Callable[Concatenate[int, P], Any], *counts: int) -> Iterator[Callable[P, Any]]:
+def on_axes(family: Callable[Concatenate[int, P], R], *counts: int) -> Iterator[Callable[P, R]]:
     """Yield the functions of a family, by default for 1, 2 and 3 spatial axes.
 
     The number is the first argument of ``family``. The function for 2 axes of ``_conv`` is named ``conv2d``. The

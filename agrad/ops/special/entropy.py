@@ -12,7 +12,7 @@ from agrad.ops.definition import elementwise
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import exp, log, sign
 from agrad.ops.selection import where
-from agrad.ops.shared import axes_of
+from agrad.ops.shared import Axes, axes_of
 from agrad.ops.special import entropy_forms as forms
 from agrad.ops.special.shared import floating, function
 from agrad.ops.statistical import max as max_
@@ -115,7 +115,7 @@ kl_div = function(
 
 
 @public("special")
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+def logsumexp(a: Any, axis: Axes = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Return log(sum(b exp(a))) over axes, without overflow.
 
     Differentiable in both.
@@ -166,7 +166,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 
 
 @public("special")
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: Any, axis: Axes = None) -> Any:
     """Return exp(x) / sum(exp(x)) over axes, without overflow.
 
     Parameters
@@ -197,7 +197,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 @public("special")
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: Any, axis: Axes = None) -> Any:
     """Return log(softmax(x)) over axes, without overflow.
 
     Parameters

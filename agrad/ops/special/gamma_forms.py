@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 from agrad.ops.special.coefficients import DIGAMMA, DIGAMMA_ROOT, GAMMALN
-from agrad.ops.special.series import HALF_LOG_TWO_PI, bernoulli, chebyshev, nan_where, polynomial, sin_pi
+from agrad.ops.special.nodes import bernoulli
+from agrad.ops.special.series import HALF_LOG_TWO_PI, chebyshev, nan_where, polynomial, sin_pi
 
 # coefficients of 1 / x**(2 k - 1), from the highest power down: Abramowitz and Stegun 6.1.40 and 6.3.18
 _STIRLING = tuple(float(bernoulli(2 * k) / (2 * k * (2 * k - 1))) for k in range(10, 0, -1))

@@ -7,15 +7,18 @@ integrand has fallen by exp(-FALL): nothing cancels.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from agrad.ops.special.coefficients import GAMMALN
 from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, digamma, polygamma, stirling_rest
-from agrad.ops.special.series import chebyshev, legendre_nodes, log1p_minus, nan_where, polynomial
+from agrad.ops.special.nodes import legendre_nodes
+from agrad.ops.special.series import chebyshev, log1p_minus, nan_where, polynomial
 
 FALL = 40.0
 NODES = 48
+AT_ONCE = 1 << 14
+"""The most elements, at all nodes together, that are computed at once: the fewer calls then take less time."""
 
 
 def bell(n: int, slopes: Callable[[int], Any]) -> Any:
@@ -69,6 +72,16 @@ def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
     small = xp.abs(u) < 0.5
     near = xp.where(small, u, xp.zeros_like(u))
     return xp.where(small, log1p_minus(xp, near), exactly - u), xp.where(small, xp.log1p(near), exactly)
+
+
+def _nodes_beside(xp: Any, x: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield nodes and weights along a new first axis, for an integral at each element: all at once of few elements."""
+    pairs = legendre_nodes(NODES)
+    some, zero = max(1, AT_ONCE // max(1, math.prod(x.shape))), xp.zeros_like(x)
+    for start in range(0, NODES, some):
+        parts = zip(*pairs[start : start + some], strict=True)
+        nodes, weights = (xp.stack([zero + number for number in part]) for part in parts)
+        yield nodes, weights
 
 
 # ------------------------------------------------------------------ gamma
@@ -156,13 +169,13 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
     gap = log_digamma_gap(xp, a) if n else None
     higher = [-polygamma(xp, xp.full_like(a, float(k)), a) for k in range(1, n)]
     total = xp.zeros_like(x)
-    for node, weight in legendre_nodes(NODES):
-        s = end * node
+    for nodes, weights in _nodes_beside(xp, x):
+        s = end * nodes
         value = xp.exp(-fall(s))
         if n:
             first = quotient + side * s + gap
             value = value * bell(n, lambda i, first=first: first if i == 0 else higher[i - 1])
-        total = total + weight * value
+        total = total + xp.sum(weights * value, axis=0)
     return front * end * total
 
 
@@ -348,13 +361,13 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     slopes = _log_slopes(xp, at, at, b, quotients, swapped, n + m) if derivative else None
     inner = xp.zeros_like(x)
     for start, length in ((xp.zeros_like(x), middle), (middle, end - middle)):
-        for node, weight in legendre_nodes(NODES):
-            s = start + length * node
+        for nodes, weights in _nodes_beside(xp, x):
+            s = start + length * nodes
             fall, log = parts(s)
-            value = weight * length * xp.exp(-fall)
+            value = weights * length * xp.exp(-fall)
             if slopes is not None:
                 value = value * bell_pair(n, m, lambda i, j, s=s, log=log: slopes(i, j, -log, s - log))
-            inner = inner + value
+            inner = inner + xp.sum(value, axis=0)
     return total + front * inner
 
 

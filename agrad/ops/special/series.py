@@ -1,4 +1,4 @@
-"""Tools of the generic forms: sums, constants, nodes, safe elementary functions.
+"""Tools of the generic forms: sums, constants, safe elementary functions.
 
 The generic forms of this package are written in array API operations and evaluated on raw float64 arrays (float32 ones
 are widened first); they run on every library. They do not branch on values: every element goes through every branch,
@@ -7,9 +7,6 @@ with its argument held inside the branch's domain, and ``where`` chooses.
 
 import math
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, localcontext
-from fractions import Fraction
-from functools import cache
 from typing import Any
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -36,35 +33,6 @@ def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) ->
     for c in reversed(coefficients[1:]):
         after, later = 2 * u * after - later + c, after
     return u * after - later + coefficients[0]
-
-
-@cache
-def bernoulli(n: int) -> Fraction:
-    """Return the Bernoulli number B_n, with B_1 = -1/2."""
-    if n == 0:
-        return Fraction(1)
-    return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
-
-
-@cache
-def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
-    """Return nodes and weights of Gauss-Legendre quadrature on [0, 1].
-
-    ``count`` is even. By Newton's method in decimals of 40 digits: in floats the outermost weights lose four digits.
-    """
-    found: list[tuple[float, float]] = []
-    with localcontext(prec=40):
-        for k in range(count // 2):
-            x = Decimal(math.cos(math.pi * (k + 0.75) / (count + 0.5)))
-            for _ in range(4):
-                before, now = Decimal(1), x
-                for j in range(2, count + 1):
-                    before, now = now, ((2 * j - 1) * x * now - (j - 1) * before) / j
-                slope = count * (before - x * now) / (1 - x * x)
-                x -= now / slope
-            weight = float(1 / ((1 - x * x) * slope * slope))
-            found += [(float((1 - x) / 2), weight), (float((1 + x) / 2), weight)]
-    return tuple(found)
 
 
 def exp_minus_square(xp: Any, x: Any, *, half: bool = False) -> Any:

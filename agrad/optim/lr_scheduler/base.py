@@ -77,7 +77,7 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         what = type(self).__name__
-        self.optimizer = checked_optimizer(what, optimizer)
+        self.optimizer: Optimizer = checked_optimizer(what, optimizer)
         integer(what, "last_epoch", last_epoch, -1)
         for k, group in enumerate(optimizer.param_groups):
             if last_epoch < 0:
@@ -88,7 +88,7 @@ class LRScheduler:
                     "last_epoch, and load its state."
                 )
         self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch + 1
+        self.last_epoch: int = last_epoch + 1
         if last_epoch < 0:
             self.start()
         else:
@@ -111,7 +111,7 @@ class LRScheduler:
         """
         raise ConfigurationError(f"{type(self).__name__} does not define factor(n)")
 
-    floor = 0.0
+    floor: float = 0.0
     """Lower limit of the rate, to which ``factor`` does not apply."""
 
     def closed(self) -> list[float]:

@@ -105,7 +105,7 @@ class ChainedScheduler(_Combined):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._take(schedulers, optimizer)
-        self.last_epoch = 0
+        self.last_epoch: int = 0
         self._last_lr = self._rates()
 
     def start(self) -> None:
@@ -182,7 +182,7 @@ class SequentialLR(_Combined):
                 f"schedulers after the first one, got {milestones!r}"
             )
         self.milestones: list[int] = [integer("SequentialLR", "milestones[i]", n, 0) for n in milestones]
-        self.last_epoch = last_epoch + 1
+        self.last_epoch: int = last_epoch + 1
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         self._present().start()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from agrad.errors import ConfigurationError
 from agrad.nn.expect import one_of
@@ -231,7 +231,7 @@ class CyclicLR(_Cyclic):
         max_lr: float | list[float],
         step_size_up: int = 2000,
         step_size_down: int | None = None,
-        mode: str = "triangular",
+        mode: Literal["triangular", "triangular2", "exp_range"] = "triangular",
         gamma: float = 1.0,
         scale_fn: Callable[[float], float] | None = None,
         scale_mode: str = "cycle",
@@ -245,7 +245,8 @@ class CyclicLR(_Cyclic):
         self.max_lrs: list[float] = numbers_for_groups(what, "max_lr", max_lr, optimizer)
         self.up: int = integer(what, "step_size_up", step_size_up)
         self.down: int = self.up if step_size_down is None else integer(what, "step_size_down", step_size_down)
-        self.gamma, self.scale_fn = number(what, "gamma", gamma), scale_fn
+        self.gamma: Any = number(what, "gamma", gamma)
+        self.scale_fn = scale_fn
         self.scale_mode: Any = one_of(what, "scale_mode", scale_mode, ("cycle", "iterations"))
         self.mode = mode
         if scale_fn is None:

@@ -401,7 +401,7 @@ class LambdaLR(ClosedScheduler):
         lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        self.lr_lambdas = _functions("LambdaLR", lr_lambda, optimizer)
+        self.lr_lambdas: list[Callable[[int], float]] = _functions("LambdaLR", lr_lambda, optimizer)
         super().__init__(optimizer, last_epoch)
 
     def closed(self) -> list[float]:
@@ -439,7 +439,7 @@ class MultiplicativeLR(LRScheduler):
         lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        self.lr_lambdas = _functions("MultiplicativeLR", lr_lambda, optimizer)
+        self.lr_lambdas: list[Callable[[int], float]] = _functions("MultiplicativeLR", lr_lambda, optimizer)
         super().__init__(optimizer, last_epoch)
 
     def closed(self) -> list[float]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import agrad
 from agrad.engine.scalars import refuse_trace
@@ -52,32 +52,36 @@ class ReduceLROnPlateau(LRScheduler):
     2.0 [0.1]
     """
 
-    counts = ("last_epoch", "num_bad_epochs", "cooldown_counter")
-    values = ("best",)
-    lists = ("_last_lr",)
+    counts: tuple[str, ...] = ("last_epoch", "num_bad_epochs", "cooldown_counter")
+    values: tuple[str, ...] = ("best",)
+    lists: tuple[str, ...] = ("_last_lr",)
 
     def __init__(
         self,
         optimizer: Optimizer,
-        mode: str = "min",
+        mode: Literal["min", "max"] = "min",
         factor: float = 0.1,
         patience: int = 10,
         threshold: float = 1e-4,
-        threshold_mode: str = "rel",
+        threshold_mode: Literal["rel", "abs"] = "rel",
         cooldown: int = 0,
         min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
         what = "ReduceLROnPlateau"
-        self.optimizer = checked_optimizer(what, optimizer)
+        self.optimizer: Optimizer = checked_optimizer(what, optimizer)
         self.mode: Any = one_of(what, "mode", mode, ("min", "max"))
         self.threshold_mode: Any = one_of(what, "threshold_mode", threshold_mode, ("rel", "abs"))
         self.share: Any = number(what, "factor", factor, 1)
-        self.patience, self.cooldown = integer(what, "patience", patience, 0), integer(what, "cooldown", cooldown, 0)
-        self.threshold, self.eps = number(what, "threshold", threshold), number(what, "eps", eps)
+        self.patience: int = integer(what, "patience", patience, 0)
+        self.cooldown: int = integer(what, "cooldown", cooldown, 0)
+        self.threshold: Any = number(what, "threshold", threshold)
+        self.eps: Any = number(what, "eps", eps)
         self.min_lrs: list[float] = numbers_for_groups(what, "min_lr", min_lr, optimizer)
-        self.best = math.inf if mode == "min" else -math.inf
-        self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
+        self.best: float = math.inf if mode == "min" else -math.inf
+        self.last_epoch: int = 0
+        self.num_bad_epochs: int = 0
+        self.cooldown_counter: int = 0
         self._last_lr = self._rates()
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]

@@ -35,7 +35,7 @@ def _trapezia(y: Tensor, step: Tensor) -> Tensor:
 
 
 @function
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integrate samples by the trapezoidal rule.
 
     Parameters
@@ -67,7 +67,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @function
-def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Tensor:
     """Integrate samples cumulatively by the trapezoidal rule.
 
     Parameters
@@ -118,7 +118,7 @@ def _parabolas(y: Tensor, step: Tensor) -> Tensor:
 
 
 @function
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integrate samples by Simpson's rule.
 
     Parameters
@@ -175,7 +175,7 @@ def _first_halves(y: Tensor, h: Any, k: Any) -> Tensor:
 
 
 @function
-def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Tensor:
     """Integrate samples cumulatively by Simpson's rule.
 
     Parameters
@@ -235,7 +235,7 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
 
 
 @function
-def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
+def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Tensor:
     """Integrate samples by Romberg's method.
 
     Parameters

@@ -86,7 +86,9 @@ class PPoly:
         self._fill(c, x, extrapolate, axis)
 
     def _fill(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
-        self._c, self._x, self.axis = c, x, axis
+        self._c = c
+        self._x = x
+        self.axis: int = axis
         self.extrapolate: Any = self._choice(True if extrapolate is None else extrapolate)
 
     def _choice(self, extrapolate: Any) -> Any:

@@ -87,7 +87,11 @@ class BSpline:
     def _fill(self, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
         if extrapolate not in (True, False, "periodic"):
             raise ConfigurationError(f"BSpline: extrapolate must be a bool or 'periodic', got {extrapolate!r}")
-        self._t, self._c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
+        self._t = t
+        self._c = c
+        self.k: int = k
+        self.extrapolate = extrapolate
+        self.axis: int = axis
 
     def _made(self, parts: tuple[Any, Any, int], extrapolate: Any) -> "BSpline":
         out = object.__new__(BSpline)

@@ -205,8 +205,10 @@ class RegularGridInterpolator:
             elif x.shape[0] > 1 and values_of(x)[0] > values_of(x)[-1]:
                 x, values = agrad.flip(x, axis=0), agrad.flip(values, axis=k)
             self._axes.append(increasing(x, "RegularGridInterpolator"))
-        self._values, self.method = values, self._chosen(method)
-        self.bounds_error, self.fill_value = bounds_error, fill_value
+        self._values = values
+        self.method: str = self._chosen(method)
+        self.bounds_error: bool = bounds_error
+        self.fill_value: Any = fill_value
 
     @staticmethod
     def _chosen(method: str) -> str:

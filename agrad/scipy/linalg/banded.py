@@ -100,7 +100,7 @@ def solveh_banded(
     overwrite_b: bool = False,
     lower: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Tensor:
     """Solve ``a @ x = b`` with a banded positive definite matrix.
 
     Parameters
@@ -149,7 +149,7 @@ def _factor(ab: Tensor, lower: bool) -> Tensor:
 
 
 @function
-def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
+def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Tensor:
     """Return the Cholesky factor of a banded positive definite matrix.
 
     Parameters

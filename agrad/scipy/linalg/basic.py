@@ -41,7 +41,7 @@ def solve(
     check_finite: bool = True,
     assume_a: Any = None,
     transposed: bool = False,
-) -> Any:
+) -> Tensor:
     """Return the solution x of ``a @ x = b``.
 
     Parameters
@@ -94,7 +94,7 @@ def solve(
 
 
 @function
-def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     """Return the solution x of ``toeplitz(c, r) @ x = b``.
 
     Parameters
@@ -143,7 +143,7 @@ def solve_triangular(
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Tensor:
     """Return the solution x of ``a @ x = b`` with a triangular matrix.
 
     Parameters
@@ -193,7 +193,7 @@ def solve_triangular(
 @function
 def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
-) -> Any:
+) -> Tensor:
     """Return the inverse of each matrix.
 
     Parameters
@@ -235,7 +235,7 @@ def inv(
 
 
 @function
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the determinant of each matrix.
 
     Parameters
@@ -269,7 +269,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 @function
-def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Tensor:
     """Return the norm of vectors or matrices.
 
     Parameters

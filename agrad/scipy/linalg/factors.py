@@ -7,6 +7,7 @@ depend on these.
 from typing import Any
 
 import agrad
+from agrad import Tensor
 from agrad.errors import OperandError
 from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, refuse, square
 from agrad.scipy.shared import arrays, function
@@ -15,7 +16,7 @@ __all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eig
 
 
 @function
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the triangular factor of each positive definite matrix.
 
     It is U with ``U.H @ U = a``, or with ``lower`` L with ``L @ L.H = a``.
@@ -242,7 +243,7 @@ def svd(
 
 
 @function
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the singular values, in descending order.
 
     Parameters
@@ -376,7 +377,7 @@ def eigvalsh(
     subset_by_index: Any = None,
     subset_by_value: Any = None,
     driver: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
     Parameters
@@ -488,7 +489,7 @@ def eig(
 @function
 def eigvals(
     a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
-) -> Any:
+) -> Tensor:
     """Return the eigenvalues of square matrices, in any order.
 
     Parameters

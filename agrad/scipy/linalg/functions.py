@@ -9,7 +9,7 @@ from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.ops import matrix_functions
 from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import arrays, as_complex, function, named
+from agrad.scipy.shared import Function, arrays, as_complex, function, named
 
 __all__ = [
     "coshm", "cosm", "expm", "expm_frechet", "logm", "sinhm", "sinm", "solve_continuous_lyapunov",
@@ -18,7 +18,7 @@ __all__ = [
 
 
 @function
-def expm(A: Any) -> Any:
+def expm(A: Any) -> Tensor:
     """Return the exponential of each matrix.
 
     Parameters
@@ -98,7 +98,7 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str, example:
 
 
 # fmt: off
-cosm: Any = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine", example="""
+cosm: Function = _derived("cosm", lambda A: _cos_sin(A)[0], "cosine", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.cosm(a).round(4)
 array([[ 0.7574, -0.1372],
@@ -107,7 +107,7 @@ array([[ 0.7574, -0.1372],
 array([[-0.7508, -0.5735],
        [-1.0097, -0.8381]])
 """)
-sinm: Any = _derived("sinm", lambda A: _cos_sin(A)[1], "sine", example="""
+sinm: Function = _derived("sinm", lambda A: _cos_sin(A)[1], "sine", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.sinm(a).round(4)
 array([[0.068 , 0.908 ],
@@ -116,7 +116,7 @@ array([[0.068 , 0.908 ],
 array([[0.6663, 0.7219],
        [0.5358, 0.629 ]])
 """)
-tanm: Any = _derived("tanm", lambda A: agrad.linalg.solve(*_cos_sin(A)), "tangent", example="""
+tanm: Function = _derived("tanm", lambda A: agrad.linalg.solve(*_cos_sin(A)), "tangent", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.tanm(a).round(4)
 array([[0.2038, 1.2585],
@@ -125,7 +125,7 @@ array([[0.2038, 1.2585],
 array([[2.2917, 2.0484],
        [2.8383, 2.4497]])
 """)
-coshm: Any = _derived("coshm", lambda A: _cosh_sinh(A)[0], "hyperbolic cosine", example="""
+coshm: Function = _derived("coshm", lambda A: _cosh_sinh(A)[0], "hyperbolic cosine", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.coshm(a).round(4)
 array([[1.268 , 0.1635],
@@ -134,7 +134,7 @@ array([[1.268 , 0.1635],
 array([[0.9567, 0.7323],
        [1.3012, 1.0705]])
 """)
-sinhm: Any = _derived("sinhm", lambda A: _cosh_sinh(A)[1], "hyperbolic sine", example="""
+sinhm: Function = _derived("sinhm", lambda A: _cosh_sinh(A)[1], "hyperbolic sine", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.sinhm(a).round(4)
 array([[0.1351, 1.0981],
@@ -143,7 +143,7 @@ array([[0.1351, 1.0981],
 array([[1.3773, 1.3127],
        [1.5274, 1.4203]])
 """)
-tanhm: Any = _derived("tanhm", lambda A: agrad.linalg.solve(*_cosh_sinh(A)), "hyperbolic tangent", example="""
+tanhm: Function = _derived("tanhm", lambda A: agrad.linalg.solve(*_cosh_sinh(A)), "hyperbolic tangent", example="""
 >>> a = np.asarray([[0.1, 1.0], [0.5, 0.2]])
 >>> linalg.tanhm(a).round(4)
 array([[0.0518, 0.8484],
@@ -168,7 +168,7 @@ def _sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
 
 
 @function
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: Any, b: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ b = q``.
 
     Parameters
@@ -215,7 +215,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 @function
-def sqrtm(A: Any) -> Any:
+def sqrtm(A: Any) -> Tensor:
     """Return the principal square root of each matrix.
 
     Parameters
@@ -255,7 +255,7 @@ def sqrtm(A: Any) -> Any:
 
 
 @function
-def logm(A: Any) -> Any:
+def logm(A: Any) -> Tensor:
     """Return the principal logarithm of each matrix.
 
     Parameters
@@ -294,7 +294,7 @@ def logm(A: Any) -> Any:
 
 
 @function
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ a.H = q``.
 
     Parameters
@@ -332,7 +332,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
 
 @function
-def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Tensor:
     """Return the solution x of ``a @ x @ a.H - x + q = 0``.
 
     Parameters

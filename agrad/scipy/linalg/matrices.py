@@ -57,7 +57,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @function
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Any, r: Any = None) -> Tensor:
     """Return the matrix with constant diagonals.
 
     Parameters
@@ -91,7 +91,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 @function
-def circulant(c: Any) -> Any:
+def circulant(c: Any) -> Tensor:
     """Return the matrix whose columns are the first one, rotated.
 
     Parameters
@@ -120,7 +120,7 @@ def circulant(c: Any) -> Any:
 
 
 @function
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Any, r: Any = None) -> Tensor:
     """Return the matrix with constant antidiagonals.
 
     Parameters
@@ -164,7 +164,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @function
-def companion(a: Any) -> Any:
+def companion(a: Any) -> Tensor:
     """Return the companion matrix of a polynomial, whose eigenvalues are its roots.
 
     Parameters
@@ -199,7 +199,7 @@ def companion(a: Any) -> Any:
 
 
 @function
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: Any) -> Tensor:
     """Return the Leslie matrix of a population.
 
     Parameters
@@ -238,7 +238,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @function
-def fiedler(a: Any) -> Any:
+def fiedler(a: Any) -> Tensor:
     """Return the matrix of the distances of numbers.
 
     Parameters
@@ -264,7 +264,7 @@ def fiedler(a: Any) -> Any:
 
 
 @function
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Tensor:
     """Return the matrix whose product with a vector is the convolution with ``a``.
 
     Parameters

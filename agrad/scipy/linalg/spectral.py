@@ -191,7 +191,7 @@ def schur(
 
 
 @function
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
     """Return the function of each matrix that a function of numbers defines.
 
     Parameters

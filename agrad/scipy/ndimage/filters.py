@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.shared import array, arrays, function, named
+from agrad.scipy.shared import Function, array, arrays, function, named
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter", "uniform_filter1d"]
@@ -134,14 +134,15 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
 
 
 # fmt: off
-correlate = _over_axes("correlate", "Correlate an array with a kernel; a complex one is conjugated", False, example="""
+correlate: Function = _over_axes("correlate",
+    "Correlate an array with a kernel; a complex one is conjugated", False, example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.correlate(x, np.asarray([1.0, 0.0, -1.0]))
 array([-1., -3., -6., -4.])
 >>> agrad.grad(lambda w: ndimage.correlate(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
 array([1., 2., 4.])
 """)
-convolve: Any = _over_axes("convolve", "Convolve an array with a kernel", True, example="""
+convolve: Function = _over_axes("convolve", "Convolve an array with a kernel", True, example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.convolve(x, np.asarray([1.0, 0.0, -1.0]))
 array([1., 3., 6., 4.])
@@ -202,7 +203,8 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
 
 
 # fmt: off
-correlate1d = _along_axis("correlate1d", "Correlate along one axis with a vector; a complex one is conjugated", False,
+correlate1d: Function = _along_axis("correlate1d",
+    "Correlate along one axis with a vector; a complex one is conjugated", False,
     example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.correlate1d(x, np.asarray([1.0, 0.0, -1.0]))
@@ -210,7 +212,7 @@ array([-1., -3., -6., -4.])
 >>> agrad.grad(lambda w: ndimage.correlate1d(x, w)[1])(np.asarray([1.0, 0.0, -1.0]))
 array([1., 2., 4.])
 """)
-convolve1d: Any = _along_axis("convolve1d", "Convolve along one axis with a vector", True, example="""
+convolve1d: Function = _along_axis("convolve1d", "Convolve along one axis with a vector", True, example="""
 >>> x = np.asarray([1.0, 2.0, 4.0, 8.0])
 >>> ndimage.convolve1d(x, np.asarray([1.0, 0.0, -1.0]))
 array([1., 3., 6., 4.])
@@ -234,7 +236,7 @@ def uniform_filter1d(
     mode: str = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Tensor:
     """Return means of neighbors along one axis.
 
     Parameters
@@ -293,7 +295,7 @@ def uniform_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Return means of neighbors.
 
     Parameters

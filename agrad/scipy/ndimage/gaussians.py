@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
 from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
-from agrad.scipy.shared import array, arrays, function, is_array, named
+from agrad.scipy.shared import Function, array, arrays, function, is_array, named
 
 __all__ = [
     "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt",
@@ -65,7 +65,7 @@ def gaussian_filter1d(
     truncate: float = 4.0,
     *,
     radius: int | None = None,
-) -> Any:
+) -> Tensor:
     """Convolve with a Gaussian or a derivative of it along one axis.
 
     Parameters
@@ -126,7 +126,7 @@ def gaussian_filter(
     *,
     radius: Any = None,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Convolve with a Gaussian or a derivative of it.
 
     Parameters
@@ -231,7 +231,8 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
 
 
 # fmt: off
-sobel: Any = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0],
+sobel: Function = _smoothed("sobel",
+    "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0],
     example="""
 >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
 >>> ndimage.sobel(x)[1]
@@ -239,7 +240,8 @@ array([ 3., 12.,  9.])
 >>> agrad.grad(lambda x: ndimage.sobel(x)[1, 1])(x)[:, 2]
 array([1., 2., 1.])
 """)
-prewitt = _smoothed("prewitt", "central differences along an axis, smoothed by 1, 1, 1 along others", [1.0, 1.0, 1.0],
+prewitt: Function = _smoothed("prewitt",
+    "central differences along an axis, smoothed by 1, 1, 1 along others", [1.0, 1.0, 1.0],
     example="""
 >>> x = np.asarray([[1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [2.0, 2.0, 5.0]])
 >>> ndimage.prewitt(x)[1]
@@ -270,7 +272,7 @@ def _total(parts: list[Tensor]) -> Tensor:
 
 
 @function
-def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Tensor:
     """Return the sum of second differences.
 
     Parameters
@@ -337,7 +339,7 @@ def gaussian_laplace(
     *,
     axes: Any = None,
     **kwargs: Any,
-) -> Any:
+) -> Tensor:
     """Return the sum of second derivatives of Gaussian filters.
 
     Parameters
@@ -390,7 +392,7 @@ def gaussian_gradient_magnitude(
     *,
     axes: Any = None,
     **kwargs: Any,
-) -> Any:
+) -> Tensor:
     """Return the length of the gradient by Gaussian filters.
 
     Parameters

@@ -139,7 +139,7 @@ def map_coordinates(
     mode: str = "constant",
     cval: Any = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Tensor:
     """Return the values of an array between its elements.
 
     Parameters
@@ -213,7 +213,7 @@ def affine_transform(
     mode: str = "constant",
     cval: Any = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Tensor:
     """Move an array by an affine map of coordinates.
 
     Parameters
@@ -290,7 +290,7 @@ def shift(
     mode: str = "constant",
     cval: Any = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Tensor:
     """Shift an array.
 
     Parameters
@@ -356,7 +356,7 @@ def rotate(
     mode: str = "constant",
     cval: Any = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Tensor:
     """Rotate an array in the plane of two axes.
 
     Parameters
@@ -450,7 +450,7 @@ def zoom(
     prefilter: bool = True,
     *,
     grid_mode: bool = False,
-) -> Any:
+) -> Tensor:
     """Change the number of elements of an array along its axes.
 
     Parameters

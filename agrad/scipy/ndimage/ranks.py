@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex
 from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
-from agrad.scipy.shared import array, function, named
+from agrad.scipy.shared import Function, array, function, named
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
 __all__ = ["maximum_filter", "median_filter", "minimum_filter", "rank_filter"]
@@ -104,21 +104,23 @@ def _middle(x: Tensor) -> Tensor:
 
 
 # fmt: off
-maximum_filter = _filter("maximum_filter", "the largest of neighbors", lambda x: agrad.max(x, axis=-1), example="""
+maximum_filter: Function = _filter("maximum_filter",
+    "the largest of neighbors", lambda x: agrad.max(x, axis=-1), example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.maximum_filter(x, size=3)
 array([8., 8., 8., 4.])
 >>> agrad.grad(lambda x: agrad.sum(ndimage.maximum_filter(x, size=3)))(x)
 array([0., 3., 1., 0.])
 """)
-minimum_filter = _filter("minimum_filter", "the smallest of neighbors", lambda x: agrad.min(x, axis=-1), example="""
+minimum_filter: Function = _filter("minimum_filter",
+    "the smallest of neighbors", lambda x: agrad.min(x, axis=-1), example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.minimum_filter(x, size=3)
 array([1., 1., 2., 2.])
 >>> agrad.grad(lambda x: agrad.sum(ndimage.minimum_filter(x, size=3)))(x)
 array([2., 0., 0., 2.])
 """)
-median_filter: Any = _filter("median_filter", "the median of neighbors, the upper one of an even number", _middle,
+median_filter: Function = _filter("median_filter", "the median of neighbors, the upper one of an even number", _middle,
     example="""
 >>> x = np.asarray([1.0, 8.0, 4.0, 2.0])
 >>> ndimage.median_filter(x, size=3)
@@ -141,7 +143,7 @@ def rank_filter(
     origin: Any = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the neighbor of a given rank.
 
     Parameters

@@ -60,7 +60,9 @@ def coefficients(x: Tensor, order: int, axis: int, mode: str) -> Tensor:
 
 
 @function
-def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
+def spline_filter1d(
+    input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
+) -> Tensor:
     """Return the coefficients of the spline through the elements along one axis.
 
     Parameters
@@ -107,7 +109,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
 
 
 @function
-def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Tensor:
     """Return the coefficients of the spline through the elements along all axes.
 
     Parameters

@@ -55,7 +55,7 @@ def _reversed(x: Tensor) -> Tensor:
 
 
 @function
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Tensor:
     """Convolve two arrays of any number of axes.
 
     Parameters
@@ -95,7 +95,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 
 @function
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Tensor:
     """Correlate two arrays of any number of axes.
 
     Parameters
@@ -133,7 +133,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 
 @function
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Tensor:
     """Convolve two arrays by the Fourier transform.
 
     Parameters
@@ -210,7 +210,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
 
 
 @function
-def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Tensor:
     """Convolve two 2-D arrays.
 
     Parameters
@@ -250,7 +250,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 
 @function
-def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Tensor:
     """Correlate two 2-D arrays.
 
     Parameters

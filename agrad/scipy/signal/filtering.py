@@ -144,7 +144,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 @function
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: Any, a: Any) -> Tensor:
     """Return the state of ``lfilter`` after a long signal of ones.
 
     Parameters
@@ -236,7 +236,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 @function
-def sosfilt_zi(sos: Any) -> Any:
+def sosfilt_zi(sos: Any) -> Tensor:
     """Return the states of ``sosfilt`` after a long signal of ones.
 
     Parameters
@@ -297,7 +297,7 @@ def filtfilt(
     padlen: Any = None,
     method: str = "pad",
     irlen: Any = None,
-) -> Any:
+) -> Tensor:
     """Filter a signal forward and backward, which shifts no phase.
 
     Parameters
@@ -352,7 +352,7 @@ def filtfilt(
 
 
 @function
-def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Tensor:
     """Filter a signal forward and backward by second-order sections.
 
     Parameters

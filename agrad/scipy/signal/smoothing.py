@@ -23,7 +23,7 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
 
 
 @function
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Tensor:
     """Subtract the mean, or least-squares lines, along an axis.
 
     Parameters
@@ -81,7 +81,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
 
 
 @function
-def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
+def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """Return the analytic signal, whose imaginary part is the Hilbert transform.
 
     Parameters
@@ -150,7 +150,7 @@ def savgol_coeffs(
     delta: float = 1.0,
     pos: Any = None,
     use: str = "conv",
-) -> Any:
+) -> Tensor:
     """Return the coefficients of a Savitzky-Golay filter.
 
     Parameters
@@ -201,7 +201,7 @@ def savgol_filter(
     axis: int = -1,
     mode: str = "interp",
     cval: Any = 0.0,
-) -> Any:
+) -> Tensor:
     """Smooth with least-squares polynomials in a moving window.
 
     Parameters

@@ -14,7 +14,7 @@ import agrad
 from agrad import Tensor, special
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.shared import array, arrays, function, named
+from agrad.scipy.shared import Function, array, arrays, function, named
 
 __all__ = [
     "barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "cosine", "exponential", "flattop",
@@ -117,63 +117,65 @@ def _of_cosines(*weights: float) -> Callable[..., Tensor]:
 
 
 # fmt: off
-barthann: Any = _named("barthann", _of_bartlett_and_hann, "the window between Bartlett's and Hann's", example="""
+barthann: Function = _named("barthann", _of_bartlett_and_hann, "the window between Bartlett's and Hann's", example="""
 >>> signal.windows.barthann(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-bartlett: Any = _named("bartlett", lambda n, count: 1 - agrad.abs(_from_ends(n, count)),
+bartlett: Function = _named("bartlett", lambda n, count: 1 - agrad.abs(_from_ends(n, count)),
     "Bartlett's triangle, 0 at the ends", example="""
 >>> signal.windows.bartlett(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-blackman: Any = _named("blackman", _of_cosines(0.42, 0.5, 0.08), "Blackman's window", example="""
+blackman: Function = _named("blackman", _of_cosines(0.42, 0.5, 0.08), "Blackman's window", example="""
 >>> signal.windows.blackman(5).round(4)[1:4]
 Tensor([0.34, 1.0, 0.34], dtype=float64, backend=numpy, device=cpu)
 """)
-blackmanharris: Any = _named("blackmanharris", _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
+blackmanharris: Function = _named("blackmanharris", _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
     "the window of Blackman and Harris", example="""
 >>> signal.windows.blackmanharris(5).round(4)
 Tensor([0.0001, 0.2175, 1.0, 0.2175, 0.0001], dtype=float64, backend=numpy, device=cpu)
 """)
-bohman: Any = _named("bohman", _of_bohman, "Bohman's window", example="""
+bohman: Function = _named("bohman", _of_bohman, "Bohman's window", example="""
 >>> signal.windows.bohman(5).round(4)[1:4]
 Tensor([0.3183, 1.0, 0.3183], dtype=float64, backend=numpy, device=cpu)
 """)
-boxcar: Any = _named("boxcar", lambda n, count: agrad.ones_like(n), "ones", example="""
+boxcar: Function = _named("boxcar", lambda n, count: agrad.ones_like(n), "ones", example="""
 >>> signal.windows.boxcar(5).round(4)
 Tensor([1.0, 1.0, 1.0, 1.0, 1.0], dtype=float64, backend=numpy, device=cpu)
 """)
-cosine: Any = _named("cosine", lambda n, count: agrad.sin(math.pi / count * (n + 0.5)), "half a wave of the sine",
+cosine: Function = _named("cosine", lambda n, count: agrad.sin(math.pi / count * (n + 0.5)), "half a wave of the sine",
     example="""
 >>> signal.windows.cosine(5).round(4)
 Tensor([0.309, 0.809, 1.0, 0.809, 0.309], dtype=float64, backend=numpy, device=cpu)
 """)
-flattop: Any = _named("flattop", _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+flattop: Function = _named("flattop", _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
     "the window of a flat top", example="""
 >>> signal.windows.flattop(5).round(4)
 Tensor([-0.0004, -0.0547, 1.0, -0.0547, -0.0004], dtype=float64, backend=numpy, device=cpu)
 """)
-hamming: Any = _named("hamming", _of_cosines(0.54, 0.46), "Hamming's window", example="""
+hamming: Function = _named("hamming", _of_cosines(0.54, 0.46), "Hamming's window", example="""
 >>> signal.windows.hamming(5).round(4)
 Tensor([0.08, 0.54, 1.0, 0.54, 0.08], dtype=float64, backend=numpy, device=cpu)
 """)
-hann: Any = _named("hann", _of_cosines(0.5, 0.5), "Hann's window", example="""
+hann: Function = _named("hann", _of_cosines(0.5, 0.5), "Hann's window", example="""
 >>> signal.windows.hann(5).round(4)[1:4]
 Tensor([0.5, 1.0, 0.5], dtype=float64, backend=numpy, device=cpu)
 """)
-lanczos: Any = _named("lanczos", lambda n, count: special.sinc(_from_ends(n, count)), "Lanczos's window", example="""
+lanczos: Function = _named("lanczos",
+    lambda n, count: special.sinc(_from_ends(n, count)), "Lanczos's window", example="""
 >>> signal.windows.lanczos(5).round(4)[1:4]
 Tensor([0.6366, 1.0, 0.6366], dtype=float64, backend=numpy, device=cpu)
 """)
-nuttall = _named("nuttall", _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411), "Nuttall's window", example="""
+nuttall: Function = _named("nuttall",
+    _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411), "Nuttall's window", example="""
 >>> signal.windows.nuttall(5).round(4)
 Tensor([0.0004, 0.227, 1.0, 0.227, 0.0004], dtype=float64, backend=numpy, device=cpu)
 """)
-parzen: Any = _named("parzen", _of_parzen, "Parzen's window", example="""
+parzen: Function = _named("parzen", _of_parzen, "Parzen's window", example="""
 >>> signal.windows.parzen(5).round(4)
 Tensor([0.016, 0.424, 1.0, 0.424, 0.016], dtype=float64, backend=numpy, device=cpu)
 """)
-triang: Any = _named("triang", _of_triangle, "a triangle above 0 at the ends", example="""
+triang: Function = _named("triang", _of_triangle, "a triangle above 0 at the ends", example="""
 >>> signal.windows.triang(5).round(4)
 Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, device=cpu)
 """)
@@ -181,7 +183,7 @@ Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, devi
 
 
 @function
-def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
+def general_cosine(M: int, a: Any, sym: bool = True) -> Tensor:
     """Return a sum of cosines.
 
     Parameters
@@ -210,7 +212,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
 
 
 @function
-def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
+def general_hamming(M: int, alpha: Any, sym: bool = True) -> Tensor:
     """Return Hamming's window of a parameter.
 
     Parameters
@@ -240,7 +242,7 @@ def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
 
 
 @function
-def gaussian(M: int, std: Any, sym: bool = True) -> Any:
+def gaussian(M: int, std: Any, sym: bool = True) -> Tensor:
     """Return a Gaussian.
 
     Parameters
@@ -269,7 +271,7 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Any:
 
 
 @function
-def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
+def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Tensor:
     """Return ``exp(-|x / sig|**(2 p) / 2)``.
 
     Parameters
@@ -302,7 +304,7 @@ def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
 
 
 @function
-def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
+def kaiser(M: int, beta: Any, sym: bool = True) -> Tensor:
     """Return Kaiser's window.
 
     Parameters
@@ -331,7 +333,7 @@ def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
 
 
 @function
-def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
+def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Tensor:
     """Return ones with cosines at the ends.
 
     Parameters
@@ -358,7 +360,7 @@ def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
 
 
 @function
-def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Any:
+def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Tensor:
     """Return a decay to both sides.
 
     Parameters
@@ -406,7 +408,7 @@ _SHAPED: dict[str, Callable[..., Any]] = {
 
 
 @function
-def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
+def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     """Return a window by its name.
 
     Parameters

@@ -47,7 +47,7 @@ def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
 
 
 @function
-def euclidean(u: Any, v: Any, w: Any = None) -> Any:
+def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the root of the sum of squared differences.
 
     Parameters
@@ -75,7 +75,7 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
+def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of squared differences.
 
     Parameters
@@ -103,7 +103,7 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def seuclidean(u: Any, v: Any, V: Any) -> Any:
+def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     """Return the Euclidean distance of vectors divided by deviations.
 
     Parameters
@@ -131,7 +131,7 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
 
 
 @function
-def cityblock(u: Any, v: Any, w: Any = None) -> Any:
+def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of absolute differences.
 
     Parameters
@@ -159,7 +159,7 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
+def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the largest absolute difference.
 
     Parameters
@@ -187,7 +187,7 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
+def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     """Return the norm of order ``p`` of the difference.
 
     Parameters
@@ -217,7 +217,7 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
 
 
 @function
-def cosine(u: Any, v: Any, w: Any = None) -> Any:
+def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return one less the cosine of the angle between vectors.
 
     Parameters
@@ -249,7 +249,7 @@ def cosine(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
+def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     """Return one less the correlation of two vectors.
 
     Parameters
@@ -279,7 +279,7 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
 
 @function
-def canberra(u: Any, v: Any, w: Any = None) -> Any:
+def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v| / (|u| + |v|)``.
 
     Parameters
@@ -307,7 +307,7 @@ def canberra(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
+def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v|`` over the sum of ``|u + v|``.
 
     Parameters
@@ -335,7 +335,7 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
 
 
 @function
-def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
+def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     """Return the distance of vectors by an inverse covariance.
 
     Parameters
@@ -363,7 +363,7 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
 
 
 @function
-def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Tensor:
     """Return the Jensen-Shannon distance between probability vectors.
 
     Parameters
@@ -442,7 +442,7 @@ def _table(X: Any, *more: Any) -> list[Tensor]:
 
 
 @function
-def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between all vectors of two tables.
 
     Parameters
@@ -486,7 +486,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
 
 
 @function
-def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between the vectors of a table.
 
     Parameters
@@ -528,7 +528,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
 
 
 @function
-def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
+def squareform(X: Any, force: str = "no", checks: bool = True) -> Tensor:
     """Convert distances of pairs to a square matrix, and back.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,15 @@ from agrad.errors import MissingFunctionError, OperandError, TracedValueError
 from agrad.interop.arguments import may_hold
 from agrad.scipy.shared import arrays, function, named
 from agrad.scipy.stats.draws import Drawing
+
+if TYPE_CHECKING:
+    from typing import Protocol, overload
+
+    class OfPoints(Protocol):
+        @overload
+        def __call__(self, x: Tensor, *args: Any, **kwds: Any) -> Tensor: ...
+        @overload
+        def __call__(self, x: Any, *args: Any, **kwds: Any) -> Any: ...
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
@@ -76,7 +85,7 @@ class Given(NamedTuple):
         return chosen(self.bad, agrad.full_like(out, agrad.nan), agrad.where(self.inside, out, ends))
 
 
-def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: float) -> Any:
+def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: float) -> "OfPoints":
     """Return a method of points and parameters, ``f(distribution, given)``.
 
     ``below`` and ``above`` are its values outside of the support.
@@ -103,7 +112,7 @@ def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: 
     return named(method, name, what)
 
 
-def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Any:
+def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method of only the parameters, ``f(distribution, args, kwds)``."""
 
     @function
@@ -124,7 +133,7 @@ def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Any:
     return named(method, name, what)
 
 
-def moment(name: str, what: str, f: Callable[..., Any]) -> Any:
+def moment(name: str, what: str, f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method ``f(distribution, loc, scale, *shapes)``.
 
     It is NaN where parameters are not valid.
@@ -139,7 +148,8 @@ class Distribution(Drawing):
     """The names of the shape parameters."""
     scaled = True
     """True if there is a scale."""
-    low, high = -agrad.inf, agrad.inf
+    low: float = -agrad.inf
+    high: float = agrad.inf
     """The ends of the standard form's support."""
     point: float = 0.5
     """A point inside of the support."""
@@ -268,10 +278,18 @@ class Distribution(Drawing):
 
     # ---- methods of all distributions
 
-    cdf = at_places("cdf", "the probability of values up to ``x``", lambda d, at: d._cdf(at.z, *at.shapes), 0.0, 1.0)
-    sf: Any = at_places("sf", "the probability of values above ``x``", lambda d, at: d._sf(at.z, *at.shapes), 1.0, 0.0)
-    logcdf = at_places("logcdf", "the logarithm of ``cdf``", lambda d, at: d._logcdf(at.z, *at.shapes), -agrad.inf, 0.0)
-    logsf = at_places("logsf", "the logarithm of ``sf``", lambda d, at: d._logsf(at.z, *at.shapes), 0.0, -agrad.inf)
+    cdf: "OfPoints" = at_places(
+        "cdf", "the probability of values up to ``x``", lambda d, at: d._cdf(at.z, *at.shapes), 0.0, 1.0
+    )
+    sf: "OfPoints" = at_places(
+        "sf", "the probability of values above ``x``", lambda d, at: d._sf(at.z, *at.shapes), 1.0, 0.0
+    )
+    logcdf: "OfPoints" = at_places(
+        "logcdf", "the logarithm of ``cdf``", lambda d, at: d._logcdf(at.z, *at.shapes), -agrad.inf, 0.0
+    )
+    logsf: "OfPoints" = at_places(
+        "logsf", "the logarithm of ``sf``", lambda d, at: d._logsf(at.z, *at.shapes), 0.0, -agrad.inf
+    )
 
     @function
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
@@ -307,10 +325,14 @@ class Distribution(Drawing):
         """
         return self._quantile(q, args, kwds, upper=True)
 
-    median: Any = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
-    mean: Any = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
-    var: Any = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
-    std: Any = moment(
+    median: Callable[..., Any] = of_parameters(
+        "median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False)
+    )
+    mean: Callable[..., Any] = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
+    var: Callable[..., Any] = moment(
+        "var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes)
+    )
+    std: Callable[..., Any] = moment(
         "std",
         "the standard deviation",
         lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + agrad.zeros_like(scale)),
@@ -333,7 +355,9 @@ class Frozen:
     """
 
     def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
-        self.dist, self.args, self.kwds = dist, args, kwds
+        self.dist: Any = dist
+        self.args: tuple[Any, ...] = args
+        self.kwds: dict[str, Any] = kwds
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

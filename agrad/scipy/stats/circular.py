@@ -29,7 +29,7 @@ class VonMises(Continuous):
     -1.262206
     """
 
-    shapes = ("kappa",)
+    shapes: tuple[str, ...] = ("kappa",)
     point: float = 0.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
@@ -62,9 +62,10 @@ class WrapCauchy(Continuous):
     -1.185675
     """
 
-    shapes = ("c",)
-    low, high = 0.0, 2 * math.pi
-    safe = (0.5,)
+    shapes: tuple[str, ...] = ("c",)
+    low: float = 0.0
+    high: float = 2 * math.pi
+    safe: tuple[float] = (0.5,)
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] > 0) & (shapes[0] < 1)
@@ -88,5 +89,5 @@ class WrapCauchy(Continuous):
         return _LOG_TWO_PI + agrad.log1p(-c * c)
 
 
-vonmises = VonMises()
-wrapcauchy = WrapCauchy()
+vonmises: VonMises = VonMises()
+wrapcauchy: WrapCauchy = WrapCauchy()

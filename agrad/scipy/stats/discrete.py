@@ -1,5 +1,8 @@
 """Distributions on integers."""
 
+from collections.abc import Callable
+from typing import Any
+
 import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, log1mexp, moment
@@ -25,7 +28,7 @@ class Poisson(Discrete):
     -0.333333
     """
 
-    shapes = ("mu",)
+    shapes: tuple[str, ...] = ("mu",)
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] >= 0) & agrad.isfinite(shapes[0])
@@ -70,7 +73,7 @@ class Binom(Discrete):
     5.333333
     """
 
-    shapes = ("n", "p")
+    shapes: tuple[str, ...] = ("n", "p")
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         n, p = shapes
@@ -134,8 +137,8 @@ class BetaBinom(Discrete):
     0.14881
     """
 
-    shapes = ("n", "a", "b")
-    safe = (1.0, 1.0, 1.0)
+    shapes: tuple[str, ...] = ("n", "a", "b")
+    safe: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         n, a, b = shapes
@@ -176,7 +179,7 @@ class Bernoulli(Discrete):
     4.0
     """
 
-    shapes = ("p",)
+    shapes: tuple[str, ...] = ("p",)
     high: float = 1.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
@@ -197,7 +200,9 @@ class Bernoulli(Discrete):
     def _var(self, p: Tensor) -> Tensor:
         return p * (1 - p)
 
-    entropy = moment("entropy", "the entropy", lambda d, loc, scale, p: special.entr(p) + special.entr(1 - p))
+    entropy: Callable[..., Any] = moment(
+        "entropy", "the entropy", lambda d, loc, scale, p: special.entr(p) + special.entr(1 - p)
+    )
 
 
 class NBinom(Discrete):
@@ -216,7 +221,7 @@ class NBinom(Discrete):
     14.666667
     """
 
-    shapes = ("n", "p")
+    shapes: tuple[str, ...] = ("n", "p")
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         n, p = shapes
@@ -260,7 +265,7 @@ class Geom(Discrete):
     4.0
     """
 
-    shapes = ("p",)
+    shapes: tuple[str, ...] = ("p",)
     low: float = 1.0
     point: float = 1.0
 
@@ -289,9 +294,9 @@ class Geom(Discrete):
         return (1 - p) / (p * p)
 
 
-poisson = Poisson()
-binom = Binom()
-bernoulli = Bernoulli()
-betabinom = BetaBinom()
-nbinom = NBinom()
-geom = Geom()
+poisson: Poisson = Poisson()
+binom: Binom = Binom()
+bernoulli: Bernoulli = Bernoulli()
+betabinom: BetaBinom = BetaBinom()
+nbinom: NBinom = NBinom()
+geom: Geom = Geom()

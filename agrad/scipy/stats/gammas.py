@@ -34,7 +34,7 @@ class Gamma(Continuous):
     -0.5
     """
 
-    shapes = ("a",)
+    shapes: tuple[str, ...] = ("a",)
     low: float = 0.0
 
     def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ class Chi2(Continuous):
     -0.25
     """
 
-    shapes = ("df",)
+    shapes: tuple[str, ...] = ("df",)
     low: float = 0.0
 
     def _logpdf(self, z: Tensor, df: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ class InvGamma(Continuous):
     -2.0
     """
 
-    shapes = ("a",)
+    shapes: tuple[str, ...] = ("a",)
     low: float = 0.0
 
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
@@ -202,8 +202,9 @@ class Beta(Continuous):
     -2.0
     """
 
-    shapes = ("a", "b")
-    low, high = 0.0, 1.0
+    shapes: tuple[str, ...] = ("a", "b")
+    low: float = 0.0
+    high: float = 1.0
 
     def _logpdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return log_beta_density(a, b, z)
@@ -264,7 +265,7 @@ class GenNorm(Symmetric):
     -1.5
     """
 
-    shapes = ("beta",)
+    shapes: tuple[str, ...] = ("beta",)
 
     def _logpdf(self, z: Tensor, beta: Tensor) -> Tensor:
         return agrad.log(0.5 * beta) - special.gammaln(1 / beta) - size_power(z, beta)
@@ -336,7 +337,7 @@ class T(Symmetric):
     -1.0
     """
 
-    shapes = ("df",)
+    shapes: tuple[str, ...] = ("df",)
     point: float = 0.0
 
     def _parameters(self, values: Sequence[Tensor]) -> Any:
@@ -481,12 +482,12 @@ class T(Symmetric):
         return 0.5 * (df + 1) * rise - self._top(df)
 
 
-gamma = Gamma()
-chi2 = Chi2()
-invgamma = InvGamma()
-beta = Beta()
-gennorm = GenNorm()
-t = T()
+gamma: Gamma = Gamma()
+chi2: Chi2 = Chi2()
+invgamma: InvGamma = InvGamma()
+beta: Beta = Beta()
+gennorm: GenNorm = GenNorm()
+t: T = T()
 _gennorm_mass = agrad.custom_jvp(gennorm._mass)
 _gennorm_solution = solution(gennorm._solve, gennorm._step)
 _t_solution = solution(t._solve, t._step)

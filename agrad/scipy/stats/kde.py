@@ -49,7 +49,8 @@ class gaussian_kde:
         data = agrad.reshape(data, (1, -1)) if data.ndim < 2 else data
         if data.ndim != 2 or weight.ndim > 1 or (weight.ndim and weight.shape[0] != data.shape[1]):
             raise ShapeError(f"gaussian_kde: shapes must be (d, n) and (n,), got {data.shape} and {weight.shape}")
-        self.d, self.n = int(data.shape[0]), int(data.shape[1])
+        self.d: int = int(data.shape[0])
+        self.n: int = int(data.shape[1])
         if self.n < 2:
             raise OperandError("gaussian_kde: dataset must have at least two points")
         weight = agrad.broadcast_to(weight, (self.n,))

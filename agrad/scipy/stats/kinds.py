@@ -1,12 +1,15 @@
 """Base classes of continuous and of discrete distributions."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import agrad
 from agrad.interop.arguments import is_concrete
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, everywhere, moment, nowhere
+
+if TYPE_CHECKING:
+    from agrad.scipy.stats.base import OfPoints
 
 
 class Continuous(Distribution):
@@ -21,21 +24,21 @@ class Continuous(Distribution):
         low = log < -800
         return agrad.exp(log if everywhere(~low) else chosen(low, agrad.full_like(log, -800.0), log))
 
-    logpdf: Any = at_places(
+    logpdf: "OfPoints" = at_places(
         "logpdf",
         "the logarithm of the density, -inf outside of the support",
         lambda d, at: d._logpdf(at.z, *at.shapes) - agrad.log(at.scale),
         -agrad.inf,
         -agrad.inf,
     )
-    pdf: Any = at_places(
+    pdf: "OfPoints" = at_places(
         "pdf",
         "the density, 0 outside of the support",
         lambda d, at: d._pdf(at.z, *at.shapes) / at.scale,
         0.0,
         0.0,
     )
-    entropy: Any = moment(
+    entropy: Callable[..., Any] = moment(
         "entropy",
         "the differential entropy, for distributions with a short formula",
         lambda d, loc, scale, *shapes: d._entropy(*shapes) + agrad.log(scale),

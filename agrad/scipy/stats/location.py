@@ -340,7 +340,8 @@ class Uniform(Continuous):
     -0.5
     """
 
-    low, high = 0.0, 1.0
+    low: float = 0.0
+    high: float = 1.0
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return z * 0
@@ -431,7 +432,7 @@ class LogNorm(Continuous):
     3.545177
     """
 
-    shapes = ("s",)
+    shapes: tuple[str, ...] = ("s",)
     low: float = 0.0
 
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
@@ -485,7 +486,7 @@ class Pareto(Continuous):
     -2.0
     """
 
-    shapes = ("b",)
+    shapes: tuple[str, ...] = ("b",)
     low: float = 1.0
     point: float = 2.0
 
@@ -540,7 +541,7 @@ class Weibull_Min(Continuous):
     -1.0
     """
 
-    shapes = ("c",)
+    shapes: tuple[str, ...] = ("c",)
     low: float = 0.0
 
     def _logpdf(self, z: Tensor, c: Tensor) -> Tensor:

@@ -496,7 +496,7 @@ class Multinomial(Multivariate):
         return agrad.exp(agrad.asarray(self.logpmf(x, n, p)))
 
 
-multivariate_normal = MultivariateNormal()
-multivariate_t = MultivariateT()
-dirichlet = Dirichlet()
-multinomial = Multinomial()
+multivariate_normal: MultivariateNormal = MultivariateNormal()
+multivariate_t: MultivariateT = MultivariateT()
+dirichlet: Dirichlet = Dirichlet()
+multinomial: Multinomial = Multinomial()

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import agrad
+from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.scipy.shared import array, arrays, function
 from agrad.scipy.stats.base import chosen
@@ -17,7 +18,7 @@ class Correlation(NamedTuple):
 
 
 @function
-def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Tensor:
     """Return offsets from the mean, divided by the standard deviation.
 
     Parameters
@@ -60,7 +61,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
 
 
 @function
-def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Any:
+def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Tensor:
     """Return the standard error of the mean.
 
     Parameters
@@ -137,7 +138,7 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
 
 
 @function
-def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Any:
+def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Tensor:
     """Return the entropy of a distribution, or its relative entropy to another.
 
     Parameters

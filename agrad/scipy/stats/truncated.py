@@ -74,8 +74,8 @@ class TruncNorm(Continuous):
     -1.0
     """
 
-    shapes = ("a", "b")
-    safe = (-1.0, 1.0)
+    shapes: tuple[str, ...] = ("a", "b")
+    safe: tuple[float, float] = (-1.0, 1.0)
 
     def _valid(self, a: Tensor, b: Tensor) -> Tensor:
         return a < b
@@ -137,4 +137,4 @@ class TruncNorm(Continuous):
         return self._logcdf(-z, -b, -a)
 
 
-truncnorm = TruncNorm()
+truncnorm: TruncNorm = TruncNorm()

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.operation import Operation
-from agrad.jit.program import Instruction, Program, Variable
-from agrad.registry import PRIMITIVES
+from agrad.jit.passes.tiling import reduction_of
+from agrad.jit.program import Instruction, Program, Variable, rule_of
+from agrad.ops import composites, discrete, selection, statistical
+
+RELU, WHERE, GREATER, SUM = (
+    f.primitive for f in (composites.relu, selection.where_p, discrete.greater, statistical.sum_p)
+)
 
 NARROW = {"e", "H"}
 """Dtypes of the factors of a product with a float32 result: float16, and the bits of bfloat16."""
@@ -31,30 +36,40 @@ class FusedEpilogue(Operation):
         self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False, sums: bool = False
     ) -> None:
         self.product, self.relu, self.mask, self.masked, self.sums = product, relu, mask, masked, sums
-        self.outputs = ("y", "mask") if mask else ("product", "bias") if sums else None
-        parts = {"relu": relu, "mask": mask, "masked": masked, "sum": sums}
-        self.name = "_".join([product.name, *(part for part, there in parts.items() if there)])
+        self.outputs: tuple[str, ...] | None = ("y", "mask") if mask else ("product", "bias") if sums else None
+        parts = {RELU.name: relu, "mask": mask, "masked": masked, SUM.name: sums}
+        self.name: str = "_".join([product.name, *(part for part, there in parts.items() if there)])
 
     def bind(self, *args: Any) -> Any:
         """Call the operations one by one, as a user does."""
         *factors, mask = args if self.masked else (*args, None)
         found = self.product.bind(*factors)
-        return self.followed(found, factors[1], mask, lambda name, *given, **by: PRIMITIVES[name].bind(*given, **by))
+        return self.followed(found, factors[1], mask, lambda operation, *given, **by: operation.bind(*given, **by))
 
     def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
         """Compute the operations after the product ``found``.
 
-        ``call`` takes the name of an operation, its arguments and its settings.
+        ``call`` is called with an operation, its arguments and its settings.
         """
         if self.relu:
-            found = call("relu", found)
+            found = call(RELU, found)
         if self.masked:
-            found = call("where", mask, found, 0.0)
+            found = call(WHERE, mask, found, 0.0)
         if self.mask:
-            return found, call("greater", found, 0)
+            return found, call(GREATER, found, 0)
         if self.sums:
-            return found, call("sum", found if self.masked else weight, axis=(0,), keepdims=False)
+            return found, call(SUM, found if self.masked else weight, axis=(0,), keepdims=False)
         return found
+
+
+def is_product(instruction: Instruction, operands: int | None = None) -> bool:
+    """Return True for a product of matrices that is not joined.
+
+    operands: the required number of its operands.
+    """
+    operation = instruction.operation
+    is_one = operation.kind == "product" and operation.is_own and not isinstance(operation, FusedEpilogue)
+    return is_one and operands in (None, len(instruction.operands))
 
 
 def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
@@ -90,7 +105,7 @@ def has_dtypes(instruction: Instruction) -> bool:
 
 def is_batch(instruction: Instruction) -> bool:
     """Return True for a product of batches of matrices that cuBLASLt supports."""
-    if instruction.name != "matmul" or min(len(v.shape) for v in instruction.operands) < 2:
+    if not is_product(instruction, 2) or min(len(v.shape) for v in instruction.operands) < 2:
         return False
     empty = any(0 in v.shape for v in instruction.operands)
     return max(len(v.shape) for v in instruction.operands) > 2 and not empty and has_dtypes(instruction)
@@ -99,7 +114,7 @@ def is_batch(instruction: Instruction) -> bool:
 def with_epilogues(program: Program) -> Program:
     """Join products with a ReLU, the mask of a ReLU, or a sum over rows.
 
-    The operation must be the only reader of the product. The joined instruction takes the place of the product. The
+    The operation must be the only reader of the product. The joined instruction replaces the product. The
     mask of a ReLU is a further result of the product that computes the ReLU. Masks and sums are joined in float32 only.
     """
     kept: list[Instruction | None] = list(program.instructions)
@@ -107,14 +122,14 @@ def with_epilogues(program: Program) -> Program:
     uses.update(v for v in program.outputs if isinstance(v, Variable))
     made = {v: at for at, i in enumerate(program.instructions) for v in i.results}
 
-    def sole(v: Any, name: str) -> tuple[int, Instruction] | None:
+    def sole(v: Any, operands: int) -> tuple[int, Instruction] | None:
         """Return the number of the product that makes ``v``, and the product, or None.
 
-        ``v`` must have one reader.
+        It has so many operands, and ``v`` has one reader.
         """
         at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
         found = kept[at] if at >= 0 else None
-        return (at, found) if found is not None and found.name == name and shape_of(found) is not None else None
+        return (at, found) if found is not None and is_product(found, operands) and shape_of(found) else None
 
     def mask_of(y: Any, end: int) -> Variable | None:
         """Return the mask of the ReLU ``y`` of a product before ``end``, or None."""
@@ -130,14 +145,15 @@ def with_epilogues(program: Program) -> Program:
 
     for here, i in enumerate(program.instructions):
         product = None
-        if i.name == "relu":
-            product = sole(i.operands[0], "linear")
-        elif i.name == "relu.vjp:x" and _wide(i):
-            product = sole(i.operands[0], "matmul")
+        masked = rule_of(i) == (RELU, "vjp:x")
+        if i.operation is RELU:
+            product = sole(i.operands[0], 3)  # with a bias
+        elif masked and _wide(i):
+            product = sole(i.operands[0], 2)
         if product is None:
             continue
         at, source = product
-        operands, masked = source.operands, i.name != "relu"
+        operands = source.operands
         if masked:
             mask = mask_of(i.operands[1], at)
             if mask is None:
@@ -162,7 +178,7 @@ def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instructi
     for at, i in enumerate(program.instructions):
         for v in i.reads():
             first_read.setdefault(v, at)
-        if i.name == "matmul" and kept[at] is i and shape_of(i) is not None and _wide(i):
+        if is_product(i, 2) and kept[at] is i and shape_of(i) is not None and _wide(i):
             factors.setdefault(i.operands[1], at)
     for here, i in enumerate(program.instructions):
         if not _sums_rows(i):
@@ -187,8 +203,6 @@ def _is_masked(instruction: Instruction | None) -> bool:
 
 def _sums_rows(i: Instruction) -> bool:
     """Return True for an instruction that sums the rows of a float32 matrix."""
-    x = i.operands[0] if i.operands else None
-    if not isinstance(x, Variable) or len(x.shape) != 2 or not _wide(i) or i.outputs[0] is None:
-        return False
-    plain = i.settings == {"axis": (0,), "keepdims": False} and i.name == "sum"
-    return (plain or i.name == "linear.vjp:bias") and i.outputs[0].shape == x.shape[1:]
+    found = reduction_of(i)
+    sums = found is not None and found == (SUM.combine.primitive, False, (0,), False)
+    return sums and len(i.operands[0].shape) == 2 and _wide(i)

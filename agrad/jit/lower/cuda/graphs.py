@@ -5,9 +5,10 @@ stay at their addresses: inputs are copied into buffers, or used in place if the
 parameters do. An instruction that no graph can hold is called between two graphs, and its results are copied into
 buffers. Outputs are copies, unless they are the caller's own arrays, updated in place.
 
-Such instructions are found by trying. CuPy refuses copies from and to the host, synchronisation, and the libraries that
-need either. The instruction at which captures fail runs between two graphs from then on. Another thread can spoil a
-capture too, which is therefore tried again: it blames an instruction only if captures fail there one after another.
+Such instructions are found by trying. In a capture CuPy raises for copies from and to the host, synchronization, and
+the libraries that need either. The instruction at which captures fail runs between two graphs from then on. Another
+thread can also spoil a capture, which is therefore repeated: only an instruction at which captures fail in a row is
+kept out.
 """
 
 import sys
@@ -184,7 +185,7 @@ class _Builder:
     def _follow(self, instruction: Instruction) -> None:
         """Record the results of captured work that share the memory of inputs.
 
-        They are computed anew at each call, as no reference to that memory may be kept.
+        They are recomputed at each call, as no reference to that memory may be kept.
         """
         env, recipes = self.env, self.recipes
         for v in instruction.results:
@@ -272,8 +273,8 @@ def _copied(x: Any) -> Recipe:
 class GraphProgram:
     """A program as a function of its inputs. It runs plainly first, then in graphs.
 
-    split: the part on host numbers, and that on arrays. program: the latter, with arrays as further inputs in place of
-    numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a graph.
+    split: the part on host numbers, and the part on arrays. program: the latter, with arrays as further inputs instead
+    of numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a graph.
     function_of: returns the function of an instruction; it is called on the device of the graphs.
     """
 
@@ -286,14 +287,14 @@ class GraphProgram:
         function_of: Evaluation,
     ) -> None:
         self.split, self.program, self.pairs = split, program, pairs
-        self.outputs = {v for v in program.outputs if isinstance(v, Variable)}
+        self.outputs: set[Variable] = {v for v in program.outputs if isinstance(v, Variable)}
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
         """Errors of instructions that could not be captured."""
         self.given_up = self.remark = ""
-        self.home = -1
-        """The device of the graphs, which is that of the first call's arrays."""
+        self.home: int = -1
+        """The device of the graphs: the device of the arrays of the first call."""
         self._can_capture, self._function_of = can_capture, function_of
         self._captures = self._replays = 0
         self._wasted = "its arrays lay elsewhere"
@@ -354,7 +355,9 @@ class GraphProgram:
     def _prepare(self, device: int) -> None:
         self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
-        self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
+        self.functions: dict[Instruction, Callable[..., Any]] = {
+            i: self._function_of(i, self.program) for i in self.program.instructions
+        }
         self.home = device
         self._streams = Streams()
         weakref.finalize(self, self._streams.release).atexit = False

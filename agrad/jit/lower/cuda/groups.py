@@ -1,7 +1,6 @@
 """Launches of fusion groups: one kernel for one group, or for several.
 
-Elementwise groups whose kernels differ in sizes alone are one launch: the updates of all parameters, or the tests of
-all gradients.
+Elementwise groups with the same text are one launch: the updates of all parameters, or the tests of all gradients.
 """
 
 import itertools
@@ -16,17 +15,18 @@ import numpy as np
 from agrad.backends import load
 from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.rows import Layout, RowSource
-from agrad.jit.lower.cuda.source import PACK_BYTES, THREADS, GroupSource, Source
+from agrad.jit.lower.cuda.source import PACK_BYTES, GroupSource, Source
 from agrad.jit.lower.cuda.streams import module, result_array
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
-from agrad.kernels.cupy.source import ARGUMENT_BYTES
+from agrad.kernels.cupy.elementwise import Part, launch_parts
+from agrad.kernels.cupy.source import THREADS
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
-    """Return the function of a group. It takes the operands and returns the outputs.
+    """Return the function of a group, from its operands to its outputs.
 
     It launches one kernel, and a second one for totals of several blocks.
     """
@@ -37,13 +37,14 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     def run(*given: Any, **flags: Any) -> tuple[Any, ...]:
         layouts = tuple([_layout(given[i]) for i in arrays])
         if layouts not in launches:
-            launches[layouts] = _launcher([source_of(group, layouts)])
+            source = source_of(group, layouts)
+            launches[layouts] = _joint_launch([source]) if isinstance(source, GroupSource) else _row_launch(source)
         return launches[layouts](given, [flags])
 
     return load("cupy").placed(run)
 
 
-def source_of(group: Group, layouts: Sequence[Layout]) -> Source:
+def source_of(group: Group, layouts: Sequence[Layout]) -> GroupSource | RowSource:
     """Return the text of a group for inputs that lie so.
 
     An elementwise group reads arrays that are not contiguous by rows, if these are short enough.
@@ -71,30 +72,41 @@ Launch = Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], tuple[Any, ...]]
 """Takes the operands of all groups and the settings of each, and returns all outputs."""
 
 
-def _launcher(sources: Sequence[Source]) -> Launch:
-    """Return the function that computes groups by one kernel.
-
-    The second one, for totals of several blocks, has as many blocks for each group.
-    """
-    first = sources[0]
-    name, text = first.name, first.joined(sources)
-    blocks = sum(source.blocks for source in sources)
+def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
+    """Return the function that computes groups with the same text by one kernel, and completes totals by another."""
+    first, count = sources[0], len(sources)
+    text = first.text(count)
 
     def run(given: Sequence[Any], flags: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         found: list[Any] = []
-        arguments: list[Any] = []
-        ends: list[Any] = []
+        parts: list[Part] = []
+        ends: list[Part] = []
         rest = iter(given)
         for source, own in zip(sources, flags, strict=True):
             made, *more = _arguments(source, list(itertools.islice(rest, len(source.program.inputs))), own)
             found += [made[v] for v in source.program.outputs]
-            arguments += more[0]
-            ends += more[1]
+            for arguments, into, grid in zip(more, (parts, ends), (source.blocks, 1), strict=True):
+                into.append((arguments, source.size, grid))
         kernels = module(text)
-        kernels.get_function(name)((blocks,), (first.threads,), tuple(arguments))
-        if ends:
-            kernels.get_function("finish")((first.finishers * len(sources),), (THREADS,), tuple(ends))
+        launch_parts(kernels.get_function(first.name), count, parts)
+        if first.finishers:
+            launch_parts(kernels.get_function("finish"), count, ends)
         return tuple(found)
+
+    return run
+
+
+def _row_launch(source: RowSource) -> Launch:
+    """Return the function that computes a group of rows by one kernel, and completes totals by another."""
+    text = source.text()
+
+    def run(given: Sequence[Any], flags: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+        made, arguments, ends = _arguments(source, list(given), *flags)
+        kernels = module(text)
+        kernels.get_function(source.name)((source.blocks,), (source.threads,), tuple(arguments))
+        if source.finishers:
+            kernels.get_function("finish")((source.finishers,), (THREADS,), tuple(ends))
+        return tuple([made[v] for v in source.program.outputs])
 
     return run
 
@@ -137,8 +149,8 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
     if not on_host:
         return (value,)
     if hasattr(value, "shape") and type(value).__module__ != "numpy":
-        return (value, np.float64(0))
-    return (np.uint64(0), np.float64(value))
+        return (value, 0.0)
+    return (0, float(value))
 
 
 # ------------------------------------------------------------------ several groups
@@ -151,19 +163,19 @@ class HorizontalFusion(Operation):
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups = groups
-        self.name = f"joint[{len(groups)} {groups[0].name}]"
+        self.name: str = f"joint[{len(groups)} {groups[0].name}]"
         starts = itertools.accumulate((len(group.program.inputs) for group in groups), initial=0)
         self.flags = {
             f"{name}_{k}": tuple([start + i for i in some])
             for k, (start, group) in enumerate(zip(starts, groups, strict=False))
             for name, some in group.flags.items()
         }
-        self.overwrites = tuple(itertools.chain.from_iterable(self.flags.values()))
+        self.overwrites: tuple[int, ...] = tuple(itertools.chain.from_iterable(self.flags.values()))
         self.outputs = tuple([f"output_{i}" for i in range(sum(len(group.program.outputs) for group in groups))])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
-        launch = _launcher([GroupSource(group) for group in self.groups])
+        launch = _joint_launch([GroupSource(group) for group in self.groups])
 
         def run(*given: Any, **settings: Any) -> tuple[Any, ...]:
             flags = [{name: settings[f"{name}_{k}"] for name in group.flags} for k, group in enumerate(self.groups)]
@@ -180,12 +192,10 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
 
 
 def with_horizontal_fusion(program: Program) -> Program:
-    """Compute groups by one instruction, if their kernels differ in sizes alone.
+    """Compute groups by one instruction, if their kernels have the same text.
 
-    It stands in the place of the last one.
-
-    None of them may be needed before: neither its results, nor memory that it overwrites, nor the memory that another
-    instruction overwrites in which its operands lie.
+    It replaces the last one. No instruction before it may read the results, read memory that a group overwrites, or
+    overwrite operands.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
     sources = {id(i): GroupSource(i.operation) for i in groups if i.operation.split == len(i.operation.shape)}
@@ -217,7 +227,6 @@ def with_horizontal_fusion(program: Program) -> Program:
             waiting.append([instruction])
             same = waiting[-1:]
         left[source.functions] -= 1
-        bytes_of_one = 8 * len(source.given())
-        if not left[source.functions] or (len(same[0]) + 1) * bytes_of_one > ARGUMENT_BYTES:
+        if not left[source.functions] or len(same[0]) == source.most:
             release(same[0])
     return program.with_instructions(kept)

@@ -1,6 +1,6 @@
 """Products of CuPy's matrices by cuBLASLt, and the operations joined with them.
 
-A CUDA graph can hold these. If cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
+A CUDA graph can hold these. If cuBLASLt is absent or does not support a product, CuPy products run between graphs.
 """
 
 import sys
@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.jit.lower.cuda.epilogues import FusedEpilogue, is_batch, shape_of, with_epilogues
+from agrad.jit.lower.cuda.epilogues import FusedEpilogue, is_batch, is_product, shape_of, with_epilogues
 from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program
 from agrad.kernels.cupy import cublaslt
 from agrad.kernels.cupy.elementwise import elementwise_kernel
 from agrad.kernels.cupy.products import current_lt, gemm, positive_bits, tensor_float_by_default
-from agrad.registry import PRIMITIVES
 
 
 def epilogues_where_available(program: Program) -> Program:
@@ -28,9 +27,9 @@ def epilogues_where_available(program: Program) -> Program:
     return with_epilogues(program)
 
 
-def is_product(instruction: Instruction) -> bool:
+def is_any_product(instruction: Instruction) -> bool:
     """Return True for a product of matrices, alone or joined."""
-    return isinstance(instruction.operation, FusedEpilogue) or instruction.name in ("matmul", "linear")
+    return isinstance(instruction.operation, FusedEpilogue) or is_product(instruction)
 
 
 def absence(program: Program) -> str:
@@ -38,12 +37,12 @@ def absence(program: Program) -> str:
 
     The string is empty if it does, and if there are none. The first time in a process it is also a ``RuntimeWarning``.
     """
-    products = any(is_product(i) and (shape_of(i) is not None or is_batch(i)) for i in program.instructions)
+    products = any(is_any_product(i) and (shape_of(i) is not None or is_batch(i)) for i in program.instructions)
     reason = current_lt().absent if products else ""
     if not reason:
         return ""
     text = (
-        f"cuBLASLt is not there ({reason}), so that products of matrices run one by one between the CUDA graphs. "
+        f"cuBLASLt is not available ({reason}), so that products of matrices run one by one between the CUDA graphs. "
         f"It is looked for as {cublaslt.library_name()}, which comes with cuBLAS: pip install nvidia-cublas (for CUDA "
         "12: nvidia-cublas-cu12), or install all of the CUDA toolkit's libraries"
     )
@@ -66,7 +65,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
     joined = operation if isinstance(operation, FusedEpilogue) else FusedEpilogue(operation)
     out = instruction.outputs[0]
     assert out is not None
-    dtype, affine = np.dtype(out.dtype), joined.product.name == "linear"
+    dtype, affine = np.dtype(out.dtype), len(instruction.operands) - joined.masked == 3
     plain = {"dtype": dtype, "tensor_float": tensor_float or tensor_float_by_default()}
 
     def run(x: Any, *args: Any) -> Any:
@@ -96,7 +95,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         if bias is not None:
             product = product + bias
         truth = _truth(mask, product.shape[1]) if joined.masked else None
-        return joined.followed(product, weight, truth, lambda name, *given, **by: PRIMITIVES[name].evaluate(given, by))
+        return joined.followed(product, weight, truth, lambda operation, *given, **by: operation.evaluate(given, by))
 
     return load("cupy").placed(run)
 

@@ -1,7 +1,7 @@
 """Lowering for CuPy: CUDA graphs, with fusion groups as generated kernels.
 
-Instructions that no graph can hold run between graphs. Products use cuBLASLt, since CuPy refuses its own cuBLAS calls
-in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
+Instructions that no graph can hold run between graphs. Products use cuBLASLt, since CuPy raises for its own cuBLAS
+calls in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from agrad.backends import load
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.groups import group_function, with_horizontal_fusion
-from agrad.jit.lower.cuda.products import absence, is_product, product_function
+from agrad.jit.lower.cuda.products import absence, is_any_product, product_function
 from agrad.jit.lower.cuda.scatter import scatter_function
 from agrad.jit.lower.cuda.segments import is_view, launches
 from agrad.jit.lower.cuda.streams import runs_as_part
@@ -65,14 +65,6 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
 
 # ------------------------------------------------------------------ capturing and computing
 
-_NOT_CAPTURED = frozenset({"fft", "transfer"})
-"""Names, or namespaces, of operations that CuPy allows in a capture and that no graph can hold.
-
-cuFFT works in the memory of a plan, which CuPy may free. A transfer works on the stream of another device, which is
-not captured.
-"""
-
-
 NODES = 1 << 14
 """The most launches of a loop that is written out in a graph.
 
@@ -90,13 +82,13 @@ def can_capture(instruction: Instruction) -> bool:
     flags = {flag for flag, _ in donations(instruction)}
     if any(v.on_host and v not in flags for v in instruction.reads()):
         return False
-    if is_product(instruction):
+    if is_any_product(instruction):
         return product_function(instruction) is not None
     if instruction.operation.length is not None:
         steps = [i for program in instruction.operation.programs for i in program.instructions]
         return launches(instruction) <= NODES and all(is_view(i) or can_capture(i) for i in steps)
     operation = getattr(instruction.operation, "primitive", instruction.operation)
-    return operation.is_own and operation.name.partition(".")[0] not in _NOT_CAPTURED
+    return bool(operation.is_own and operation.capturable)
 
 
 def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:
@@ -107,7 +99,7 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
         return _loop_function(instruction, program)
     if (scattered := scatter_function(instruction)) is not None:
         return scattered
-    if is_product(instruction):
+    if is_any_product(instruction):
         found = product_function(instruction, tensor_float)
         if found is not None:
             return found

@@ -55,7 +55,7 @@ class Recording:
         return self.results(values)
 
     def results(self, values: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a call, and let go of its own arrays."""
+        """Return the outputs of a call, and release its own arrays."""
         found = [of(values) for of in self.outputs]
         for cell in self.fresh:
             cell.clear()

@@ -8,14 +8,15 @@ read where they lie: they may broadcast along any axis, and have any strides.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, THREADS, Source, expression
+from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, Source, expression
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of
 from agrad.jit.program import Instruction, Variable
+from agrad.kernels.cupy.source import THREADS
 
 MOST_THREADS = 1024
 """The most threads of a block."""
@@ -66,8 +67,9 @@ def _joined(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int
 class RowSource(Source):
     """The CUDA text of a group of rows, and the data of its launch.
 
-    layouts: those of the inputs that are no single values. The parameters are those of ``GroupSource``. If one block
-    has all rows, the kernel writes totals itself, else ``finish`` takes one row of partial results for each block.
+    layouts: the layouts of the inputs that are not single values. The kernel has the parameters of ``GroupSource.run``.
+    If one block has all rows, it writes totals itself. Otherwise ``finish`` combines a row of partial results for each
+    block.
 
     Names in the text for a variable ``v``: ``p_v``, ``q_v`` and ``n_v`` as in ``GroupSource``, ``t_v`` a team's total,
     and ``v`` its value, an array of a thread's elements if it has one for each element of a row.
@@ -80,29 +82,29 @@ class RowSource(Source):
         self.split, self.layouts = group.split, layouts
         self.rows, self.n = math.prod(group.shape[: self.split]), math.prod(group.shape[self.split :])
         widest = max(np.dtype(v.dtype).itemsize for v in self.kind if not v.on_host)
-        self.pack = PACK_BYTES // widest if self.n % (PACK_BYTES // widest) == 0 else 1
-        self.team = min(MOST_THREADS, _power(-(-self.n * widest // PACK_BYTES)))
+        self.pack: int = PACK_BYTES // widest if self.n % (PACK_BYTES // widest) == 0 else 1
+        self.team: int = min(MOST_THREADS, _power(-(-self.n * widest // PACK_BYTES)))
         """The threads that share a row."""
-        self.each = -(-self.n // (self.team * self.pack)) * self.pack
+        self.each: int = -(-self.n // (self.team * self.pack)) * self.pack
         """The elements of a thread."""
-        self.beside = max(1, THREADS // self.team)
+        self.beside: int = max(1, THREADS // self.team)
         """The rows of a block."""
-        self.threads = self.team * self.beside
-        self.blocks = min(-(-self.rows // self.beside), BLOCKS)
+        self.threads: int = self.team * self.beside
+        self.blocks: int = min(-(-self.rows // self.beside), BLOCKS)
         extents = [sum(abs(s) * (n - 1) for n, s in zip(v.shape, at.strides, strict=True)) for v, at in layouts.items()]
         # the number of a row goes beyond the last by at most the rows of all blocks
         self.index = "int" if max(self.size, *extents, 0) < 1 << 30 else "long long"
-        self.whole = self.team * self.each == self.n
+        self.whole: bool = self.team * self.each == self.n
         """True if each thread has as many elements."""
         self._read: dict[tuple[Variable, tuple[int, ...]], str] = {}
         self._loads: list[str] = []
         widths = [v.size for v in self.totals]
-        self.finishers = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
+        self.finishers: int = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
         text = [*self.head(), *self._kernel()]
         self._text = "\n".join(text + (self._finish() if self.finishers else []))
 
-    def joined(self, parts: Sequence[Any]) -> str:
-        """See ``Source.joined``. A kernel computes one group of rows."""
+    def text(self) -> str:
+        """Return the text of the kernels."""
         return self._text
 
     def _is_full(self, shape: Sequence[int]) -> bool:
@@ -254,7 +256,7 @@ class RowSource(Source):
     def _total(self, v: Variable) -> list[str]:
         """Return the lines after all rows of a block, which join the totals of its teams."""
         n, kind, width = self.names[v], self.kind[v], v.size
-        x = self.reductions[v].operands[0]
+        x = self.sources[v]
         share = "" if self.finishers else self.share(v)
         target = f"q_{n}[({self.index})blockIdx.x * {width} + i]"
         if width > 1 and self.beside == 1:

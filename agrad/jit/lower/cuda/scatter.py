@@ -10,11 +10,11 @@ from agrad.jit.lower.cuda.streams import result_array
 from agrad.jit.program import Instruction, Variable
 
 MOST = 16
-"""The most parts of a kernel: each stands in its text."""
+"""The most parts of a kernel, whose text contains each part."""
 
 
 class _Axis(NamedTuple):
-    """The places ``start + k * step``, for each ``k`` below ``length``, along an axis; part_axis: that of the part."""
+    """The positions ``start + k * step`` along an axis, for ``k`` below ``length``. part_axis: the axis of the part."""
 
     start: int
     step: int
@@ -27,10 +27,10 @@ def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
 
     No index may have arrays.
     """
-    settings, parts = instruction.settings, instruction.operands
-    if instruction.name not in ("scatter_add", "scatter_sum") or len(instruction.outputs) != 1:
+    operation, settings, parts = instruction.operation, instruction.settings, instruction.operands
+    if not operation.is_own or operation.sparsity != "adds" or len(instruction.outputs) != 1:
         return None
-    indices = settings["indices"] if instruction.name == "scatter_sum" else (settings["index"],)
+    indices = settings["indices"] if "indices" in settings else (settings["index"],)
     out = instruction.outputs[0]
     if out is None or not out.size or len(parts) != len(indices) or len(parts) > MOST:
         return None

@@ -13,12 +13,10 @@ import numpy as np
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.precision import Rounding
-from agrad.jit.passes.tiling import reduction_of
+from agrad.jit.passes.tiling import is_cast, reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
-from agrad.kernels.cupy.source import ELEMENTWISE
-
-THREADS = 256
-"""Threads of a block, a power of two, as reductions halve it."""
+from agrad.kernels.cupy.expressions import ARRAYS, CHOICES, COMPARISONS, FLOATS, INTEGERS, ROUNDINGS, functions
+from agrad.kernels.cupy.source import THREADS, joint_kernel, most_parts
 
 BLOCKS = 1024
 """The most blocks of a launch, the same on every GPU: sums are then added in the same order everywhere."""
@@ -31,86 +29,6 @@ C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 
 NARROW = dict.fromkeys("eH", "unsigned short")
 """The types of results of ``Rounding``: the bits of float16, and of bfloat16 in uint16."""
-
-_INFINITY = "__int_as_float(0x7f800000)"
-
-_OF_FLOATS = {
-    "negative": "-{0}", "positive": "{0}", "square": "{0} * {0}", "reciprocal": "T(1) / {0}",
-    "sqrt": "sqrt({0})", "exp": "exp({0})", "expm1": "expm1({0})", "log": "log({0})", "log1p": "log1p({0})",
-    "log2": "log2({0})", "log10": "log10({0})", "sin": "sin({0})", "cos": "cos({0})", "tan": "tan({0})",
-    "asin": "asin({0})", "acos": "acos({0})", "atan": "atan({0})", "sinh": "sinh({0})", "cosh": "cosh({0})",
-    "tanh": "tanh({0})", "asinh": "asinh({0})", "acosh": "acosh({0})", "atanh": "atanh({0})", "abs": "fabs({0})",
-    "floor": "floor({0})", "ceil": "ceil({0})", "trunc": "trunc({0})", "round": "rint({0})",
-    "sign": "({0} > T(0) ? T(1) : {0} < T(0) ? T(-1) : {0})",
-    "relu": "({0} > T(0) || {0} != {0} ? {0} : T(0))",
-    "sigmoid": "sigmoid({0})",
-    "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
-    "pow": "pow({0}, {1})", "atan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})", "copysign": "copysign({0}, {1})",
-    "maximum": "larger({0}, {1})", "minimum": "smaller({0}, {1})",
-    "one_minus_square": "(T(1) - {0}) * (T(1) + {0})",
-    "gated": "{0} * {1}", "gated_slope": "{1} * (T(1) + {0} * (T(1) - {1}))",
-    "summand_share":
-        "({2} * T(0) == T(0) || {2} != {2} ? exp({0} - {2}) : {0} == {1} ? T(0.5) : {0} == {2} ? T(1) : T(0))",
-    "relu.vjp:x": "relu_vjp({0}, {1})",
-    "tanh.vjp:x": "tanh_vjp({0}, {1})",
-    "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
-}  # fmt: skip
-"""Operations whose operands are converted to the floating dtype ``T`` of the result."""
-
-_CHOICES = {
-    "where": "{0} ? {1} : {2}", "renew": "{0} ? {2} : {1}",
-    "mask_unused": "{0} || {1} * T(0) == T(0) ? {1} : T(0)",
-}  # fmt: skip
-"""Operations whose first operand is a condition, and whose others are converted to the dtype of the result."""
-
-_COMPARISONS = {
-    "less": "{0} < {1}", "less_equal": "{0} <= {1}", "greater": "{0} > {1}", "greater_equal": "{0} >= {1}",
-    "equal": "{0} == {1}", "not_equal": "{0} != {1}",
-}  # fmt: skip
-"""Operations whose operands are converted to a common dtype."""
-
-_OF_ARRAYS = {
-    "isnan": "{0} != {0}", "isfinite": "{0} * 0 == 0", "isinf": "({0} * 0 != 0 && {0} == {0})",
-    "logical_not": "!{0}", "logical_and": "{0} && {1}", "logical_or": "{0} || {1}",
-    "logical_xor": "bool({0}) != bool({1})",
-}  # fmt: skip
-"""Operations whose operands are arrays, and are taken as they are.
-
-The difference of a number and itself would not do: of a product a compiler may make a fused multiply-add of it.
-"""
-
-_OF_INTEGERS = frozenset({"add", "subtract", "multiply"})
-"""Operations on integers of one dtype."""
-
-_REDUCTIONS = {
-    "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
-    "min": (_INFINITY, "smaller({0}, {1})"), "all": ("", "{0} && {1}"), "any": ("", "{0} || {1}"),
-}  # fmt: skip
-"""The first total of a reduction, and the expression of the next one."""
-
-PACK = "template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };\n"
-"""The elements that a thread loads at once."""
-
-_HEAD = f"""
-template <class T> __device__ inline T larger(T a, T b) {{ return a >= b || a != a ? a : b; }}
-template <class T> __device__ inline T smaller(T a, T b) {{ return a <= b || a != a ? a : b; }}
-{PACK}"""
-
-_ROUNDINGS = {"e": "to_float16", "H": "to_bfloat16"}
-"""Kernels of CuPy's backend that round, by the character of the result; functions in the text of groups."""
-
-_SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
-"""Kernels of CuPy's backend that are also functions in the text of groups."""
-
-
-def _shared(name: str) -> str:
-    source = ELEMENTWISE[name]
-    return f"template <class T> __device__ inline T {name}({source.inputs}) {{ T out; {source.body}\n return out; }}"
-
-
-def _rounding(name: str) -> str:
-    start = "unsigned int x = __float_as_uint(number); unsigned short y;"
-    return f"__device__ inline unsigned short {name}(float number) {{ {start} {ELEMENTWISE[name].body}\n return y; }}"
 
 
 def _char(dtype: Any) -> str:
@@ -148,24 +66,24 @@ def has_cuda_expression(instruction: Instruction) -> bool:
         return True
     if out is None or not _known_dtypes(instruction):
         return False
-    if name in ("astype", "cast"):
+    if is_cast(instruction):
         return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
-    if name in _CHOICES:
+    if name in CHOICES:
         return True
     if instruction.settings:
         return False
-    if isinstance(instruction.operation, RulePrimitive) and name not in _OF_FLOATS:
+    if isinstance(instruction.operation, RulePrimitive) and name not in FLOATS:
         return False
-    if name in _OF_FLOATS:
-        count = sum(f"{{{k}}}" in _OF_FLOATS[name] for k in range(3))
+    if name in FLOATS:
+        count = sum(f"{{{k}}}" in FLOATS[name] for k in range(3))
         plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
         if np.dtype(out.dtype).kind == "i":
             numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
-            plain = plain and name in _OF_INTEGERS and all(type(v) is int for v in numbers)
+            plain = plain and name in INTEGERS and all(type(v) is int for v in numbers)
         return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
-    if name in _COMPARISONS:
+    if name in COMPARISONS:
         return _common(instruction) is not None
-    return name in _OF_ARRAYS and all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
+    return name in ARRAYS and all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
 
 
 def literal(value: Any, kind: str) -> str:
@@ -178,7 +96,7 @@ def literal(value: Any, kind: str) -> str:
     if number != number:
         return f"{kind}(__int_as_float(0x7fc00000))"
     if number in (float("inf"), float("-inf")):
-        return f"{kind}({'-' if number < 0 else ''}{_INFINITY})"
+        return f"{kind}({'-' if number < 0 else ''}__int_as_float(0x7f800000))"
     return f"{kind}({number!r})"
 
 
@@ -187,7 +105,7 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
     out = instruction.outputs[0]
     assert out is not None
     if isinstance(instruction.operation, Rounding):
-        return f"{_ROUNDINGS[_char(out.dtype)]}({names[instruction.operands[0]]})"
+        return f"{ROUNDINGS[_char(out.dtype)]}({names[instruction.operands[0]]})"
     name, kind = instruction.name, C_TYPES[_char(out.dtype)]
 
     def words(kind: str | None, values: Any = instruction.operands) -> list[str]:
@@ -199,24 +117,24 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
                 made.append(names[v] if kind is None else f"{kind}({names[v]})")
         return made
 
-    if name in ("astype", "cast"):
+    if is_cast(instruction):
         text = words(None)[0]
-    elif name in _CHOICES:
+    elif name in CHOICES:
         condition, *values = instruction.operands
-        text = _CHOICES[name].replace("T(", f"{kind}(").format(*words(None, [condition]), *words(kind, values))
-    elif name in _COMPARISONS:
-        text = _COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
-    elif name in _OF_ARRAYS:
-        text = _OF_ARRAYS[name].format(*words(None))
+        text = CHOICES[name].replace("T(", f"{kind}(").format(*words(None, [condition]), *words(kind, values))
+    elif name in COMPARISONS:
+        text = COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
+    elif name in ARRAYS:
+        text = ARRAYS[name].format(*words(None))
     else:
-        text = _OF_FLOATS[name].replace("T(", f"{kind}(").format(*words(kind))
+        text = FLOATS[name].replace("T(", f"{kind}(").format(*words(kind))
     return f"{kind}({text})"
 
 
 class Source:
     """The text of a group's kernels, as far as all of them are alike.
 
-    arrays: the inputs that are read at each element or row. singles: those of one element. totals: the results of
+    arrays: the inputs that are read at each element or row. singles: the inputs of one element. totals: the results of
     reductions that are known after the last block. results: the other outputs.
     """
 
@@ -230,30 +148,24 @@ class Source:
 
     def __init__(self, group: Group) -> None:
         self.group, self.program, self.names = group, group.program, names_of(group.program)
-        self.size = math.prod(group.shape)
+        self.size: int = math.prod(group.shape)
         found = {i.results[0]: (i, reduction_of(i)) for i in group.program.instructions}
-        self.reductions = {v: i for v, (i, r) in found.items() if r is not None}
-        self.totals = [v for v, (_, r) in found.items() if r is not None and r.is_total(group.split)]
+        self.reductions: dict[Variable, Any] = {v: r for v, (_, r) in found.items() if r is not None}
+        self.sources: dict[Variable, Any] = {v: found[v][0].operands[0] for v in self.reductions}
+        """The operands of reductions, by their results."""
+        self.totals: list[Variable] = [v for v, r in self.reductions.items() if r.is_total(group.split)]
         inputs, outputs = group.program.inputs, group.program.outputs
-        self.arrays = [v for v in inputs if not v.on_host and (v.size > 1 or v.shape == group.shape)]
-        self.singles = [v for v in inputs if v not in self.arrays]
-        self.results = [v for v in outputs if v not in self.totals]
+        self.arrays: list[Variable] = [v for v in inputs if not v.on_host and (v.size > 1 or v.shape == group.shape)]
+        self.singles: list[Variable] = [v for v in inputs if v not in self.arrays]
+        self.results: list[Any] = [v for v in outputs if v not in self.totals]
         known = (*inputs, *found)
-        self.kind = {v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known}
-
-    @property
-    def text(self) -> str:
-        """The text of the kernels for the group alone."""
-        return self.joined([self])
-
-    def joined(self, parts: Sequence[Any]) -> str:
-        """Return the text of the kernels for groups that they can compute together."""
-        raise NotImplementedError
+        self.kind: dict[Variable, str] = {
+            v: "double" if v.on_host else (C_TYPES | NARROW)[_char(v.dtype)] for v in known
+        }
 
     def head(self) -> list[str]:
         """Return the functions that all texts begin with."""
-        rounds = any(isinstance(i.operation, Rounding) for i in self.program.instructions)
-        return [_HEAD, *map(_shared, _SHARED), *(map(_rounding, _ROUNDINGS.values()) if rounds else ())]
+        return functions(any(isinstance(i.operation, Rounding) for i in self.program.instructions))
 
     def given(self) -> list[str]:
         """Return the parameters of the kernel that computes the elements."""
@@ -278,34 +190,32 @@ class Source:
 
     def start(self, v: Variable) -> str:
         """Return the first total of a reduction."""
-        start, _ = _REDUCTIONS[self.reductions[v].name]
-        if self.kind[v] == "bool":  # the least or the largest truth value
-            start = "1" if self.reductions[v].name in ("all", "min") else "0"
-        return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
+        neutral = self.reductions[v].combine.neutral
+        # of the infinities, False and True are the neutral Booleans
+        return literal(neutral > 0 if self.kind[v] == "bool" else neutral, self.kind[v])
 
     def step(self, v: Variable, total: str, value: str) -> str:
         """Return the expression of a reduction's next total."""
-        return _REDUCTIONS[self.reductions[v].name][1].format(total, value)
+        return (FLOATS | ARRAYS)[self.reductions[v].combine.name].format(total, value)
 
     def share(self, v: Variable) -> str:
         """Return the division by the number of elements that ends a mean."""
-        instruction = self.reductions[v]
-        count = instruction.operands[0].size // v.size
-        return f" / {self.kind[v]}({count}.0)" if instruction.name == "mean" else ""
+        count = self.sources[v].size // v.size
+        return f" / {self.kind[v]}({count}.0)" if self.reductions[v].averages else ""
 
 
 class GroupSource(Source):
     """The CUDA text of a group, and the data of its launch.
 
     All instructions of the group satisfy ``has_cuda_expression``. The function ``run`` computes the share of one block,
-    in packs of elements. Its parameters are:
+    in packs of elements, and ``complete`` combines the totals of all blocks. The parameters of ``run`` are:
 
     - the arrays of the group's shape, aligned to packs;
     - the single values, a pointer each, and for host numbers a pointer to a double, or null, and the value;
     - the result arrays, and for each reduction an array of the partial results of the blocks.
 
     The parameters of ``complete`` are the partial results, then the arrays for the reductions' results. The text of
-    both functions does not depend on the number of elements: see ``joined``.
+    both functions does not depend on the number of elements. A kernel calls them for several groups with the same text.
 
     Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
     host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
@@ -314,49 +224,23 @@ class GroupSource(Source):
     def __init__(self, group: Group) -> None:
         super().__init__(group)
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
-        self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
+        self.pack: int = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
         """The number of elements that a thread loads at once."""
-        self.name = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
-        self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
-        self.finishers = min(1, len(self.totals))
+        self.name: str = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
+        self.blocks: int = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
+        self.finishers: int = min(1, len(self.totals))
         parts = [*self.head(), *self.element(), *self.run()]
-        self.functions = "\n".join(parts + (self.complete() if self.totals else []))
+        self.functions: str = "\n".join(parts + (self.complete() if self.totals else []))
         """The text of the functions, which is the same for groups that one kernel can compute."""
+        self.most = most_parts(len(self.given()))
+        """The largest number of groups that one kernel can compute."""
 
-    def joined(self, parts: Sequence["GroupSource"]) -> str:
-        """Return the text of the kernels for groups with the same functions.
-
-        Each takes the parameters of all groups. A group has as many blocks as alone in the first, and one in the
-        second.
-        """
-        text = [self.functions]
-        blocks = [part.blocks for part in parts]
-        places = [f"block = blockIdx.x - {sum(blocks[:k])}; blocks = {part.blocks};" for k, part in enumerate(parts)]
-        text += self._kernel(self.name, "run", self.given(), parts, places, blocks)
-        if self.totals:
-            places = [f"block = 0; blocks = {part.blocks};" for part in parts]
-            text += self._kernel("finish", "complete", self.ends(), parts, places, [1] * len(parts))
-        return "\n".join(text)
-
-    def _kernel(
-        self,
-        name: str,
-        function: str,
-        given: list[str],
-        parts: Sequence["GroupSource"],
-        places: list[str],
-        blocks: list[int],
-    ) -> list[str]:
-        """Return a kernel that calls a function with the arguments of the part that a block belongs to."""
-        names = [parameter.rpartition(" ")[2] for parameter in given]
-        parameters = ", ".join(f"{parameter}_{k}" for k in range(len(parts)) for parameter in given)
-        lines = [f'extern "C" __global__ void {name}({parameters}) {{', *[f"    {parameter};" for parameter in given]]
-        lines.append(f"    {self.index} block, blocks, size;")
-        for k, (part, place) in enumerate(zip(parts, places, strict=True)):
-            condition = f"if (blockIdx.x < {sum(blocks[: k + 1])}) " if k + 1 < len(parts) else ""
-            own = " ".join(f"{x} = {x}_{k};" for x in names)
-            lines.append(f"    {'else ' if k else ''}{condition}{{ {place} size = {part.size}; {own} }}")
-        return [*lines, f"    {function}(block, blocks, size, {', '.join(names)});", "}", ""]
+    def text(self, count: int = 1) -> str:
+        """Return the text of the kernels for as many groups with the same functions."""
+        each = THREADS * self.pack
+        blocks = f"max(1ll, min((size + {each - 1}) / {each}, {BLOCKS}ll))"
+        finish = joint_kernel("finish", "complete", count, blocks, self.ends()) if self.totals else ""
+        return self.functions + joint_kernel(self.name, "run", count, blocks, self.given()) + finish
 
     def element(self) -> list[str]:
         """Return the function that computes one element and adds it to the totals."""
@@ -387,7 +271,7 @@ class GroupSource(Source):
         lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
         lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = s_{n}[0];", (v,))]
+            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = t_{n};", (v,))]
         return [*lines, "}", ""]
 
     def _packs(self) -> list[str]:
@@ -411,15 +295,12 @@ class GroupSource(Source):
         return f"element({', '.join(given)});"
 
     def _over_threads(self, v: Variable) -> list[str]:
-        """Return the reduction of a block's totals, by halves. Thread 0 has the result."""
-        n = self.names[v]
+        """Return the reduction of a block's totals. All its threads get the result."""
+        n, kind = self.names[v], self.kind[v]
+        step = f"[]({kind} a, {kind} b) {{ return {self.step(v, 'a', 'b')}; }}"
         return [
-            f"    __shared__ {self.kind[v]} s_{n}[{THREADS}];",
-            f"    s_{n}[me] = t_{n};",
-            f"    for (unsigned int half = {THREADS // 2}; half > 0; half /= 2) {{",
-            "        __syncthreads();",
-            f"        if (me < half) s_{n}[me] = {self.step(v, f's_{n}[me]', f's_{n}[me + half]')};",
-            "    }",
+            f"    __shared__ {kind} s_{n}[{THREADS}];",
+            f"    t_{n} = reduced(t_{n}, s_{n}, me, me, {THREADS}, 1, {step});",
         ]
 
     def complete(self) -> list[str]:
@@ -432,6 +313,6 @@ class GroupSource(Source):
             step = self.step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self.start(v)};")
             lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
-            share = f" / {kind}(size)" if self.reductions[v].name == "mean" else ""
-            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
+            share = f" / {kind}(size)" if self.reductions[v].averages else ""
+            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = t_{n}{share};"]
         return [*lines, "}", ""]

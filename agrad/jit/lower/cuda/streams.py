@@ -82,7 +82,7 @@ _PART = _Part()
 
 
 def runs_as_part() -> bool:
-    """Return True where programs run as parts of a graph, without graphs of their own."""
+    """Return True if programs run as parts of a graph, without separate graphs."""
     return _PART.depth > 0
 
 
@@ -117,14 +117,14 @@ def result_array(v: Variable) -> Any:
 class Streams:
     """The memory of a program's graphs, and their streams of capture and replay.
 
-    The memory belongs to a pool of the program, which takes it from CuPy's pool and returns it when the program is
+    The memory belongs to a pool of the program, which allocates it from the CuPy pool and frees it when the program is
     deleted.
     """
 
     def __init__(self) -> None:
-        self.cuda = sys.modules["cupy"].cuda
-        self.pool = self.cuda.MemoryPool(self.cuda.get_allocator())
-        self.stream = capturing_stream(int(self.cuda.Device().id))
+        self.cuda: Any = sys.modules["cupy"].cuda
+        self.pool: Any = self.cuda.MemoryPool(self.cuda.get_allocator())
+        self.stream: Any = capturing_stream(int(self.cuda.Device().id))
         self.recording: Any = None
         """The graphs in use."""
         self._last: Any = None

@@ -31,7 +31,7 @@ def _group(instruction: Instruction) -> list[Instruction] | None:
     trace = Shapes(instruction.name)
     values = [wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays]
     settings = {
-        # any number that is no edge of a formula
+        # any number at which no formula branches
         name: TracedNumber(0.5, trace, v) if isinstance(v, Variable) and name != "donate" else v
         for name, v in instruction.settings.items()
     }

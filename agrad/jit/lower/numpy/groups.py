@@ -10,9 +10,12 @@ from agrad.backends.threads import BLOCK_BYTES, run_blocks
 from agrad.jit.lower.plain import Scope, call_text, define, evaluation
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import Reduction, is_reshape, operand_is_of_rows, reduction_of, whole_shape
-from agrad.jit.program import Instruction, Variable, names_of
+from agrad.jit.program import Instruction, Variable, names_of, rule_of
 from agrad.kernels.numpy.fused import zeros_beside
 from agrad.kernels.numpy.reductions import reduced
+from agrad.ops import composites, selection
+
+RELU, WHERE = composites.relu.primitive, selection.where_p.primitive
 
 FEWEST = 1024
 """The fewest elements of a block."""
@@ -23,8 +26,6 @@ SHORT = 128
 NumPy then has one inner loop for the block in place of one for each row. Without it rows of 10 elements take six times
 as long, and rows of 512 the same time.
 """
-
-_HOW = {"max": "maximum", "min": "minimum", "all": "logical_and", "any": "logical_or"}
 
 _Kind = tuple[np.dtype, tuple[int, ...]]
 """The dtype of a block's memory, and its shape without the axis of rows."""
@@ -37,7 +38,7 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
     out = instruction.outputs[0]
     if out is None or out.kind is not np.ndarray:
         return None
-    if instruction.name == "relu" and np.dtype(out.dtype).kind == "f":
+    if instruction.operation is RELU and np.dtype(out.dtype).kind == "f":
         return np.maximum
     found = evaluation(instruction, program)
     return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
@@ -74,10 +75,10 @@ def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
 
 
-_MASKS = {
-    "relu.vjp:x": "np.greater({}, 0, {})",
-    "where.vjp:x1": "np.copyto({1}, {0})",
-    "where.vjp:x2": "np.logical_not({}, {})",
+_MASKS: dict[Any, str] = {
+    (RELU, "vjp:x"): "np.greater({}, 0, {})",
+    (WHERE, "vjp:x1"): "np.copyto({1}, {0})",
+    (WHERE, "vjp:x2"): "np.logical_not({}, {})",
 }
 """For rules that multiply the cotangent by a mask, the line that computes the mask from the second operand."""
 
@@ -85,17 +86,18 @@ _MASKS = {
 def _masked(instruction: Instruction) -> np.dtype | None:
     """Return the integer dtype for multiplying a cotangent's bits by a mask, or None."""
     out = instruction.results[0]
-    if instruction.name not in _MASKS or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
+    rule = rule_of(instruction)
+    if rule not in _MASKS or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
         return None
     g, y = instruction.operands
     if not isinstance(g, Variable) or not isinstance(y, Variable) or g.dtype != out.dtype or y.shape != out.shape:
         return None
-    known = out.dtype if instruction.name == "relu.vjp:x" else np.dtype(bool)
+    known = out.dtype if rule == (RELU, "vjp:x") else np.dtype(bool)
     return np.dtype(f"i{np.dtype(out.dtype).itemsize}") if y.dtype == known else None
 
 
 def _ufunc_name(reduction: Reduction) -> str:
-    return f"np.{_HOW.get(reduction.name, 'add')}"
+    return f"np.{reduction.combine.identifier}"
 
 
 def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -174,7 +176,7 @@ class _Text:
         lines += self._loop(body)
         for v, reduction in totals.items():
             lines.append(f"    p_{names[v]} = {_ufunc_name(reduction)}.reduce(p_{names[v]}, axis=0)")
-            if reduction.name == "mean":
+            if reduction.averages:
                 lines.append(f"    p_{names[v]} = p_{names[v]} / {self._averaged(v)}")
             if reduction.keepdims:
                 lines.append(f"    p_{names[v]} = p_{names[v]}.reshape({v.shape})")
@@ -261,7 +263,7 @@ class _Text:
                 else f"{name} = {operands[0]}.reshape({shape})"
             )
         elif ufunc is not None:
-            if instruction.name == "relu":
+            if instruction.operation is RELU:
                 operands.append(self._zeros((self.block, *inner), np.dtype(out.dtype)))
             # a ufunc may write into its operands, as it works element by element
             self._give([v for v in dying if v.shape == out.shape])
@@ -272,7 +274,7 @@ class _Text:
             self._give([v for v in dying if v.shape == out.shape])
             lines += self._target(out, at)
             kind = self.scope.hold(bits, "bits")
-            lines.append(_MASKS[instruction.name].format(operands[1], mask))
+            lines.append(_MASKS[rule_of(instruction)].format(operands[1], mask))
             lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), {name}.view({kind}))")
             self._free.append(mask)
         else:
@@ -291,7 +293,7 @@ class _Text:
         lines = self._target(out, at)
         function = self.scope.hold(reduced, "reduced")
         lines.append(f"{function}({ufunc}, {x}, {axis}, {reduction.keepdims}, {name})")
-        if reduction.name == "mean":
+        if reduction.averages:
             lines.append(f"np.divide({name}, {self._averaged(out)}, {name})")
         return lines
 

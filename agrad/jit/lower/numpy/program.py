@@ -39,15 +39,15 @@ class Writer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.scope = Scope()
-        self.names = names_of(program)
+        self.scope: Scope = Scope()
+        self.names: dict[Variable, str] = names_of(program)
         self.scope.names.update({self.names[v]: raw for v, raw in program.constants.items()})
-        self.workspace = Workspace()
+        self.workspace: Workspace = Workspace()
         self._ufuncs = {id(instruction): ufunc_of(instruction, program) for instruction in program.instructions}
-        self.ownership = Ownership(program, self._is_new)
+        self.ownership: Ownership = Ownership(program, self._is_new)
         self.aliases = self.ownership.aliases
         self.lines: list[str] = []
-        self.at = 0
+        self.at: int = 0
         self._last = program.last_uses()
         self._read_last: list[list[Variable]] = [[] for _ in (*program.instructions, None)]
         """For each instruction the variables that no later one reads, for the program's end its outputs."""
@@ -67,6 +67,8 @@ class Writer:
         }
         self._converted: dict[tuple[Variable, np.dtype], str] = {}
         """The names of host numbers as arrays, by dtype."""
+        self.lasting: set[str] = set()
+        """The names that no line deletes."""
 
     def _is_new(self, instruction: Instruction) -> bool:
         return self._ufuncs[id(instruction)] is not None or makes_new_arrays(instruction)
@@ -293,23 +295,29 @@ class Writer:
         done = [v for v in done if v not in self._lies and v not in self._inputs and v not in self.program.constants]
         if done:
             stays = [self.names[v] for v in instruction.results if v in self._last]
-            if gone := {self.names[v] for v in done}.difference(stays):
+            if gone := {self.names[v] for v in done}.difference(stays, self.lasting):
                 self.line(f"del {', '.join(sorted(gone))}")
         self.at += 1
 
     def finished(self) -> Compiled:
         """Return the function of the program, after all instructions are written."""
-        lines, count = self.lines, len(self.workspace)
-        if self.program.inputs:
-            lines = [f"    {', '.join(self.names[v] for v in self.program.inputs)}, = inputs", *lines]
-        if count:
-            self.scope.names.update(borrow=self.workspace.borrow, idle=self.workspace.idle)
-            names = ", ".join(f"b{i}" for i in range(count))
-            lines = ["    kept = borrow()", f"    {names}, = kept", *lines, "    idle.append(kept)"]
+        start = (
+            [f"    {', '.join(self.names[v] for v in self.program.inputs)}, = inputs"] if self.program.inputs else []
+        )
+        kept, put_back = self._borrowed()
         outputs = ", ".join(map(self.text, self.program.outputs))
-        text = "\n".join(["def program(inputs):", *lines, f"    return [{outputs}]"]) + "\n"
+        lines = ["def program(inputs):", *kept, *start, *self.lines, *put_back, f"    return [{outputs}]"]
+        return define("program", "\n".join(lines) + "\n", self.scope.names)
+
+    def _borrowed(self) -> tuple[list[str], list[str]]:
+        """Return the lines that take the buffers of a call, and those that put them back."""
+        count = len(self.workspace)
         self.workspace.close()
-        return define("program", text, self.scope.names)
+        if not count:
+            return [], []
+        self.scope.names.update(borrow=self.workspace.borrow, idle=self.workspace.idle)
+        names = ", ".join(f"b{i}" for i in range(count))
+        return ["    kept = borrow()", f"    {names}, = kept"], ["    idle.append(kept)"]
 
 
 @functools.lru_cache(maxsize=256)

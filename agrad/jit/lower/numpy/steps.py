@@ -15,7 +15,6 @@ from agrad.jit.lower.plain import evaluation, stem_of
 from agrad.jit.passes.folding import Folded
 from agrad.jit.program import Instruction, Variable
 from agrad.kernels.numpy import cross_entropy, updates
-from agrad.kernels.numpy.blas import ROUTINES
 from agrad.kernels.numpy.fused import SHORT, all_ones, zeros_beside
 from agrad.kernels.numpy.sums import product_added
 
@@ -26,14 +25,26 @@ Step = Callable[["Writer", Instruction], bool]
 
 
 def _matmul(w: "Writer", instruction: Instruction) -> bool:
-    (out,) = instruction.results
-    if out.kind is not np.ndarray:
+    if instruction.results[0].kind is not np.ndarray:
         return False
-    a, b = instruction.operands
-    # matmul takes ten times as long as dot, which asks BLAS, where there is one number to a sum
-    outer = len(a.shape) == len(b.shape) == 2 and a.shape[1] == 1 and a.dtype == b.dtype and out.dtype in ROUTINES
-    w.compute(np.dot if outer else np.matmul, instruction, instruction.operands)
+    _product(w, instruction, *instruction.operands)
     return True
+
+
+def _product(w: "Writer", instruction: Instruction, a: Variable, b: Variable) -> None:
+    """Write a product of matrices, or of a matrix and a vector, as a method, which asks BLAS right away."""
+    (out,) = instruction.results
+    if (
+        max(len(a.shape), len(b.shape)) > 2
+        or not (a.kind is b.kind is np.ndarray)
+        or not (a.dtype == b.dtype == out.dtype)
+    ):
+        w.compute(np.matmul, instruction, (a, b))
+        return
+    target = w.target(out)
+    to = target or w.reusable_gradient(out, instruction)
+    call = f"{w.names[a]}.dot({w.names[b]}{'' if to is None else f', {to}'})"
+    w.line(call if target else f"{w.names[out]} = {call}")
 
 
 def _linear(w: "Writer", instruction: Instruction) -> bool:
@@ -42,7 +53,7 @@ def _linear(w: "Writer", instruction: Instruction) -> bool:
     alike = len({np.dtype(v.dtype) for v in (x, weight, bias)}) == 1 and np.dtype(x.dtype).kind in "fc"
     if not alike or len(x.shape) < 2 or len(weight.shape) != 2 or out.kind is not np.ndarray:
         return False
-    w.compute(np.matmul, instruction, (x, weight))
+    _product(w, instruction, x, weight)
     w.line(w.call(np.add, out, bias, out, stem="add"))
     return True
 
@@ -100,6 +111,22 @@ def _mean(w: "Writer", instruction: Instruction) -> bool:
         return False
     settings = {name: w.text(instruction.settings[name]) for name in ("axis", "keepdims")}
     w.line(f"{w.names[out]} = {w.call(np.add.reduce, x, stem='sum', **settings)} / {x.size // out.size}")
+    return True
+
+
+def _reshape(w: "Writer", instruction: Instruction) -> bool:
+    x, (out,) = instruction.operands[0], instruction.results
+    if w.number(x) is not None or x.kind is not np.ndarray:
+        return False
+    w.line(f"{w.names[out]} = {w.names[x]}.reshape({out.shape})")
+    return True
+
+
+def _permute(w: "Writer", instruction: Instruction) -> bool:
+    x, (out,) = instruction.operands[0], instruction.results
+    if w.number(x) is not None or x.kind is not np.ndarray:
+        return False
+    w.line(f"{w.names[out]} = {w.names[x]}.transpose({instruction.settings['axes']})")
     return True
 
 
@@ -246,6 +273,43 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+try:
+    from numpy.linalg import _umath_linalg as lapack
+except ImportError:  # NumPy's public functions, which spend most of a small call in checks, remain
+    lapack = None  # type: ignore[assignment]
+
+
+def _are_small_matrices(*values: Variable) -> bool:
+    """Return True for nonempty float32 or float64 matrices of one dtype, if NumPy has its LAPACK functions at hand."""
+    kinds = {(v.kind, len(v.shape), np.dtype(v.dtype).char, v.size > 0) for v in values if isinstance(v, Variable)}
+    return lapack is not None and len(kinds) == 1 and kinds <= {(np.ndarray, 2, c, True) for c in "fd"}
+
+
+def _solve(w: "Writer", instruction: Instruction) -> bool:
+    """Solve by LAPACK without checks of types. NaN, as of a singular matrix, is left to NumPy's function."""
+    if not _are_small_matrices(*instruction.operands):
+        return False
+    otherwise = evaluation(instruction, w.program)
+
+    def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found: np.ndarray = lapack.solve(a, b)
+        corner = found.item(0)
+        return found if corner == corner else otherwise(a, b)
+
+    a, b = map(w.text, instruction.operands)
+    w.line(f"{w.names[instruction.results[0]]} = {w.scope.hold(solution, 'solve')}({a}, {b})")
+    return True
+
+
+def _slogdet(w: "Writer", instruction: Instruction) -> bool:
+    if not _are_small_matrices(*instruction.operands):
+        return False
+    results = ", ".join("_" if out is None else w.names[out] for out in instruction.outputs)
+    w.line(f"{results}, = {w.scope.hold(lapack.slogdet, 'slogdet')}({w.text(instruction.operands[0])})")
+    return True
+
+
 STEPS: dict[str, Step] = {
     "getitem": _getitem,
     "stack": _stack,
@@ -256,6 +320,11 @@ STEPS: dict[str, Step] = {
     "relu": _relu,
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
+    "reshape": _reshape,
+    "permute_dims": _permute,
+    "linalg.solve": _solve,
+    "linalg.solve_or_nan": _solve,
+    "linalg.slogdet": _slogdet,
     "mean": _mean,
     "add of a product": _added_product,
     "sgd_update": _momentum,

@@ -1,0 +1,164 @@
+"""Loops on NumPy: all steps in one Python function.
+
+A step's program becomes the body of a ``for`` or ``while`` statement. Stacked results are written where they stay, and
+carried arrays in two places in turn.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agrad.jit.lower.numpy.program import Writer
+from agrad.jit.lower.plain import Compiled, define
+from agrad.jit.passes.aliasing import Ownership
+from agrad.jit.program import Program, Variable
+
+
+class Loop(NamedTuple):
+    """The loop around a program, whose inputs are fixed, carried, and slices.
+
+    Its outputs are the next carried values and rows, or if there is no length the next carried values and the
+    condition to go on.
+    """
+
+    fixed: int
+    carried: int
+    length: int | None
+    reverse: bool
+
+
+def lower_loop(program: Program, loop: Loop) -> Compiled:
+    """Return the function of a loop from its inputs to its results.
+
+    These are the last carried values and the stacked rows. The function has the attribute ``fresh``: the indices of the
+    carried results that share no memory with anything.
+    """
+    writer = LoopWriter(program, loop)
+    for instruction in program.instructions:
+        writer.write(instruction)
+    return writer.finished()
+
+
+class LoopWriter(Writer):
+    """The lines of a step, and the memory of rows and carried arrays."""
+
+    def __init__(self, program: Program, loop: Loop) -> None:
+        super().__init__(program)
+        self.loop = loop
+        edge = loop.fixed + loop.carried
+        self.carry, self.slices = program.inputs[loop.fixed : edge], program.inputs[edge:]
+        self.after, self.rows = program.outputs[: loop.carried], program.outputs[loop.carried :]
+        self.after_loop: list[str] = []
+        self.lasting.update([self.names[v] for v in self.carry])
+        made = {v for v in self.ownership.owned if v.size and self.aliases[v] == {v}}
+        self.placed: dict[Variable, str] = {}
+        """The names of the memory that outputs are written into, unless they overwrite an operand."""
+        if loop.length is not None:
+            for k, v in enumerate(self.rows):
+                if v in made and v not in self.placed:
+                    self.placed[v] = f"o{k}"
+        # a step may overwrite carried arrays that each step makes anew, as nothing else holds them
+        self.anew = [
+            k for k, v in enumerate(self.after) if v in made and v not in self.placed and self.after.count(v) == 1
+        ]
+        self.placed.update({self.after[k]: f"w{k}" for k in self.anew})
+        program.notes["donated"] = {self.carry[k] for k in self.anew}
+        self.ownership = Ownership(program, self._is_new)
+
+    def target(self, out: Variable, over: Iterable[Any] = ()) -> str | None:
+        """See ``Writer.target``."""
+        place = self.placed.get(out)
+        if place is None or place[0] == "w":
+            found = super().target(out, over)
+            if found is not None or place is None:
+                return found
+        self.names[out] = place
+        return place
+
+    def finished(self) -> Compiled:
+        """See ``Writer.finished``."""
+        names, loop, steps = self.names, self.loop, self.lines
+        before = [f"    {names[v]} = {names[v]}.copy()" for v in map(self.carry.__getitem__, self.anew)]
+        before += [f"    w{k} = {self._empty(v)}" for k in self.anew if names[v := self.after[k]] == f"w{k}"]
+        self.lines = []
+        results: list[str] = []
+        if loop.length is None:
+            head = "while True:"
+            self.line(f"go = {self.text(self.rows[0])}")
+            self._carry_on()
+            self.line("if not go: break")
+        else:
+            head, results = self._stack(before)
+            self._carry_on()
+        body = [f"    {line}" for line in (*steps, *self.lines)] or ["        pass"]
+        given = {v: f"x{k}" for k, v in enumerate(self.slices)}
+        inputs = ", ".join(given.get(v) or names[v] for v in self.program.inputs)
+        start = [f"    {inputs}, = inputs"] if inputs else []
+        kept, put_back = self._borrowed()
+        outputs = ", ".join([*(names[v] for v in self.carry), *results])
+        lines = ["def program(inputs):", *kept, *start, *before, f"    {head}", *body, *self.after_loop, *put_back]
+        made = define("program", "\n".join([*lines, f"    return [{outputs}]"]) + "\n", self.scope.names)
+        made.fresh = self.anew
+        return made
+
+    def _stack(self, before: list[str]) -> tuple[str, list[str]]:
+        """Write the lines for rows; return the statement of the loop and the expressions of stacked results."""
+        length, turned = self.loop.length, "[::-1]" if self.loop.reverse else ""
+        used = self.program.uses
+        taken = {self.names[v]: f"x{k}{turned}" for k, v in enumerate(self.slices) if used[v]}
+        results: list[str] = []
+        for k, v in enumerate(self.rows):
+            known = self.rows.index(v) if isinstance(v, Variable) else k
+            if known < k and results[known] == f"y{known}":
+                results.append(f"y{known}.copy()")
+                continue
+            results.append(f"y{k}")
+            before.append(f"    y{k} = {self._empty(v, length)}")
+            if not getattr(v, "shape", ()):
+                taken["i"] = f"range({length}){turned}"
+                self.line(f"y{k}[i] = {self.text(v)}")
+                continue
+            later = self._row_of_carried(v)
+            if later is not None:  # each row is that of another result one step before
+                here, there = ("[:-1]", "[1:]") if self.loop.reverse else ("[1:]", "[:-1]")
+                before.append(f"    y{k}[{-1 if self.loop.reverse else 0}] = {self.names[v]}")
+                self.after_loop.append(f"    y{k}{here} = y{later}{there}")
+                continue
+            taken[f"o{k}"] = f"y{k}{turned}"
+            if self.names[v] != f"o{k}":
+                self.line(f"o{k}[...] = {self.text(v)}")
+        parts = ", ".join(taken.values())
+        if not taken:
+            return f"for _ in range({length}):", results
+        return f"for {', '.join(taken)} in {f'zip({parts})' if len(taken) > 1 else parts}:", results
+
+    def _row_of_carried(self, v: Any) -> int | None:
+        """Return the number of the result whose rows are the next values of a carried one, or None."""
+        if v not in self.carry:
+            return None
+        name = (
+            self.names[self.after[self.carry.index(v)]] if isinstance(self.after[self.carry.index(v)], Variable) else ""
+        )
+        return int(name[1:]) if name[:1] == "o" else None
+
+    def _carry_on(self) -> None:
+        """Write the lines that make the next carried values the present ones, and free memory the next place."""
+        names = self.names
+        new = {names[v]: self.text(out) for v, out in zip(self.carry, self.after, strict=True)}
+        pool = [(names[self.carry[k]], self.after[k]) for k in self.anew]
+        turning = [(f"w{k}", self.after[k]) for k in self.anew if names[self.after[k]] == f"w{k}"]
+        free = [(name, v) for name, v in (*pool, *turning) if name not in new.values()]
+        for name, v in turning:
+            known = next((pair for pair in free if (pair[1].shape, pair[1].dtype) == (v.shape, v.dtype)), None)
+            new[name] = self._empty(v) if known is None else known[0]
+            free = [pair for pair in free if pair is not known]
+        new = {name: text for name, text in new.items() if name != text}
+        if new:
+            self.line(f"{', '.join(new)} = {', '.join(new.values())}")
+
+    def _empty(self, v: Any, length: int | None = None) -> str:
+        """Return the expression of an array like a variable or a value, or of a row for each step."""
+        like = v if isinstance(v, Variable) and not v.on_host else np.asarray(v)
+        shape = like.shape if length is None else (length, *like.shape)
+        return self.call(np.empty, tuple(shape), np.dtype(like.dtype), stem="empty")

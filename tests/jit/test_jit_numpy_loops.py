@@ -1,0 +1,127 @@
+"""Loops of NumPy programs: one function of all steps, whose rows and carried arrays are written in place."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.jit.compile import compile_program
+
+Step = Callable[[Any, Any], tuple[Any, Any]]
+N, BIG = 5, 40_000
+
+
+def array(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+W, PAIR = array(4, 4, seed=1) * 0.4, (array(4, seed=2), array(4, seed=3))
+CONSTANT = array(4, seed=4)
+
+
+def both_the_same(c: Any, x: Any) -> Any:
+    new = agrad.tanh(c[0] + x)
+    return (new, agrad.tanh(c[0] + x)), (new, agrad.tanh(c[0] + x))
+
+
+def written_over(c: Any, x: Any) -> Any:
+    a = c[0] * 2.0
+    return (a - x, c[1] * a + c[0]), c[1]
+
+
+STEPS: dict[str, tuple[Step, Any]] = {
+    "one array": (lambda c, x: (agrad.tanh(c @ W + x),) * 2, array(4)),
+    "a row of the old value": (lambda c, x: (agrad.tanh(c @ W + x), c), array(4)),
+    "old and new": (lambda c, x: ((y := agrad.sin(c + x)), (y, c, y)), array(4)),
+    "in turn": (lambda c, x: ((c[1], c[0] * 0.5 + x), c[0] - c[1]), PAIR),
+    "a delay": (lambda c, x: ((c[0] * 0.5 + x, c[0], c[1]), c[2]), (*PAIR, array(4))),
+    "changed places": (lambda c, x: ((c[1] + x, c[0] * x), None), PAIR),
+    "the same twice": (lambda c, x: (((y := c[0] + x), y), c[1]), PAIR),
+    "found to be the same": (both_the_same, PAIR),
+    "one array for two": (lambda c, x: ((c[0] * 0.9 + c[1], c[1] + x), x), (PAIR[0], PAIR[0])),
+    "written over": (written_over, PAIR),
+    "a scalar": (lambda c, x: (c * 0.5 + agrad.sum(x), c), np.asarray(1.0)),
+    "a view": (lambda c, x: ((c + x).T, c[0]), array(4, 4)),
+    "a constant": (lambda c, x: (CONSTANT, c), array(4)),
+    "no change": (lambda c, x: (c, x * c), array(4)),
+    "no row": (lambda c, x: (c * 0.5 + x, None), array(4)),
+    "integers and truth values": (lambda c, x: ((c[0] + 1, c[1] < x), c[0]), (np.asarray(0), np.zeros(4, bool))),
+    "products of vectors": (lambda c, x: (W @ (c @ W) + x * (c @ x), x @ W), array(4)),
+    "large arrays": (lambda c, x: ((y := agrad.tanh(c * 0.5 + x[0])) * 2 - y, y), array(BIG)),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", STEPS)
+def test_scans(name: str, reverse: bool) -> None:
+    step, init = STEPS[name]
+    xs = array(N, 4, seed=7)
+
+    def f(init: Any, xs: Any) -> Any:
+        return agrad.scan(step, init, xs, reverse=reverse)
+
+    right = f(init, xs)
+    kept = [leaf.copy() for leaf in agrad.tree.leaves((init, xs, CONSTANT))]
+    jitted = agrad.jit(f)
+    first = jitted(init, xs)
+    again = jitted(init, xs)
+    for got in (first, again):
+        assert agrad.tree.structure(got) == agrad.tree.structure(right)
+        for a, b in zip(agrad.tree.leaves(got), agrad.tree.leaves(right), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    for a, b in zip(agrad.tree.leaves((init, xs, CONSTANT)), kept, strict=True):
+        np.testing.assert_array_equal(a, b)
+    parts = [leaf for leaf in agrad.tree.leaves((first, again)) if leaf.shape]
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(parts) for b in [*parts[:i], *kept, CONSTANT])
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if name not in ("integers and truth values", "large arrays")])
+def test_gradients(name: str) -> None:
+    step, init = STEPS[name]
+    xs = array(N, 4, seed=7)
+
+    def loss(init: Any, xs: Any) -> Any:
+        parts = agrad.tree.leaves(agrad.scan(step, init, xs))
+        return sum((agrad.sum(agrad.sin(part)) for part in parts), 0.0)
+
+    gradient = agrad.grad(loss, argnums=(0, 1))
+    for a, b in zip(*map(agrad.tree.leaves, (agrad.jit(gradient)(init, xs), gradient(init, xs))), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [0.0, 5.0])
+def test_loops_with_a_condition(start: float) -> None:
+    def f(x: Any) -> Any:
+        return agrad.while_loop(
+            lambda c: agrad.logical_and(c[0] < 4, agrad.max(c[1]) < 3.0),
+            lambda c: (c[0] + 1, c[2] * 0.5 + c[1], c[1]),
+            (np.asarray(0), x + start, x),
+        )
+
+    x = np.linspace(0.0, 1.0, 4)
+    for a, b in zip(agrad.jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(x, np.linspace(0.0, 1.0, 4))
+
+
+def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    def compiled(program: Any, target: Any) -> Any:
+        found = compile_program(program, target)
+        texts.append(found.run.text)
+        return found
+
+    monkeypatch.setattr("agrad.control.steps.compile_program", compiled)
+    agrad.jit(lambda c, xs: agrad.scan(STEPS["one array"][0], c, xs)[1])(array(4), array(N, 4))
+    (text,) = texts
+    body = [line.strip() for line in text.partition("for ")[2].splitlines()[1:] if line.startswith(" " * 8)]
+    assert [line.partition("(")[0].rpartition("_")[0] or line for line in body[:-1]] == [
+        "a0.dot(c0, b0)",
+        "add",
+        "tanh",
+    ]
+    assert body[-1] == "a0 = o0"
