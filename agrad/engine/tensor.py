@@ -472,19 +472,15 @@ class Tensor(NumPyOperand):
         >>> x
         Tensor([3.0, 4.0], dtype=float64, backend=numpy, device=cpu, requires_grad=True)
         """
-        if not hasattr(raw, "shape"):
-            raise OperandError(f"assign: raw must be an array, got {described(raw)}")
-        if isinstance(raw, Tensor):
-            raw = raw.bare
-            if isinstance(raw, BatchedTensor):
-                raise OperandError("assign: raw must not be mapped by vmap. Write the values: x[...] = values.")
+        raw = raw.bare if isinstance(raw, Tensor) else raw
+        if not hasattr(raw, "shape") or isinstance(raw, BatchedTensor):
+            raise OperandError(f"assign: raw must be an array that vmap does not map, got {described(raw)}")
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(
                 f"assign: raw must have dtype {self.dtype} and shape {self.shape}, got {as_dtype(raw.dtype)} and "
                 f"{tuple(raw.shape)}"
             )
-        trace = mode().trace
-        if trace is not None:
+        if (trace := mode().trace) is not None:
             trace.check_known((self,))
         self.data = raw
 

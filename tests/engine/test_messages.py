@@ -149,7 +149,7 @@ def _has(space: Any, path: str) -> bool:
         (lambda x: agrad.asarray([1.0], dtype=object), "dtype must be a dtype of the array API standard"),
         (lambda x: agrad.astype(x, None), "must be one of the array API standard, got None"),
         (lambda x: agrad.linalg.norm(x), "agrad.linalg has no function 'norm'. Look for it in agrad.scipy.linalg"),
-        (lambda x: x.assign("a"), "assign: raw must be an array, got 'a'"),
+        (lambda x: x.assign("a"), "assign: raw must be an array that vmap does not map, got 'a'"),
         (lambda x: agrad.cond(True, X, X), "cond: true_fn must be a function, got ndarray of shape (2,)"),
         (lambda x: agrad.while_loop(bool, X, 0.0), "while_loop: body_fun must be a function"),
         (lambda x: agrad.fori_loop(0, 3, X, 0.0), "fori_loop: body_fun must be a function"),

@@ -24,7 +24,7 @@ BUDGETS = {
     "control": 1665,
     "cli": 2248,
     "data": 2630,
-    "engine": 4103,
+    "engine": 4104,
     "inspecting": 1359,
     "interop": 3399,
     "jit": 6621,
