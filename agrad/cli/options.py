@@ -63,7 +63,6 @@ def parser() -> argparse.ArgumentParser:
         "info",
         help="list the installed backends, and the selected one",
         description="List every backend with its version, and say which one is selected and why.",
-        allow_abbrev=False,
     )
     info.add_argument(
         "--check",
