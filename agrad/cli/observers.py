@@ -30,7 +30,7 @@ def describe_start(record: Record) -> str:
     layers = "-".join(map(str, (record["features"], *record["hidden"], record["outputs"])))
     layers = f"convolutions, {layers}" if record["model"] == "conv" else layers
     classes = record["classes"]
-    kinds = f"{record['outputs']} {'classes' if classes else 'to learn'}"
+    kinds = f"{record['outputs']:,} {'classes' if classes else 'to learn'}"
     kinds += f" ({listed(classes)})" if 0 < len(classes) <= MOST else ""
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:

@@ -33,7 +33,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str, fix: str = "") -> NoReturn:
         """Print an error and how to fix it, and exit."""
         fix = fix or f"Run '{self.prog} --help' for the options."
-        self.exit(2, f"{self.prog}: error: {brief(message)}. {fix}\n")
+        from agrad.cli.terminal import complain
+
+        complain(f"{self.prog}: error: {brief(message)}. {fix}")
+        self.exit(2)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Return the values of all arguments; unknown ones are an error."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from agrad import data
 from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
+from agrad.data.cells import number_in
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
 from agrad.data.own import npz_parts
@@ -200,7 +201,9 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
 def about(dataset: Dataset, config: Config, n: int) -> list[str]:
     """Return lines on what was found in the data, with `n` training rows."""
     lines = [f"{dataset.name}: {line}" for line in dataset.about]
-    if config.task == "auto" and dataset.about and "task:" in dataset.about[-1]:
+    # numbers can be classes or quantities
+    both = len(dataset.labels) == 1 and all(number_in(name) is not None for name in dataset.class_names)
+    if config.task == "auto" and both and dataset.about:
         other = "classification" if dataset.task == "regression" else "regression"
         lines[-1] += f" (else --task {other})"
     if config.validation is None and n >= ENOUGH[dataset.task]:

@@ -21,11 +21,11 @@ PAIRS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
 UNIT = re.compile(r"[$€£¥₹%]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR)\b")
 GAPS = re.compile(r"(?<=\d)[ '\u00a0\u202f](?=\d{3}(?!\d))")
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
 """Numbers with commas between thousands, and with decimal commas."""
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
+DATE = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)(?:Z|\+00:00)?")
 LIKE_DATES = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
 MONTHS = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE)
 DAYS = [
@@ -83,7 +83,8 @@ def dates(texts: Sequence[str], form: str = "") -> tuple[list[float | None], str
 
     A mark of a missing value becomes NaN, and other texts None.
 
-    The form is "" for ISO 8601 without a time zone, or with slashes or points, and otherwise one of `FORMS`.
+    The form is "" for ISO 8601 in UTC or without a time zone, or with slashes or points, and otherwise one of
+    `FORMS`.
     """
     plain = [re.sub(r"\s+", " ", text.replace(",", " ")) for text in texts]
     plain = [re.sub(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})(?=\D|$)", _iso, text) for text in plain]
@@ -113,7 +114,8 @@ def _iso(match: re.Match[str]) -> str:
 def _iso_date(text: str) -> float | None:
     """Return a date of ISO 8601 in microseconds since 1970, or None."""
     try:
-        return float(np.datetime64(text, "us").astype(np.int64)) if DATE.fullmatch(text) else None
+        match = DATE.fullmatch(text)
+        return float(np.datetime64(match[1], "us").astype(np.int64)) if match else None
     except ValueError:
         return None
 

@@ -293,11 +293,11 @@ def scaled_dataset(
     return ClassificationData(name, X_train, train[1], X_test, test[1], n, shape, mean, scale, class_names, **more)
 
 
-def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+def standardisation(X: np.ndarray, name: str, names: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
     A constant feature (except for rounding) gets the scale 1, so it becomes 0 and remains finite. Raises `DataError` if
-    a feature's range overflows float64.
+    a feature's range overflows float64, with its name if there are `names`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         flat = X.reshape(X.shape[0], -1).astype(np.float64)
@@ -306,7 +306,8 @@ def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
         size = np.max(np.abs(flat), axis=0)
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
-        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardize (up to {size[wild[0]]:.3g})")
+        what = f"column {shown(names[wild[0]])}" if names else f"X: feature {wild[0]}"
+        raise DataError(f"{name}: {what} is too large to standardize (up to {size[wild[0]]:.3g})")
     scale[scale <= 16 * np.finfo(np.float64).eps * size] = 1.0
     return mean, scale
 

@@ -153,7 +153,7 @@ class TableEncoder:
             raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why}){remedy}")
         notes = Notes(True, self._marks)
         encoded = self._encoded(table, found, notes)
-        mean, scale = standardisation(encoded, table.name)
+        mean, scale = standardisation(encoded, table.name, [name for encoding in found for name in encoding.names])
         quantity = np.array([flag for encoding in found for flag in encoding.scaled])
         self.encodings, self.left_out, self.header = tuple(found), left_out, table.header
         self.mean, self.scale = np.where(quantity, mean, 0.0), np.where(quantity, scale, 1.0)
@@ -164,7 +164,7 @@ class TableEncoder:
         """Return a line for each reason to leave columns out that the user should know."""
         lines = []
         for reason, remedy in (
-            ("id", "--keep (keep= in Python) uses such a column all the same"),
+            ("id", "--id lets agrad predict write it, and --keep (keep= in Python) uses it"),
             ("rare", "group them into categories"),
             ("dates", "write them as 2026-01-31"),
         ):

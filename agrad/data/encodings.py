@@ -137,7 +137,7 @@ class Notes:
             kind = ARTICLES[encoding.kind]
             self.lines.append(
                 f"column {shown(encoding.column)}: expected {kind}, found {shown(text)} in {where}{more}; taken as "
-                "missing"
+                f"missing{'; --categorical (categorical= in Python) uses it as words' * self._training}"
             )
         else:
             self._strays.append(shown(encoding.column))
@@ -253,8 +253,9 @@ def plan(table: Table, column: Column, words: bool, least: int, most: int, keep:
         return None, "empty"
     if known.min() == known.max() and not missing:
         return None, "constant"
-    named = kind == "number" and not missing and not keep and known.size >= ENOUGH and (known % 1 == 0).all()
-    if named and np.unique(known).size == known.size:
+    # an id has no sign, unit or commas, and has 64 bits; all larger floats are integers
+    named = kind == "number" and not (missing or keep or column.form) and known.size >= ENOUGH
+    if named and ((known % 1 == 0) & (known >= 0) & (known < 2.0**64)).all() and np.unique(known).size == known.size:
         return None, "id"
     fill = float(np.median(known))
     if kind != "date":

@@ -59,7 +59,9 @@ def unpacked(path: StrPath) -> Iterator[IO[bytes]]:
             packing = next((name for magic, name in PACKINGS.items() if start.startswith(magic)), None)
             if start.startswith(b"PK\3\4"):
                 archive = zipfile.ZipFile(file)
-                if len(members := archive.namelist()) != 1 or archive.infolist()[0].flag_bits & 1:
+                # macOS adds a file of its own for each packed one
+                members = [info for info in archive.infolist() if not info.filename.startswith("__MACOSX/")]
+                if len(members) != 1 or members[0].flag_bits & 1:
                     raise zipfile.BadZipFile(
                         f"{len(members)} packed files, of which one without a password is expected"
                     )

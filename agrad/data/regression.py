@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from agrad.data.encoder import TableEncoder
 
 
+LEAST = 1e-150
+"""The range of targets from which on their squares are exact enough for a score."""
+
+
 @dataclass(frozen=True, eq=False)
 class RegressionData:
     """A regression data set as NumPy arrays, with a train part and a test part.
@@ -131,13 +135,12 @@ def regression_dataset(
     """Return a data set of raw examples and targets; errors name `where`."""
     for part, y in (("train", train[1]), ("test", test[1])):
         check_finite(f"{where}, targets of the {part} part", y)
-    center = standardisation(train[1], f"{where}, targets")
-    still = np.flatnonzero(np.ptp(train[1], axis=0) == 0)
+    center = standardisation(train[1], where, target_names)
+    still = np.flatnonzero(np.ptp(train[1], axis=0) <= LEAST)
     if still.size:
-        raise DataError(
-            f"{where}: expected targets that vary, found only {train[1][0, still[0]]:g} in "
-            f"{shown(target_names[still[0]])}"
-        )
+        target, name = train[1][:, still[0]], shown(target_names[still[0]])
+        found = f"only {target[0]:g}" if np.ptp(target) == 0 else f"{np.min(target):g} to {np.max(target):g}"
+        raise DataError(f"{where}: expected targets that vary by more than {LEAST:g}, found {found} in {name}")
     arrays = []
     for (X, y), part in ((train, "train"), (test, "test")):
         arrays += [

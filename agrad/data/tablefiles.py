@@ -286,7 +286,7 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
             ):
                 for batch in batches:
                     for piece, array, number in zip(pieces, batch.columns, known, strict=True):
-                        piece.append(array.to_numpy(zero_copy_only=False) if number else array)
+                        piece.append(_plain(array, np.float64) if number else array)
         except (pyarrow.ArrowException, ValueError) as error:
             if "invalid UTF8" in str(error):
                 raise UnicodeError(str(error)) from error
@@ -303,6 +303,18 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
     return None
 
 
+def _plain(array: Any, dtype: Any) -> np.ndarray:
+    """Return an array of pyarrow, with NaN for nulls; its `to_numpy` would import pandas."""
+    if not len(array):
+        return np.zeros(0, dtype)
+    valid, values = array.buffers()
+    part = slice(array.offset, array.offset + len(array))
+    found = np.frombuffer(values, dtype)[part]
+    if valid is None:
+        return found
+    return np.where(np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[part], found, np.nan)
+
+
 def _column(pyarrow: Any, name: str, pieces: list[Any], number: bool, kept: bool, delimiter: str) -> Column:
     """Return a column of its pieces, and empty the list."""
     if number:
@@ -311,7 +323,7 @@ def _column(pyarrow: Any, name: str, pieces: list[Any], number: bool, kept: bool
         return Column(name, "number", values, np.isnan(values))
     chunks = pyarrow.chunked_array(pieces).unify_dictionaries().chunks
     pieces.clear()
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    codes = np.concatenate([_plain(chunk.indices, np.int32) for chunk in chunks])
     return column_of(name, chunks[0].dictionary.to_pylist(), codes, kept, delimiter)
 
 

@@ -118,12 +118,13 @@ def load_table(
     chosen = [tuple(table[column].name for column in columns) for columns in (categorical, keep, drop)]
     if both := [name for name in targets if name in {*chosen[0], *chosen[1], *chosen[2]}]:
         raise ConfigurationError(f"{shown(both[0])} is a target column, so it cannot be a feature column, nor left out")
+    if both := [name for name in chosen[2] if name in {*chosen[0], *chosen[1]}]:
+        raise ConfigurationError(f"{shown(both[0])} is to be left out, so it cannot be a feature column")
     left = {*targets, *chosen[2]}
     features = table.select([name for name in table.names if name not in left])
-    about, texts = _described(features), [words_of(table[name]) for name in targets]
+    texts, why = [words_of(table[name]) for name in targets], ""
     if task == "auto":
         task, why = task_of(texts, targets)
-        about.append(f"task: {task}, because {why}")
     where = table.name
     if task == "regression":
         y, names = table.numbers(targets), targets
@@ -137,6 +138,7 @@ def load_table(
     encoder.report = tell
     X = encoder.encode(features)
     made = regression_dataset if task == "regression" else scaled_dataset
+    about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
     pairs = [(X[rows], y[rows]) for rows in parts]
     del X
@@ -231,11 +233,15 @@ def class_labels(texts: np.ndarray) -> np.ndarray:
     return y
 
 
-def _described(table: Table) -> list[str]:
+def _described(features: Table, used: Sequence[str]) -> list[str]:
     """Return lines about the columns to learn from, and how they were read."""
+    table = features.select(used)
     kinds = Counter(column.kind for column in table.columns)
     columns = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in kinds.most_common())
-    text = f"{len(table):,} rows, {len(table.columns)} columns to learn from ({columns})"
+    count = f"{len(used):,} {'column' if len(used) == 1 else 'columns'}"
+    text = f"{len(table):,} rows, {count} to learn from ({columns})"
+    if others := len(features.columns) - len(used):
+        text += f", {others:,} left out"
     if table.delimiter is not None:
         text += f", separated by {DELIMITERS.get(table.delimiter, repr(table.delimiter))}"
     text += ", with decimal commas" * (table.decimal == ",")

@@ -76,7 +76,7 @@ def test_prices_are_learned_from_a_table_as_it_is(priced, place):
     assert last["best_epoch"] == best
     assert len(epochs) == min(best + 4, 40)
     lines = out.splitlines()
-    assert "300 rows, 7 columns to learn from (3 numbers, 3 words, 1 date), separated by semicolons" in lines[0]
+    assert "300 rows, 6 columns to learn from (3 words, 2 numbers, 1 date), 1 left out, separated" in lines[0]
     assert "missing values: 'area' (22), 'city' (12)" in lines[1]
     assert "task: regression, because 'price' has" in lines[2]
     assert "--task classification" in lines[2]
@@ -312,14 +312,15 @@ def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, e
     assert (found.epochs, found.members, found.validation, found.patience) == (7, 3, 0.0, 5)
 
 
-def test_a_model_of_before_there_were_ensembles_is_read(run, place, tmp_path):
-    words = ("train", "--data", place / "homes.csv", "--label", "price", "--model", "mlp", *FAST, "--epochs", "2")
+def test_a_model_of_before_there_were_ensembles_is_read(run, tmp_path):
+    data = homes(tmp_path / "homes.csv")
+    words = ("train", "--data", data, "--label", "price", "--model", "mlp", *FAST, "--epochs", "2")
     assert run(*words, "--save", tmp_path / "m.st")[0] == 0
     tensors, metadata = checkpoint.load(tmp_path / "m.st")
     assert {"0.weight", "0.bias"} < {*tensors} and "0.column" not in tensors
     assert metadata["config"].pop("members") == 1
     checkpoint.save(tmp_path / "old.st", tensors, metadata)
-    told = [run("predict", tmp_path / name, "--data", place / "homes.csv")[:2] for name in ("m.st", "old.st")]
+    told = [run("predict", tmp_path / name, "--data", data)[:2] for name in ("m.st", "old.st")]
     assert told[0] == told[1] and told[0][0] == 0
 
 
@@ -508,3 +509,17 @@ def test_messages_are_short_whatever_a_cell_has(run, tmp_path, odd, place):
         _, out, err = run(*words, "--data", tmp_path / "odd.csv")
         about = [line for line in out.splitlines() if "odd.csv" in line]
         assert max(len(line.replace(str(tmp_path), "")) for line in [*err.splitlines(), *about, ""]) <= 430
+
+
+def test_another_task_is_named_only_if_it_is_possible(run, tmp_path):
+    rows = "\n".join(f"{n / 7:.3f},{n % 3},{'uv'[n % 2]},{n / 3:.3f},{n / 9:.3f}" for n in range(40))
+    (tmp_path / "t.csv").write_text(f"a,number,word,size,price\n{rows}\n")
+    for label, other in (
+        ("number", "(else --task regression)"),
+        ("size", "(else --task classification)"),
+        ("word", None),
+        ("size,price", None),
+    ):
+        out = run("train", "--data", tmp_path / "t.csv", "--label", label, *FAST, "--epochs", "1")[1]
+        (line,) = [line for line in out.splitlines() if ": task: " in line]
+        assert line.endswith(other) if other else "else" not in line

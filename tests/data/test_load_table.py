@@ -1,5 +1,8 @@
 """Data sets of tables: classes or quantities, told apart by what the labels are."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -103,3 +106,55 @@ def test_an_archive_may_hold_quantities(tmp_path):
     with pytest.raises(DataError, match="expected numbers of shape"):
         load_npz(tmp_path / "words.npz", task="regression")
     assert load_npz(tmp_path / "words.npz", task="auto").task == "classification"
+
+
+def columns_of(path, **columns):
+    """Write a table of columns."""
+    lines = [";".join(columns), *(";".join(map(str, cells)) for cells in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_numbers_that_cannot_be_ids_are_features(tmp_path):
+    n = range(60)
+    path = columns_of(
+        tmp_path / "t.csv",
+        id=[10**18 + 256 * k for k in n],
+        debt=[-37 * k for k in n],
+        price=[f"$ {k * 123456:,}" for k in n],
+        mass=[f"{k + 1.5:.1f}e30" for k in n],
+        y=[k % 2 for k in n],
+    )
+    told = []
+    assert load_table(path, "y", report=told.append).feature_names == ("debt", "price", "mass")
+    (line,) = told
+    assert "left out 'id':" in line and "--id " in line and "--keep " in line
+
+
+def test_targets_that_do_not_fit_are_named(tmp_path):
+    path = columns_of(tmp_path / "t.csv", a=[k / 7 for k in range(40)], y=[f"{k}.5e200" for k in range(40)])
+    with pytest.raises(DataError, match=r"t.csv': column 'y' is too large to standardize \(up to 3.95e\+201\)"):
+        load_table(path, "y")
+    path = columns_of(tmp_path / "t.csv", a=[k / 7 for k in range(40)], y=[f"{k}.5e-200" for k in range(40)])
+    with pytest.raises(DataError, match=r"targets that vary by more than 1e-150, found 5e-201 to 3.95e-199 in 'y'"):
+        load_table(path, "y")
+
+
+def test_a_column_is_left_out_or_used(tmp_path):
+    path = write(tmp_path / "t.csv", lambda row: row % 2)
+    with pytest.raises(ConfigurationError, match="'a' is to be left out, so it cannot be a feature column"):
+        load_table(path, "y", keep=["a"], drop=[0])
+
+
+def test_the_lines_about_a_table_count_the_columns_in_use(tmp_path):
+    path = columns_of(tmp_path / "t.csv", a=[k / 7 for k in range(40)], b=[""] * 40, c=[1] * 40, y=[1, 2] * 20)
+    (line, task) = load_table(path, "y").about
+    assert line == "40 rows, 1 column to learn from (1 number), 2 left out, separated by semicolons"
+    assert task.startswith("task: classification")
+
+
+@pytest.mark.needs("pyarrow")
+def test_reading_a_table_imports_no_pandas(tmp_path):
+    path = columns_of(tmp_path / "t.csv", a=["", *range(39)], b=["u", "v"] * 20, y=[1, 2] * 20)
+    program = "import sys, agrad.data; agrad.data.load_table(sys.argv[1], 'y'); sys.exit('pandas' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program, path], check=True)

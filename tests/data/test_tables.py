@@ -1,6 +1,7 @@
 """Tables of numbers, words and dates, from text and Parquet; and folders of images."""
 
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -295,3 +296,25 @@ def test_decimal_commas_are_read_where_they_can_be_nothing_else(tmp_path):
     assert data.read_csv(path, words=["price"])["price"].values.tolist() == ["1.5", "", "-7"]
     path.write_text("a\tb\n1.5\t2\n")
     assert data.read_csv(path).decimal == "."
+    path.write_text("a;b\n0,125;1,250\n-0,750;2,500\n")
+    table = data.read_csv(path)
+    assert table["a"].values.tolist() == [0.125, -0.75]
+    assert table["b"].kind == "word"
+
+
+def test_dates_with_the_mark_of_utc_are_dates(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n2020-01-31T10:30:00Z,2020-01-31 10:30:00+00:00\n2020-02-01T00:00:00.5Z,\n")
+    table = data.read_csv(path)
+    assert [column.kind for column in table.columns] == ["date", "date"]
+    assert table["a"].values[0] == table["b"].values[0] == np.datetime64("2020-01-31T10:30")
+    path.write_text("a\n2020-01-31T10:30:00+02:00\n")
+    assert data.read_csv(path)["a"].kind == "word"
+
+
+def test_the_files_that_macos_packs_too_are_no_tables(tmp_path):
+    path = tmp_path / "t.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("t.csv", "a,b\n1,2\n")
+        archive.writestr("__MACOSX/._t.csv", b"\0\5")
+    assert data.read_csv(path)["b"].values.tolist() == [2.0]
