@@ -368,7 +368,7 @@ def test_encodings_are_guessed_and_named_and_files_unpacked(run, tmp_path, encod
         assert f"in the encoding {'cp1252' if encoding == 'latin-1' else encoding}" in first
     lines = "\n".join(rest)
     assert "missing values: 'edad' (14: '?'), 'país' (30: '?')" in lines
-    assert "read as numbers without ',' and '$': 'salario'" in lines
+    assert "read as numbers with ',' and '$': 'salario'" in lines
     assert "read as dates in the form %b %d %Y: 'fecha'" in lines
     assert "'clase' has 2 different words" in lines
     assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
