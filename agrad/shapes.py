@@ -175,7 +175,7 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
 
 
 def product_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """Return the reason why matrices of these shapes cannot be multiplied, or an empty string."""
+    """Return why matrices of these shapes cannot be multiplied, or an empty string."""
     if not a or not b:
         return "an operand has no axes"
     axis = -2 if len(b) > 1 else 0

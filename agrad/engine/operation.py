@@ -92,7 +92,7 @@ class Operation:
     but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
     elements at positions. product: of matrices. A reduction without ``combine`` is not computed in parts.
     """
-    combine: Function | None = None
+    combine: Any = None
     """For a reduction, the elementwise operation of two arguments that combines the results for two parts."""
     averages: bool = False
     """True if a reduction divides the combined result by the number of elements."""

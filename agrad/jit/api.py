@@ -302,7 +302,7 @@ class Jitted(Generic[P, R]):
         and path, captured state by its place. It also says which programs JAX compiled, and which it would speed up.
         """
         with entries.STATE_LOCK:
-            traces = [(signature_text(key, self._parameters), *rest) for key, *rest in self._traces]
+            traces = [(signature_text(key, self._parameters), why, made) for key, why, made in self._traces]
             return Explanation(f"jit({self._name})", self._misses, self._hits, traces)
 
     def cache_clear(self) -> None:

@@ -17,7 +17,7 @@ from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.matrices import adjoint, check_matrices, conjugate, identity
 from agrad.ops.shared import ndim_of
 from agrad.registry import public
-from agrad.shapes import size, too_few_axes
+from agrad.shapes import product_mismatch, size, too_few_axes
 
 
 @primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.outer", batch="leading", core_axes=1)
@@ -156,7 +156,9 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         kind = ShapeError if arrays else OperandError
         raise kind("matmul: arguments must have at least 1 axis, got a scalar. Use * to multiply by a number.")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
-        raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
+        shapes = tuple(x1.shape), tuple(x2.shape)
+        why = product_mismatch(*shapes)
+        raise ShapeError(f"matmul: shapes {shapes[0]} and {shapes[1]} are incompatible: {why}")
     if not (OBSERVED or CAPTURED) and _is_constant(x1) and _is_constant(x2):
         return matmul_p(x1, x2)  # rules alone need matrices
     y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)

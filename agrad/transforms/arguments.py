@@ -127,7 +127,7 @@ class Inputs:
 
 
 class Chosen(Inputs):
-    """The arguments of a call that ``argnums`` selects, and the call with other values."""
+    """The arguments that ``argnums`` selects, and the call with other values."""
 
     def __init__(
         self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
@@ -271,7 +271,7 @@ def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
 
 
 def content_of(raw: Any) -> Any:
-    """Return a value that changes if the array is written to: a version number or a checksum."""
+    """Return a version number or a checksum, which changes if the array is written to."""
     backend = backend_of(raw)
     look = backend.content(raw)
     return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()
@@ -317,7 +317,7 @@ def check_function(name: str, f: Any, argnums: Any = 0, call: str = "(f)(x)") ->
 
 
 def outside(value: Any, tensors: bool) -> Any:
-    """Return a result for the caller: a Tensor if ``tensors``, otherwise a plain array."""
+    """Return a result for the caller, as a Tensor or as a plain array."""
     if isinstance(value, Tensor):
         return strip_constant_levels(value) if not tensors else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
     return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
@@ -373,7 +373,7 @@ def copy_tree_if_aliased(tree: Any, *given: Any) -> Any:
 
 
 def paired(values: Sequence[Any], gs: Sequence[Any]) -> Any:
-    """Return the inner product of values and cotangents, the real number Re(sum(a * b))."""
+    """Return the inner product of values and cotangents, Re(sum(a * b))."""
     parts = []
     for a, b in zip(values, gs, strict=True):
         a, b = lift_all([a, b])

@@ -53,7 +53,10 @@ class Rules:
         raise NotImplementedError
 
     def map(self, level: Batch, mapped: Sequence[bool], leaves: Values) -> list[Any]:
-        """Return the results of all batch elements; ``mapped`` marks the leaves with a batch axis."""
+        """Return the results of all batch elements.
+
+        ``mapped`` marks the leaves with a batch axis.
+        """
         return _mapped(level, _call((_Members if self.loop else _Mapped)(self, level, mapped), leaves))
 
     def renewed(self) -> "Rules":

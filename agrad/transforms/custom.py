@@ -170,9 +170,9 @@ class CustomRules(Rules):
         return self.flat(self.called(self.custom.f, leaves))
 
     def called(self, f: Function, leaves: Values) -> Any:
-        """Return ``f`` of the arguments. Raise ``OperandError`` if it writes to one of them.
+        """Return ``f`` of the arguments.
 
-        Plain arrays are compared only at the first call of ``f``.
+        Raises ``OperandError`` if it writes to one of them. Plain arrays are compared only at the first call of ``f``.
         """
         first = all(f is not known for known in self.custom.seen)
         held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # for their ids to stay theirs

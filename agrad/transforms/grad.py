@@ -101,7 +101,7 @@ class Recording:
         return self.inputs.restore(gradients)
 
     def pullback(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Callable[[Any], tuple[Any, ...]]:
-        """Return the function from a cotangent of the result to the cotangents of the arguments."""
+        """Return the pullback of the recorded call."""
         what = self.inputs.what
 
         def pullback(cotangent: Any) -> tuple[Any, ...]:
@@ -215,7 +215,7 @@ def differentiated(
     with_value: bool = False,
     strict: bool = False,
 ) -> Function:
-    """Return the function that computes the gradient of the sum of the result of ``f``.
+    """Return the function that computes the gradient of the sum of ``f``'s result.
 
     ``check`` raises an error for an invalid result of ``f``. ``kind`` describes the gradient in error messages.
     """

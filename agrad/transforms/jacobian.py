@@ -6,19 +6,16 @@ For pytrees, the result is a pytree like the outputs whose leaves are pytrees li
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from agrad.backends import backend_of, selected
+from agrad.backends import selected
 from agrad.dtypes import dtype_name, is_complex, is_floating
 from agrad.engine.backward import backward_pass
-from agrad.engine.batching import Batch
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, Level
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import Tensor
 from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError, described
-from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
@@ -30,11 +27,11 @@ from agrad.transforms.arguments import (
     copy_tree_if_aliased,
     leave_tree,
     split_level,
-    zeros,
 )
 from agrad.transforms.grad import P, Recording
 from agrad.transforms.linear import pushforward_of
 from agrad.transforms.trees import TreePath, flatten, unflatten
+from agrad.transforms.units import Units, count_elements, joined, parts_of, shaped
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
@@ -87,82 +84,16 @@ def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
     )
 
 
-def _count(values: Sequence[Any]) -> int:
-    """Return the number of elements of some arrays."""
-    return sum(size(value.shape) for value in values)
-
-
-class _Units:
-    """Some of the unit vectors, as the elements of a batch level.
-
-    A single one needs no level.
-    """
-
-    def __init__(self, places: slice) -> None:
-        self.start, self.stop = places.start, places.stop
-        self.count = self.stop - self.start
-        self.batch = None if self.count == 1 else Batch(self.count)
-
-    def of(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return the part of the unit vectors that belongs to each leaf, or None if it is zero.
-
-        The elements of all leaves count as one vector.
-        """
-        out, offset = [], 0
-        for leaf in leaves:
-            out.append(self._leaf(leaf, offset))
-            offset += size(leaf.shape)
-        return out
-
-    def _leaf(self, like: Any, offset: int) -> Any:
-        count = size(like.shape)
-        if self.start >= offset + count or self.stop <= offset:
-            return None
-        raw = like.raw if isinstance(like, Tensor) else like
-        backend = backend_of(raw)
-        xp, device = backend.xp, backend.device_of(raw)
-        eye = xp.eye(self.count, count, k=self.start - offset, dtype=raw.dtype, device=device)
-        if self.batch is None:
-            return xp.reshape(eye, tuple(like.shape))
-        return self.batch.wrap(xp.reshape(eye, (self.count, *like.shape)))
-
-    def rows(self, value: Any, like: Any) -> Any:
-        """Return the results of the unit vectors, stacked along a new first axis."""
-        if self.batch is not None and isinstance(value, Tensor) and value.level is self.batch:
-            return value.data
-        value = zeros(like) if value is None else value
-        xp, shape = namespace_of((value,)), (self.count, *value.shape)
-        return xp.broadcast_to(value, shape) if self.batch is not None else xp.reshape(value, shape)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else namespace_of(parts).concat(parts, axis=0)
-
-
-def _parts(rows: Any, leaves: Sequence[Any]) -> list[Any]:
-    """Return the rows of each leaf, which follow one another."""
-    out, offset = [], 0
-    for leaf in leaves:
-        stop = offset + size(leaf.shape)
-        out.append(rows if stop - offset == rows.shape[0] else rows[offset:stop, ...])
-        offset = stop
-    return out
-
-
-def _shaped(value: Any, shape: tuple[int, ...]) -> Any:
-    return value if tuple(value.shape) == shape else namespace_of((value,)).reshape(value, shape)
-
-
 def _in_reverse(run: Recording, outs: _Outputs, chunk_size: int | None) -> list[list[Any]]:
     """Return the Jacobian by output and input leaf, in reverse mode."""
-    inputs, total, rows = run.inputs, _count(outs.values), []
+    inputs, total, rows = run.inputs, count_elements(outs.values), []
     for places in chunks(total, chunk_size):
-        units = _Units(places)
+        units = Units(places)
         found = backward_pass(starting_cotangents(outs.records, units.of(outs.values)), retain=places.stop < total)
         rows.append([units.rows(found.get(root), x) for root, x in zip(run.roots, inputs.values, strict=True)])
-    by_input = [_parts(_joined(part), outs.values) for part in zip(*rows, strict=True)]
+    by_input = [parts_of(joined(part), outs.values) for part in zip(*rows, strict=True)]
     return [
-        [_shaped(part, (*y.shape, *x.shape)) for part, x in zip(parts, inputs.values, strict=True)]
+        [shaped(part, (*y.shape, *x.shape)) for part, x in zip(parts, inputs.values, strict=True)]
         for y, parts in zip(outs.values, zip(*by_input, strict=True), strict=True)
     ]
 
@@ -175,21 +106,21 @@ def _forward(
     ``push`` maps the tangents of the input leaves, None for zero, to the outputs and their tangents.
     """
     columns = []
-    for places in chunks(_count(inputs.values), chunk_size):
-        units = _Units(places)  # their level is older than one that ``push`` opens to carry them as tangents
+    for places in chunks(count_elements(inputs.values), chunk_size):
+        units = Units(places)  # their level is older than one that ``push`` opens to carry them as tangents
         outs, tangents = push(units.of(inputs.values))
         columns.append([units.rows(t, y) for t, y in zip(tangents, outs.values, strict=True)])
     by_output = zip(zip(*columns, strict=True), outs.values, strict=True)
-    return outs, [_by_input(_joined(part), y, inputs) for part, y in by_output]
+    return outs, [_by_input(joined(part), y, inputs) for part, y in by_output]
 
 
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
     """Return the tangents of an output by input, with the axes of the output first."""
     ndim, out = len(y.shape), []
-    for value, block in zip(inputs.values, _parts(columns, inputs.values), strict=True):
+    for value, block in zip(inputs.values, parts_of(columns, inputs.values), strict=True):
         if ndim:
             block = namespace_of((block,)).permute_dims(block, (*range(1, ndim + 1), 0))
-        out.append(_shaped(block, (*y.shape, *value.shape)))
+        out.append(shaped(block, (*y.shape, *value.shape)))
     return out
 
 
@@ -245,7 +176,7 @@ def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
             return False
         if any(is_complex(y.dtype) for y in outs.values):
             return True
-    return _count(inputs.values) < _count(outs.values)
+    return count_elements(inputs.values) < count_elements(outs.values)
 
 
 def _check_real(inputs: Inputs) -> None:

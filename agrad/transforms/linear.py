@@ -113,10 +113,10 @@ def _check_pair(primals: Any, tangents: Any, name: str) -> None:
 
 
 def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """Return the product of the Gauss-Newton matrix of ``loss(f(*primals))`` and ``tangents``.
+    """Return the product of a Gauss-Newton matrix and ``tangents``.
 
-    It is J.T (H (J t)), where J is the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. The
-    matrix is positive semidefinite if the loss is convex.
+    The matrix is that of ``loss(f(*primals))``. The product is J.T (H (J t)), where J is the Jacobian of ``f`` and H
+    the Hessian of ``loss`` at the value of ``f``. The matrix is positive semidefinite if the loss is convex.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class LinearTape:
 def pushforward_of(
     ys: Sequence[Any], nodes: Sequence[Node | None], roots: Sequence[Node]
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return the function from tangents of the roots of a tape to tangents of its results.
+    """Return the pushforward from the roots of a tape to its results.
 
     The pullback is a linear function. It is recorded once, and its transpose is the pushforward. None stands for a zero
     tangent. ``ys`` and ``nodes`` are the values and nodes of the results.

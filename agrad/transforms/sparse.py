@@ -40,9 +40,10 @@ from agrad.transforms.arguments import (
 from agrad.transforms.coloring import Coloring, colored
 from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
 from agrad.transforms.grad import Recording, grad
-from agrad.transforms.jacobian import _check_real, _Outputs, _Units
+from agrad.transforms.jacobian import _check_real, _Outputs
 from agrad.transforms.sparse_array import Coordinates, matrix_of, placed
 from agrad.transforms.trees import flatten, flatten_all, tree_map, unflatten
+from agrad.transforms.units import Units
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
 
@@ -76,7 +77,7 @@ def _unchanged_batch(xp: Any, x: Any, arrays: Any, *, contents: tuple[Any, ...])
     return _unchanged(x, *arrays, contents=contents)
 
 
-class _Seeds(_Units):
+class _Seeds(Units):
     """Some of the colors, as the members of a batch level: each is the sum of its unit vectors."""
 
     def __init__(self, places: slice, colors: np.ndarray) -> None:

@@ -498,9 +498,3 @@ def test_results_that_hide_arrays_are_refused() -> None:
             call(lambda x: {"h": Hidden(2 * x)})
     value, pull, aux = agrad.vjp(lambda x: ({"y": 2 * x, "name": "y"}, Hidden(1)), x, has_aux=True)
     assert pull({"y": x, "name": None if value["name"] is None else "y"})[0].tolist() == [2.0, 4.0] and aux.y == 1
-
-
-@pytest.mark.parametrize("argnums", [1.0, None, (0, 1.0)])
-def test_argnums_of_another_kind_are_named(argnums: Any) -> None:
-    with pytest.raises(agrad.errors.ConfigurationError, match="grad: argnums must be a position, a name or"):
-        agrad.grad(agrad.sum, argnums=argnums)

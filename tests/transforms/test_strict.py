@@ -58,3 +58,9 @@ def test_results_of_one_element(shape: tuple[int, ...], backend: str) -> None:
     assert_close(agrad.hessian(f)(x), np.reshape(np.diag([3.0, -6.0, 12.0]), (*shape, 3, 3)), "Hessian")
     assert_close(agrad.hvp(f, (x,), (x,))[0], 2 * slope, "product")
     assert_close(agrad.vmap(agrad.grad(f))(agrad.stack([x, x]))[1], slope, "gradient of a member")
+
+
+@pytest.mark.parametrize("argnums", [1.0, None, (0, 1.0)])
+def test_argnums_of_another_kind_are_named(argnums: Any) -> None:
+    with pytest.raises(agrad.errors.ConfigurationError, match="grad: argnums must be a position, a name or"):
+        agrad.grad(agrad.sum, argnums=argnums)

@@ -43,12 +43,12 @@ def _same_as_result(instruction: Instruction, program: Program) -> Variable | No
         found = tuple([x for x, one in (operands, operands[::-1]) if _is_one(one, program)])
     elif operation.kind == "reshape" or is_cast(instruction):
         found = operands
-    alike = [v for v in found if isinstance(v, Variable) and (v.shape, v.dtype, v.kind) == _kind(out)]
+    alike = [v for v in found if isinstance(v, Variable) and _kind(v) == _kind(out)]
     return alike[0] if alike else None
 
 
-def _kind(v: Variable) -> tuple[Any, ...]:
-    return v.shape, v.dtype, v.kind
+def _kind(v: Variable | None) -> tuple[Any, ...]:
+    return () if v is None else (v.shape, v.dtype, v.kind)
 
 
 def _is_one(value: Any, program: Program) -> bool:

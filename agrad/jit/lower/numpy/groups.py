@@ -75,7 +75,7 @@ def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
 
 
-_MASKS = {
+_MASKS: dict[Any, str] = {
     (RELU, "vjp:x"): "np.greater({}, 0, {})",
     (WHERE, "vjp:x1"): "np.copyto({1}, {0})",
     (WHERE, "vjp:x2"): "np.logical_not({}, {})",

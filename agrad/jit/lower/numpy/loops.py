@@ -82,8 +82,9 @@ class LoopWriter(Writer):
         before = [f"    {names[v]} = {names[v]}.copy()" for v in map(self.carry.__getitem__, self.anew)]
         before += [f"    w{k} = {self._empty(v)}" for k in self.anew if names[v := self.after[k]] == f"w{k}"]
         self.lines = []
+        results: list[str] = []
         if loop.length is None:
-            head, results = "while True:", []
+            head = "while True:"
             self.line(f"go = {self.text(self.rows[0])}")
             self._carry_on()
             self.line("if not go: break")
@@ -106,7 +107,7 @@ class LoopWriter(Writer):
         length, turned = self.loop.length, "[::-1]" if self.loop.reverse else ""
         used = self.program.uses
         taken = {self.names[v]: f"x{k}{turned}" for k, v in enumerate(self.slices) if used[v]}
-        results = []
+        results: list[str] = []
         for k, v in enumerate(self.rows):
             known = self.rows.index(v) if isinstance(v, Variable) else k
             if known < k and results[known] == f"y{known}":
