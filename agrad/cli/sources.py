@@ -129,7 +129,7 @@ def load(
         dtype=config.dtype,
         categorical=config.categorical,
         keep=config.keep,
-        drop=(*config.drop, *([] if config.id is None else [config.id])),
+        drop=(*([] if config.id is None else [config.id]), *config.drop),
         report=report,
         header=config.header,
         encoder=encoder,
