@@ -60,7 +60,7 @@ class Column(NamedTuple):
 
 
 def breadth(text: str) -> int:
-    """Return the columns of the terminal that a text takes: two for each wide character, such as Chinese ones."""
+    """Return the width of a text on a terminal; Chinese characters have two."""
     return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 

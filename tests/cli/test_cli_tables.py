@@ -303,7 +303,7 @@ def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, e
     config = configs.resolve({"data": "homes.csv", "label": "price"})
     assert config.model == "table"
     assert {getattr(config, name) for name in configs.OPEN} == {None}
-    for task in configs.ENOUGH:
+    for task in ("classification", "regression"):
         found = configs.settled(config, task, rows)
         named = (found.validation, found.hidden, found.members, found.batch_size, found.epochs, found.patience)
         assert named == (part, hidden, members, size, epochs, epochs // 4)
