@@ -197,8 +197,7 @@ SAMPLES.add("Variable.mean", lambda x: xr.Variable(("t", "p"), x).mean("t").data
 SAMPLES.add("Variable.__mul__", lambda x, w: (xr.Variable(("t", "p"), x) * xr.Variable(("p",), w)).data, X, W)
 
 NOT_TRIED = {
-    "DataArray.item, float(DataArray)": "read one value: `item` as `Tensor.item` does, `float` is an error that names "
-    "`.detach()`",
+    "DataArray.item, float(DataArray)": "read one value: `item` as `Tensor.item` does, `float` raises `DetachError`",
     "DataArray.rank, DataArray.ffill, DataArray.bfill, DataArray.rolling_exp": "need another library",
 }
 
