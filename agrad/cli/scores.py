@@ -8,7 +8,7 @@ import numpy as np
 
 from agrad.cli.sources import Description
 from agrad.cli.tasks import Scores, by_class, confusion, units
-from agrad.cli.terminal import Column, breadth, cut, padded, table, width
+from agrad.cli.terminal import Column, breadth, cut, table, width
 
 SHOWN = 20
 """The number of classes up to which each confusion is shown. Of more than twice as many the worst are listed."""
@@ -45,7 +45,7 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     if few := len(names) <= SHOWN:
         texts = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
         wide = max(breadth(text) for row in texts for text in row)
-        head, *lines = (" ".join(padded(text, wide) for text in row) for row in texts)
+        head, *lines = (" ".join(" " * (wide - breadth(text)) + text for text in row) for row in texts)
         columns.append(Column(head, lines, 2, "predicted as"))
     lines = table("class", [names[row] for row in rows], columns)
     room = width() - breadth(lines[0])

@@ -64,11 +64,6 @@ def breadth(text: str) -> int:
     return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 
-def padded(text: str, length: int) -> str:
-    """Return a text with spaces in front, up to a width."""
-    return " " * (length - breadth(text)) + text
-
-
 def cut(name: str, length: int = 24) -> str:
     """Return a name in the width of a column."""
     name = printable(name).replace("\n", " ").replace("\t", " ")
@@ -95,5 +90,5 @@ def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[s
         if column.above and column.above not in above:
             above = f"{above:<{min(breadth(lines[0]) + 2, width() - len(column.above))}}{column.above}"
         texts = (column.title, *column.cells)
-        lines = [line + padded(text, column.width) for line, text in zip(lines, texts, strict=True)]
+        lines = [f"{a}{' ' * (column.width - breadth(b))}{b}" for a, b in zip(lines, texts, strict=True)]
     return [above, *lines] if above else lines

@@ -22,7 +22,7 @@ BUDGETS = {
     "": 984,
     "backends": 2461,
     "control": 1665,
-    "cli": 2250,
+    "cli": 2249,
     "data": 2648,
     "engine": 4103,
     "inspecting": 1359,
