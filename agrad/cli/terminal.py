@@ -69,8 +69,9 @@ def cut(name: str, length: int = 24) -> str:
     name = printable(name).replace("\n", " ").replace("\t", " ")
     if breadth(name) <= length:
         return name
-    while breadth(name) >= length:
-        name = name[: min(length, len(name) - 1)]
+    name = name[: max(length, 0)]
+    while name and breadth(name) >= length:
+        name = name[:-1]
     return name + "…"
 
 

@@ -11,6 +11,7 @@ import pytest
 from agrad import data
 from agrad.cli import config as configs
 from agrad.cli.scores import class_lines, residual_lines
+from agrad.cli.terminal import cut
 from agrad.data import tablefiles
 from agrad.errors import DataError
 from agrad.nn import checkpoint
@@ -534,6 +535,7 @@ def test_wide_characters_take_two_columns(monkeypatch):
         lines = class_lines(np.eye(3, dtype=np.int64) * 7 + 1, ["上海", "Oslo", "広島市中区" * 4])
         assert len({breadth(line) for line in lines[-3:]}) == 1
         assert max(map(breadth, lines)) <= width
+    assert [cut("上海 Oslo", room) for room in (9, 8, 4, 2, 0, -3)] == ["上海 Oslo", "上海 Os…", "上…", "…", "…", "…"]
 
 
 def test_an_id_given_by_number_is_found_in_other_tables(run, tmp_path):
