@@ -57,8 +57,8 @@ TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet")
 PACKED = (".gz", ".bz2", ".xz", ".zip")
 HELD_OUT = 0.15
 """The part of a table's training rows that is held out where none is named."""
-ENOUGH = {"regression": 40, "classification": 40}
-"""The training rows of a task from which on it is."""
+ENOUGH = 40
+"""The training rows from which on it is."""
 STEPS = 1600
 """The steps of a run on a table, about."""
 
@@ -232,7 +232,7 @@ def is_table(data: str) -> bool:
 
 def settled(config: Config, task: str, rows: int) -> Config:
     """Return options with all values set, for `rows` training examples."""
-    part = HELD_OUT if rows >= ENOUGH[task] else 0.0
+    part = HELD_OUT if rows >= ENOUGH else 0.0
     members = config.members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
     size = config.batch_size or (256 if rows < 10_000 else 512)
     epochs = config.epochs or min(max(STEPS * size // (rows * members), 20), 100)

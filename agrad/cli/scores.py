@@ -8,7 +8,7 @@ import numpy as np
 
 from agrad.cli.sources import Description
 from agrad.cli.tasks import Scores, by_class, confusion, units
-from agrad.cli.terminal import Column, cut, table, width
+from agrad.cli.terminal import Column, breadth, cut, table, width
 
 SHOWN = 20
 """The number of classes up to which each confusion is shown. Of more than twice as many the worst are listed."""
@@ -43,12 +43,12 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
         columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))
     if few := len(names) <= SHOWN:
-        cells = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
-        wide = max(len(cell) for row in cells for cell in row)
-        head, *lines = (" ".join(f"{cell:>{wide}}" for cell in row) for row in cells)
+        texts = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
+        wide = max(breadth(text) for row in texts for text in row)
+        head, *lines = (" ".join(" " * (wide - breadth(text)) + text for text in row) for row in texts)
         columns.append(Column(head, lines, 2, "predicted as"))
     lines = table("class", [names[row] for row in rows], columns)
-    room = width() - len(lines[0])
+    room = width() - breadth(lines[0])
     if room >= INSTEAD and not (few and "predicted as" in lines[0]):
         others = [_mistaken(matrix[row], row, names, room - 2) for row in rows]
         lines = [f"{line}  {other}".rstrip() for line, other in zip(lines, ["mistaken for", *others], strict=True)]
@@ -62,10 +62,10 @@ def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> 
     found = ""
     for other in np.argsort(-counts, kind="stable").tolist():
         entry = f" ({counts[other]:,})"
-        entry = (f"{found}, " if found else "") + cut(names[other], room - len(entry)) + entry
+        entry = (f"{found}, " if found else "") + cut(names[other], room - breadth(entry)) + entry
         if other == own or not counts[other]:
             continue
-        if len(entry) > room:
+        if breadth(entry) > room:
             break
         found = entry
     return found

@@ -129,7 +129,7 @@ def load(
         dtype=config.dtype,
         categorical=config.categorical,
         keep=config.keep,
-        drop=(*config.drop, *([] if config.id is None else [config.id])),
+        drop=(*([] if config.id is None else [config.id]), *config.drop),
         report=report,
         header=config.header,
         encoder=encoder,
@@ -206,7 +206,7 @@ def about(dataset: Dataset, config: Config, n: int) -> list[str]:
     if config.task == "auto" and both and dataset.about:
         other = "classification" if dataset.task == "regression" else "regression"
         lines[-1] += f" (else --task {other})"
-    if config.validation is None and n >= ENOUGH[dataset.task]:
+    if config.validation is None and n >= ENOUGH:
         lines.append(
             f"{HELD_OUT:.0%} of the training rows are held out, to stop {config.patience} epochs after their lowest "
             "loss (--validation 0 turns it off)"

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
+from unicodedata import east_asian_width
 
 from agrad.errors import printable
 from agrad.parallel import world
@@ -55,19 +56,29 @@ class Column(NamedTuple):
     @property
     def width(self) -> int:
         """The width with the space in front."""
-        return 2 + max(map(len, (self.title, *self.cells)))
+        return 2 + max(map(breadth, (self.title, *self.cells)))
+
+
+def breadth(text: str) -> int:
+    """Return the width of a text on a terminal; Chinese characters have two."""
+    return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 
 def cut(name: str, length: int = 24) -> str:
     """Return a name in the width of a column."""
     name = printable(name).replace("\n", " ").replace("\t", " ")
-    return name if len(name) <= length else name[: length - 1] + "…"
+    if breadth(name) <= length:
+        return name
+    name = name[: max(length, 0)]
+    while name and breadth(name) >= length:
+        name = name[:-1]
+    return name + "…"
 
 
 def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[str]:
     """Return lines with the columns for which the terminal has room."""
     names = [title, *map(cut, names)]
-    wide = max(map(len, names))
+    wide = max(map(breadth, names))
     room, kept = width() - min(wide, NARROW), set[str]()
     for column in sorted(columns, key=lambda column: -column.rank):
         if column.width <= room:
@@ -75,11 +86,10 @@ def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[s
             kept.add(column.title)
     shown = [column for column in columns if column.title in kept]
     wide = min(wide, NARROW + max(room, 0))
-    above, lines = "", [f"{cut(name, wide):<{wide}}" for name in names]
+    above, lines = "", [name + " " * (wide - breadth(name)) for name in (cut(name, wide) for name in names)]
     for column in shown:
         if column.above and column.above not in above:
-            above = f"{above:<{min(len(lines[0]) + 2, width() - len(column.above))}}{column.above}"
-        lines = [
-            f"{line}{cell:>{column.width}}" for line, cell in zip(lines, (column.title, *column.cells), strict=True)
-        ]
+            above = f"{above:<{min(breadth(lines[0]) + 2, width() - len(column.above))}}{column.above}"
+        texts = (column.title, *column.cells)
+        lines = [f"{a}{' ' * (column.width - breadth(b))}{b}" for a, b in zip(lines, texts, strict=True)]
     return [above, *lines] if above else lines

@@ -115,6 +115,9 @@ class Run:
             self.source, config, data_dir=self.source_dir, label=config.label, report=complain, encoder=encoder
         )
         self.dataset = dataset
+        if config.id is not None and encoder is None and dataset.encoder is not None:
+            # it may be a number; the name finds the column in other tables
+            config = replace(config, id=next(k for k, why in dataset.encoder.left_out.items() if why == "dropped"))
         n = int(dataset.y_train.shape[0])
         settled = configs.settled(config, dataset.task, n)
         shown = replace(settled, task=config.task, validation=config.validation)

@@ -335,6 +335,11 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
         if -len(names) <= (place := int(column)) < len(names):
             return place % len(names)
     known = f"found the columns {listed(names)} (numbered 0 to {len(names) - 1})" if names else "found no columns"
+    if len(names) == 1:
+        known = (
+            f"found only {shown(names[0])}. Write the names of columns into the first line, separated by commas, "
+            "semicolons, tabs or vertical bars"
+        )
     raise DataError(f"{name}: expected a column {shown(str(column)) if isinstance(column, str) else column}, {known}")
 
 

@@ -250,7 +250,7 @@ def _described(features: Table, used: Sequence[str]) -> list[str]:
     forms: dict[str, list[str]] = {}
     for column in table.columns:
         if column.form and column.form != "decimal commas":
-            kind = f"dates in the form {column.form}" if column.kind == "date" else f"numbers without {column.form}"
+            kind = f"dates in the form {column.form}" if column.kind == "date" else f"numbers with {column.form}"
             forms.setdefault(f"read as {kind}", []).append(shown(column.name))
         if column.missing.any():
             marks = listed([repr(mark) for mark in column.marks], 3)

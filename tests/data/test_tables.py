@@ -318,3 +318,10 @@ def test_the_files_that_macos_packs_too_are_no_tables(tmp_path):
         archive.writestr("t.csv", "a,b\n1,2\n")
         archive.writestr("__MACOSX/._t.csv", b"\0\5")
     assert data.read_csv(path)["b"].values.tolist() == [2.0]
+
+
+def test_one_column_tells_what_may_stand_between_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("# a table\na b\n1 2\n")
+    with pytest.raises(DataError, match=r"expected a column 'b', found only '# a table'. Write .* separated by commas"):
+        data.read_csv(path)["b"]
