@@ -23,7 +23,7 @@ BUDGETS = {
     "backends": 2461,
     "control": 1665,
     "cli": 2260,
-    "data": 2653,
+    "data": 2654,
     "engine": 4103,
     "inspecting": 1359,
     "interop": 3399,
