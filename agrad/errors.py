@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
     """Return the first names of a list, each cut to ``width``, for a message.
 
-    All of them have about `WIDTH` characters.
+    On one line, all of them have about `WIDTH` characters.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: 
     'weight, bias, ... 3 in all'
     """
     shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
-    while len(shown) > 1 and sum(map(len, shown)) > WIDTH:
+    while len(shown) > 1 and "\n" not in separator and sum(map(len, shown)) > WIDTH:
         shown.pop()
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > len(shown)))
 

@@ -33,6 +33,13 @@ DRAWS = {
 }
 
 
+def registry() -> Any:
+    """Return ``agrad.registry`` with the primitives of the sections that are imported on first use."""
+    for section in ("fft", "linalg", "random", "special"):
+        load(f"agrad.{section}")
+    return load("agrad.registry")
+
+
 class Case:
     """The arguments of an operation of about ``n`` elements, by name, and its settings."""
 
@@ -49,7 +56,7 @@ class Case:
         elif name in DRAWS:
             self.draw(name)
         else:
-            names = load("agrad.registry").PRIMITIVES[name].all_arrays
+            names = registry().PRIMITIVES[name].all_arrays
             self.values.update({argument: self.array(self.rows, self.columns) for argument in names})
 
     def array(self, *shape: int) -> Any:
@@ -195,8 +202,8 @@ Call = Callable[[], Any]
 
 def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | None:
     """Return calls of the general rule and of the kernel, or None if its guard declines."""
-    registry = load("agrad.registry")
-    kernel = registry.KERNELS[backend.name, name, part]
+    filed = registry()
+    kernel = filed.KERNELS[backend.name, name, part]
     place = lambda a: a if a is None or isinstance(a, list) else backend.from_host(a, None)  # noqa: E731
     values = {key: place(a) for key, a in case.values.items()}
     arrays = [a for v in values.values() for a in (map(place, v) if isinstance(v, list) else [v])]
@@ -204,7 +211,7 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
     if part == "namespace":
         general = functools.partial(general_function(backend, name), *arrays, **settings)
         return general, functools.partial(kernel.function, *arrays, **settings)
-    primitive = registry.PRIMITIVES[name]
+    primitive = filed.PRIMITIVES[name]
     if part.startswith("forward("):
         return folded(backend, name, part, case.n)
     forward = functools.partial(primitive.generic(backend), *arrays, **settings)
@@ -230,7 +237,7 @@ def folded(backend: Any, name: str, part: str, n: int) -> tuple[Call, Call]:
     Compiled programs call the parts of these kernels, in place and in memory of their own.
     """
     np = load("numpy")
-    kernels, rng = load("agrad.registry").KERNELS, np.random.default_rng(0)
+    kernels, rng = registry().KERNELS, np.random.default_rng(0)
     make, dtype, rows, side = kernels[backend.name, name, part].function, np.dtype(np.float32), 32, math.isqrt(n)
     a, b = rng.random((side, rows), dtype), rng.random((rows, side), dtype)
     p, v, spare = (rng.random((side, side), dtype) for _ in range(3))
@@ -251,7 +258,7 @@ def folded(backend: Any, name: str, part: str, n: int) -> tuple[Call, Call]:
 
 def in_one(backend: Any, name: str, target: str, values: dict[str, Any]) -> tuple[Call, Call]:
     """Return calls of the kernels of an operation and of its rule, and of the one that computes both."""
-    filed = load("agrad.registry").KERNELS
+    filed = registry().KERNELS
     forward, rule, both = (
         filed[backend.name, name, part] for part in ("forward", f"vjp:{target}", f"forward+vjp:{target}")
     )
@@ -322,7 +329,7 @@ def measure(backend: Any, dtype: str, sizes: tuple[int, ...], repeat: int) -> tu
     how = launched if backend.name == "cupy" else processor_time
     rows, costs = [], {}
     np = load("numpy")
-    for (library, name, part), kernel in sorted(load("agrad.registry").KERNELS.items()):
+    for (library, name, part), kernel in sorted(registry().KERNELS.items()):
         if library != backend.name:
             continue
         found: list[float] = []

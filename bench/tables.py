@@ -46,11 +46,10 @@ def timed(command: Sequence[str]) -> tuple[str, float]:
 
 def rows_of(source: Source, file: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that ``agrad train`` trains on and tests on."""
-    data = load("agrad.data")
-    y = target_of(source, file)
+    y = np.asarray(target_of(source, file))
     if source.task == "classification":
-        return data.stratified_split(np.unique(y, return_inverse=True)[1], 0.2, 0)
-    return load("agrad.data.regression").random_parts(len(y), 0.2, 0, str(file))
+        y = np.unique(y, return_inverse=True)[1]
+    return load("agrad.data.regression").split(source.task, y, 0.2, 0, str(file))
 
 
 def ours(source: Source, file: Path, seed: int) -> tuple[float, float]:

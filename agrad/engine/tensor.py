@@ -450,20 +450,20 @@ class Tensor(NumPyOperand):
     # ------------------------------------------------------------------ indexing and change in place
 
     def assign(self, raw: Any) -> None:
-        """Replace the values by a raw array of the same shape and dtype.
+        """Replace the values by an array of the same shape and dtype.
 
         Optimizers update leaves in this way. Nothing is recorded and the leaf remains the same leaf; graphs recorded
         before keep the old values.
 
         Parameters
         ----------
-        raw : array
-            An array of the Tensor's backend, shape and dtype.
+        raw : array or Tensor
+            An array of the Tensor's backend, shape and dtype. Of a Tensor, the values.
 
         Raises
         ------
         OperandError
-            If shape or dtype differ.
+            If shape or dtype differ, or ``vmap`` maps the array.
 
         Examples
         --------
@@ -474,6 +474,10 @@ class Tensor(NumPyOperand):
         """
         if not hasattr(raw, "shape"):
             raise OperandError(f"assign: raw must be an array, got {described(raw)}")
+        if isinstance(raw, Tensor):
+            raw = raw.bare
+            if isinstance(raw, BatchedTensor):
+                raise OperandError("assign: raw must not be mapped by vmap. Write the values: x[...] = values.")
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(
                 f"assign: raw must have dtype {self.dtype} and shape {self.shape}, got {as_dtype(raw.dtype)} and "

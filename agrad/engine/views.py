@@ -216,7 +216,8 @@ def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
     for base in bases:
         for made in weakref.getweakrefs(base):
             view = made.view() if isinstance(made, Link) else None
-            if view is None or (isinstance(base.data, Tensor) and not isinstance(view.data, Tensor)):
+            traced = isinstance(strip_constant_levels(base.data), Tensor)
+            if view is None or (traced and not isinstance(view.data, Tensor)):
                 continue  # a view that was taken before a trace keeps its values
             if shares_memory(view, made):
                 found.append((view, base, made.steps, view.node is None and base.node is not None))

@@ -360,7 +360,7 @@ def jit(
     cache_size: int = 64,
     precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: Literal["jax"] | None = None,
+    compiler: Literal["jax", "auto"] | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -373,7 +373,7 @@ def jit(
     cache_size: int = 64,
     precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: Literal["jax"] | None = None,
+    compiler: Literal["jax", "auto"] | None = None,
 ) -> "_Decorator": ...
 def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
@@ -385,7 +385,7 @@ def jit(  # type: ignore[misc]
     cache_size: int = 64,
     precision: Precision | None = None,
     torch_compile: bool | None = None,
-    compiler: Literal["jax"] | None = None,
+    compiler: Literal["jax", "auto"] | None = None,
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 

@@ -198,11 +198,15 @@ TRAIN_NODES = [
 ]
 
 
-def test_a_step_of_agrad_train_is_one_graph(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_of_agrad_train_is_one_graph(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import cuda_on_cpu
 
     from agrad.cli import main
+    from agrad.train import loop
 
+    monkeypatch.setattr(loop, "SECONDS", 1e9)  # on a slow machine losses would be read within the epoch
     options = ["--backend", "cupy", "--epochs", "4", "--hidden", "32", "--batch-size", "256", "--quiet"]
     codes: list[int] = []
     lines = cuda_on_cpu.trace(lambda: codes.append(main(["train", *options])))

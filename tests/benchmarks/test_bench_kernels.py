@@ -22,11 +22,13 @@ def results(found: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "part"), OURS, ids=[f"{name} {part}" for name, part in OURS])
 def test_both_compute_the_same(name: str, part: str) -> None:
-    calls = kernels.pair(load("numpy"), name, part, kernels.Case(name, 1 << 12, "float64"))
+    calls, error = kernels.pair(load("numpy"), name, part, kernels.Case(name, 1 << 12, "float64")), 1e-9
+    if calls is None:  # the guard accepts only long arrays of float32
+        calls, error = kernels.pair(load("numpy"), name, part, kernels.Case(name, 1 << 15, "float32")), 2e-7
     assert calls is not None
     general, own = calls
     for a, b in zip(results(general()), results(own()), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=error)
 
 
 def test_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:

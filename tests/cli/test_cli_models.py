@@ -242,8 +242,11 @@ ANY_NUMBER = {
 """What a saved model is measured without, and may be any number of 0 or more."""
 
 NOT_IN_OLDER_FILES = {
-    *(("config", name) for name in ("header", "drop", "id")),
+    ("config", "drop"),
+    ("config", "header"),
     ("data", "encoder", "header"),
+    ("config", "members"),
+    ("config", "id"),
     ("progress", "rate"),
 }
 

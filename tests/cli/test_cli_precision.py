@@ -18,6 +18,7 @@ def words(folder, *more):
 @pytest.mark.needs("safetensors")
 def test_a_resumed_run_in_float16_ends_as_one_that_ran_through(run, folder, tmp_path):
     whole, parts = tmp_path / "whole.st", tmp_path / "parts.st"
+    # another schedule depends on the number of epochs, which differs here
     narrow = ("--precision", "float16", "--schedule", "constant")
     assert run(*words(folder, *narrow, "--epochs", "4", "--save", whole, "--log", tmp_path / "log"))[0] == 0
     assert run(*words(folder, *narrow, "--epochs", "2", "--save", parts))[0] == 0

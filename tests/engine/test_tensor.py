@@ -243,6 +243,28 @@ def test_assign_replaces_the_values_of_a_leaf(backend: str, place: Any) -> None:
             x.assign(place(wrong))
 
 
+def test_assign_takes_the_values_of_a_tensor(backend: str, place: Any) -> None:
+    x, count = leaf([1.0, 2.0]), agrad.asarray(place(np.zeros(())))
+    x.assign(x * 2)
+    with agrad.no_grad():
+        for _ in range(2):
+            count.assign(count + 1)
+    agrad.sum(x * x).backward()
+    assert host(x.grad).tolist() == [4.0, 8.0]
+    assert host(agrad.jit(lambda: count + 1)()) == 3.0
+
+    def square(y: Any) -> Any:
+        count.assign(y)
+        return y * count
+
+    assert host(agrad.grad(square)(place(np.asarray(5.0)))) == 5.0
+    assert host(agrad.jit(agrad.grad(square))(place(np.asarray(6.0)))) == 6.0
+    assert host(count + 1) == 7.0
+    with pytest.raises(OperandError, match=r"must not be mapped by vmap\. Write the values"):
+        agrad.vmap(square)(place(np.ones(3)))
+    assert host(count + 1) == 7.0
+
+
 INDEX_WRITES = {
     "int": 1,
     "slice": slice(0, 2),

@@ -180,7 +180,7 @@ def test_integers_are_exact_and_constant() -> None:
 def test_errors() -> None:
     with pytest.raises(ConfigurationError, match="two or more"):
         agrad.compare_backends(agrad.sin, X, backends="numpy")
-    with pytest.raises(ConfigurationError, match="each once"):
+    with pytest.raises(ConfigurationError, match="two or more different names"):
         agrad.compare_backends(agrad.sin, X, backends=("numpy", "numpy"))
     with pytest.raises(OperandError, match="a function"):
         agrad.compare_backends(X, backends=PAIR)  # type: ignore[arg-type]

@@ -144,7 +144,9 @@ def test_out_keeps_the_graph_and_a_leaf_refuses_it() -> None:
     assert np.exp(x, out=y) is y
     agrad.sum(y * y).backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]))
-    with pytest.raises(LeafMutationError, match=r"out= of numpy\.exp on a leaf .* under agrad\.no_grad\(\)"):
+    with pytest.raises(
+        LeafMutationError, match=r"out= of numpy\.exp must not change a leaf .* under agrad\.no_grad\(\)"
+    ):
         np.exp(y.detach(), out=x)
     with pytest.raises(TypeError, match="out must have a dtype"):
         np.exp(x, out=agrad.asarray([0, 0]))
@@ -409,7 +411,7 @@ def test_conversions_of_a_constant(backend: str, place: Any) -> None:
     assert 3.0 not in t
     assert [x.item() for x in t] == [1.0, 2.0]
     assert f"{one:.3f}" == "2.000"
-    with pytest.raises(TypeError, match="no index"):
+    with pytest.raises(TypeError, match="an index must have an integer dtype"):
         [1][one]
 
 

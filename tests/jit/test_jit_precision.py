@@ -168,7 +168,7 @@ def test_what_a_backend_does_not_have(backend: str, place: Any) -> None:
     for precision in PRECISIONS:
         if precision == "tf32" or precision in NARROW.get(backend, ()):
             continue
-        with pytest.raises(ConfigurationError, match=f"{precision}.*(float16|leave it out)"):
+        with pytest.raises(ConfigurationError, match=f"{precision}.*(float16|Omit it)"):
             agrad.jit(agrad.matmul, precision=precision)(x, y)
         agrad.jit(agrad.add, precision=precision)(x, x)  # there is nothing to round
     with pytest.raises(ConfigurationError, match="tf32, bfloat16, float16"):

@@ -267,7 +267,7 @@ def test_integers_and_booleans_to_differentiate(values: list[int], dtype: str, b
         lambda: agrad.jvp(agrad.sum, (i,), (i,)),
         lambda: agrad.asarray(i, requires_grad=True),
     ):
-        with pytest.raises(DtypeError, match=rf"({dtype}).*cast"):
+        with pytest.raises(DtypeError, match=rf"({dtype}).*Cast"):
             ask()
 
 
@@ -288,9 +288,9 @@ def test_change_in_place_is_functional_underneath(backend: str) -> None:
     y += x
     agrad.sum(y * y).backward()
     assert_close(x.grad, [2 * 11.0, 2 * 4.0 * 2], "gradient")
-    with pytest.raises(LeafMutationError, match=r"in-place add on a leaf .* under agrad\.no_grad\(\)"):
+    with pytest.raises(LeafMutationError, match=r"in-place add must not change a leaf .* under agrad\.no_grad\(\)"):
         x += 1
-    with pytest.raises(LeafMutationError, match=r"x\[i\] = v on a leaf .* under agrad\.no_grad\(\)"):
+    with pytest.raises(LeafMutationError, match=r"x\[i\] = v must not change a leaf .* under agrad\.no_grad\(\)"):
         x[0] = 1.0
 
 

@@ -14,8 +14,11 @@ from random_programs.ways import WAYS, Case
 OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused", "undecided", "unfit"
 
 REFUSALS: dict[str, tuple[str, str]] = {
-    "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
-    "a shape depends on values": ("TracedValueError", r"boolean index|by a (mapped )?mask|nonzero|^numpy\(\) of"),
+    "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) (of|must)"),
+    "a shape depends on values": (
+        "TracedValueError",
+        r"boolean index|by a (mapped )?mask|nonzero|^numpy\(\) (of|must)",
+    ),
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap has no derivative"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }

@@ -313,6 +313,22 @@ def test_members_of_no_dimensions_inside_other_transforms(place: Any) -> None:
     assert_close(total, agrad.stack([agrad.grad(f)(agrad.asarray(x)[i]) for i in range(3)]), "around the map", 1e-12)
 
 
+@pytest.mark.parametrize("constant", [agrad.round, lambda x: agrad.floor_divide(x, 0.75), agrad.ones_like])
+def test_a_view_of_a_constant_result_has_the_derivative_of_a_write_to_it(constant: Any, place: Any) -> None:
+    def f(c: Any) -> Any:
+        y = constant(c)
+        view = y[::2]
+        view += c[:2]
+        y[1:] *= c[1:]
+        return agrad.sum(view * y[0]) + agrad.sum(agrad.sin(y))
+
+    x = place(X + 0.125)
+    alone = agrad.stack([agrad.grad(f)(x[i, ...]) for i in range(2)])
+    assert_close(agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(x), alone, "around the map", 1e-12)
+    tangent = agrad.jvp(agrad.vmap(f), (x,), (x,))[1]
+    assert_close(tangent, agrad.sum(alone * x, axis=1), "forward", 1e-12)
+
+
 # ------------------------------------------------------------------ masks that differ from member to member
 
 MASKED = np.asarray([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0], [7.0, 8.0, 9.0]])

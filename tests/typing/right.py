@@ -40,6 +40,7 @@ assert_type(agrad.checkpoint(loss)(w, x), Tensor)
 assert_type(agrad.jit(loss)(w, x, scale=2.0), Tensor)
 assert_type(agrad.jit(agrad.value_and_grad(loss))(w, x), tuple[Tensor, Any])
 assert_type(agrad.jit(loss).cache_info().hits, int)
+assert_type(agrad.jit(loss, compiler="auto")(w, x), Tensor)
 
 raw = np.ones(2)
 assert_type(agrad.sin(w), Tensor)

@@ -18,7 +18,7 @@ _DIFFERENT = {
     "": ("argsort", "clip", "count_nonzero", "sort", "take_along_axis", "unique_all", "unique_counts", "unique_inverse",
          "unique_values"),
     "fft": ("fftfreq", "rfftfreq"),
-    "linalg": ("cross", "eig", "eigvals", "matrix_rank", "pinv"),
+    "linalg": ("cholesky", "cross", "eig", "eigvals", "matrix_rank", "pinv"),
 }  # fmt: skip
 """The functions of which NumPy's are not those of the standard, by section."""
 
