@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -33,10 +35,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str, fix: str = "") -> NoReturn:
         """Print an error and how to fix it, and exit."""
         fix = fix or f"Run '{self.prog} --help' for the options."
-        from agrad.cli.terminal import complain
-
-        complain(f"{self.prog}: error: {brief(message)}. {fix}")
-        self.exit(2)
+        text = f"{self.prog}: error: {brief(message)}. {fix}"
+        wide = shutil.get_terminal_size().columns
+        self.exit(2, textwrap.fill(text, wide, subsequent_indent="  ", break_on_hyphens=False) + "\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Return the values of all arguments; unknown ones are an error."""

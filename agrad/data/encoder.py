@@ -323,11 +323,12 @@ class TableEncoder:
         """
         made = cls()
         good = isinstance(saved, Mapping) and isinstance(saved.get("columns"), list) and _texts(saved.get("left_out"))
+        good = good and isinstance(saved.get("header", True), bool)
         if not good or not saved["columns"] or not all(_is_encoding(entry) for entry in saved["columns"]):
             raise DataError(f"expected the columns of a table as TableEncoder saves them, found {str(saved)[:80]}")
         entries = [{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()} for entry in saved["columns"]]
         made.encodings = tuple(Encoding(**entry) for entry in entries)
-        made.left_out, made.header = dict(saved["left_out"]), saved.get("header") is not False
+        made.left_out, made.header = dict(saved["left_out"]), saved.get("header", True)
         # in files of earlier versions marks among strings are strings
         made._marks = MARKS if "header" in saved else ("",)
         if len({*made.columns}) != len(made.columns) or not mean.shape == scale.shape == (len(made.names),):

@@ -245,7 +245,6 @@ NOT_IN_OLDER_FILES = {
     ("config", "drop"),
     ("config", "header"),
     ("data", "encoder", "header"),
-    ("config", "members"),
     ("config", "id"),
     ("progress", "rate"),
 }

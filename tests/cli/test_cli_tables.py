@@ -1,19 +1,15 @@
 """``agrad train`` and a saved model on tables as people have them, on quantities, and on images."""
 
 import csv
-import gzip
 import json
 import re
 
 import numpy as np
 import pytest
 
-from agrad import data
 from agrad.cli import config as configs
 from agrad.cli.scores import class_lines, residual_lines
 from agrad.cli.terminal import cut
-from agrad.data import tablefiles
-from agrad.errors import DataError
 from agrad.nn import checkpoint
 
 pytest_plugins = ["cli_fixtures"]
@@ -198,7 +194,7 @@ def test_the_report_is_one_page_with_charts(place):
     assert len(points) == len(records(place / "log.jsonl")) - 2
 
 
-def test_a_column_that_gives_the_target_is_named(run, place, tmp_path):
+def test_a_column_that_gives_the_target_is_named(run, tmp_path):
     data = homes(tmp_path / "homes.csv", rows=200)
     with open(data, newline="") as file:
         rows = list(csv.DictReader(file, delimiter=";"))
@@ -340,176 +336,6 @@ def test_a_damaged_network_for_tables_is_refused(run, priced, tmp_path, name, ch
     checkpoint.save(tmp_path / "m.st", tensors, metadata)
     code, _, err = run("predict", tmp_path / "m.st", "--data", tmp_path / "any.csv")
     assert code == 1 and phrase in err
-
-
-# -- files as people have them --
-
-
-def adults(path, encoding="utf-8", pack=bytes, header=True, rows=120):
-    """Write a table with marks of missing values, thousands, a currency, dates and letters beyond ASCII."""
-    lines = ["edad;país;salario;fecha;clase"] * header
-    for row in range(rows):
-        age, pay = ("?", str(20 + row % 40))[row % 9 > 0], f"${1 + row % 3},{100 + 7 * row % 900:03}.50"
-        country = ("España", "Perú", "?", "Chile")[row % 4]
-        lines.append(f"{age};{country};{pay};Jan {1 + row % 28} 2000;{('sí', 'no')[row % 2]}")
-    path.write_bytes(pack(("\n".join(lines) + "\n").encode(encoding)))
-    return path
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-16-be", "utf-32", "utf-32-le"])
-@pytest.mark.parametrize(("pack", "end"), [(bytes, ""), (gzip.compress, ".gz")])
-def test_encodings_are_guessed_and_named_and_files_unpacked(run, tmp_path, encoding, pack, end):
-    path = adults(tmp_path / f"t.csv{end}", encoding, pack)
-    words = ("train", "--data", path, "--label", "clase", *FAST, "--epochs", "1")
-    code, out, err = run(*words, "--save", tmp_path / "m.st")
-    assert code == 0, err
-    first, *rest = out.splitlines()
-    assert "(1 number, 1 word, 1 number, 1 date)" in first or "(2 numbers, 1 word, 1 date)" in first
-    if not encoding.startswith("utf-8"):
-        assert f"in the encoding {'cp1252' if encoding == 'latin-1' else encoding}" in first
-    lines = "\n".join(rest)
-    assert "missing values: 'edad' (14: '?'), 'país' (30: '?')" in lines
-    assert "read as numbers with ',' and '$': 'salario'" in lines
-    assert "read as dates in the form %b %d %Y: 'fecha'" in lines
-    assert "'clase' has 2 different words" in lines
-    assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
-    told = run("predict", tmp_path / "m.st", "--data", adults(tmp_path / "other.csv", rows=7))[1]
-    assert {line.split(",")[1] for line in told.splitlines()[1:]} <= {"sí", "no"}
-
-
-def test_a_missing_header_is_said_and_named(run, tmp_path):
-    rng = np.random.default_rng(1)
-    lines = [f"{'MFI'[k % 3]},{x:.3f},{y:.3f},{k % 4}" for k, (x, y) in enumerate(rng.normal(size=(60, 2)))]
-    (tmp_path / "abalone.data").write_text("\n".join(lines) + "\n")
-    words = ("train", "--data", tmp_path / "abalone.data", "--label", "3", *FAST, "--epochs", "1")
-    code, out, err = run(*words)
-    assert (code, out) == (1, "")
-    assert "found a row like the data (M, " in err and "--no-header" in err and "--header" in err
-    code, out, err = run(*words, "--no-header", "--save", tmp_path / "m.st")
-    assert code == 0, err
-    assert "60 rows, 3 columns to learn from" in out and "without a header" in out
-    (tmp_path / "new.data").write_text("\n".join(line.rpartition(",")[0] for line in lines) + "\n")
-    assert len(run("predict", tmp_path / "m.st", "--data", tmp_path / "new.data")[1].splitlines()) == 61
-    assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
-    code, out, err = run(*words, "--header")
-    assert "59 rows" in out
-
-
-@pytest.mark.parametrize(
-    ("text", "like_data"),
-    [
-        ("country,2019,2020,2021\nA,1.5,2.5,3\nB,2,3,4\n", False),
-        ("id,x\n1,2\n2,3\n", False),
-        (",x\n1,2\n2,3\n", False),
-        ("5.1,3.5,setosa\n4.9,3,setosa\n", True),
-        ("setosa,5.1\nsetosa,4.9\n", True),
-        ("p,x\n" + "p,x\ne,y\n" * 9, True),
-        ("who,what\n" + "p,x\ne,y\n" * 9, False),
-        ("2000-01-01,a\n2000-01-02,b\n", True),
-        ("1,1\n3,4\n", True),
-    ],
-)
-def test_a_first_line_like_the_data(tmp_path, text, like_data):
-    (tmp_path / "t.csv").write_text(text)
-    if like_data:
-        with pytest.raises(DataError, match="header=False in Python"):
-            data.read_csv(tmp_path / "t.csv")
-    else:
-        assert len(data.read_csv(tmp_path / "t.csv")) == text.count("\n") - 1
-    table = data.read_csv(tmp_path / "t.csv", header=False)
-    assert len(table) == text.count("\n") and table.names[:2] == ("c0", "c1")
-
-
-@pytest.mark.parametrize(
-    ("cells", "values"),
-    [
-        ("Jan 1 2000|Feb 3 2001", ["2000-01-01", "2001-02-03"]),
-        ("January 1, 2000|February 3, 2001", ["2000-01-01", "2001-02-03"]),
-        ("1 Jan 2000|3 Feb 2001 ", ["2000-01-01", "2001-02-03"]),
-        ("2015/01/01 01:00:00|2015/1/2 02:30", ["2015-01-01T01:00", "2015-01-02T02:30"]),
-        ("31.12.1999|1.2.2000", ["1999-12-31", "2000-02-01"]),
-        ("12/31/1999 11:30 PM|1/2/2000 1:00 AM", ["1999-12-31T23:30", "2000-01-02T01:00"]),
-        ("31/12/1999|?", ["1999-12-31", "NaT"]),
-        ("3,995.383|12,995", [3995.383, 12995]),
-        ("$3,995.50|-$1", [3995.5, -1]),
-        ("3 995|1'234'567", [3995, 1234567]),
-        ("7 EUR|8 EUR", [7, 8]),
-        ("12.5%|3%", [12.5, 3]),
-        ("7 EUR|8 USD", None),
-        ("1,2,3|4,5", None),
-        ("May|March", None),
-        ("12345|N/A", [12345, np.nan]),
-    ],
-)
-def test_cells_in_other_forms(tmp_path, cells, values):
-    lines = [f'"{cell}",x' for cell in cells.split("|")]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines]) + "\n")
-    column = data.read_csv(tmp_path / "t.csv")["a"]
-    if values is None:
-        assert column.kind == "word" and not column.missing.any()
-    else:
-        expected = np.array(values, "datetime64[us]" if isinstance(values[0], str) else np.float64)
-        np.testing.assert_array_equal(column.values, expected)
-
-
-def test_prices_are_no_classes(run, tmp_path):
-    lines = [f"{row % 7},{1000 + 3 * row}" for row in range(300)]
-    (tmp_path / "t.csv").write_text("\n".join(["rooms,price", *lines]) + "\n")
-    words = ("train", "--data", tmp_path / "t.csv", "--label", "price", *FAST, "--epochs", "1")
-    code, out, err = run(*words, "--task", "classification")
-    assert (code, out) == (1, "")
-    assert "--task regression" in err and len(err) < 400 + len(str(tmp_path))
-    assert run(*words)[0] == 0
-
-
-def test_columns_are_checked_before_they_are_read(run, tmp_path, monkeypatch):
-    model = tmp_path / "m.st"
-    assert (
-        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
-            0
-        ]
-        == 0
-    )
-    names = [f"wrong column {k}" for k in range(20_000)]
-    (tmp_path / "wrong.csv").write_text(",".join(names) + "\n" + ",".join("1" * 20_000) + "\n")
-    for name in ("_by_pyarrow", "_by_csv"):
-        monkeypatch.setattr(tablefiles, name, lambda *args: pytest.fail("the rows were read"))
-    for command in ("predict", "evaluate"):
-        code, _, err = run(command, model, "--data", tmp_path / "wrong.csv")
-        assert code == 1 and len(err) < 400 + len(str(tmp_path))
-        assert "missing: edad, país" in err or "expected a column 'clase'" in err
-
-
-@pytest.mark.parametrize("odd", ["x" * 1000, "\x1b[31m" * 90, "é'\u202e\" *" * 200, "1," * 300, "0" * 500])
-@pytest.mark.parametrize("place", ["name", "cell", "label", "both"])
-def test_messages_are_short_whatever_a_cell_has(run, tmp_path, odd, place):
-    model = tmp_path / "m.st"
-    assert (
-        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
-            0
-        ]
-        == 0
-    )
-    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file, delimiter=";"))
-    if place == "name":
-        rows[0][:2] = [odd, odd + "2"]
-    elif place == "label":
-        rows[3][4] = odd
-    else:
-        for row in rows[2 : 50 if place == "both" else 4]:
-            row[:4] = [odd] * 4
-    with open(tmp_path / "odd.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file, delimiter=";").writerows(rows)
-    for words in (
-        ("predict", model),
-        ("evaluate", model),
-        ("train", "--label", "clase", "--epochs", "1", *FAST),
-        ("train", "--label", "salario", "--epochs", "1", *FAST),
-    ):
-        _, out, err = run(*words, "--data", tmp_path / "odd.csv")
-        about = [line for line in out.splitlines() if "odd.csv" in line]
-        assert max(len(line.replace(str(tmp_path), "")) for line in [*err.splitlines(), *about, ""]) <= 430
 
 
 def test_another_task_is_named_only_if_it_is_possible(run, tmp_path):
