@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -36,8 +37,10 @@ class Parser(argparse.ArgumentParser):
         """Print an error and how to fix it, and exit."""
         fix = fix or f"Run '{self.prog} --help' for the options."
         text = f"{self.prog}: error: {brief(message)}. {fix}"
-        wide = shutil.get_terminal_size().columns
-        self.exit(2, textwrap.fill(text, wide, subsequent_indent="  ", break_on_hyphens=False) + "\n")
+        if sys.stderr.isatty():
+            wide = shutil.get_terminal_size().columns
+            text = textwrap.fill(text, wide, subsequent_indent="  ", break_on_hyphens=False)
+        self.exit(2, text + "\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Return the values of all arguments; unknown ones are an error."""

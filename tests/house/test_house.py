@@ -22,7 +22,7 @@ BUDGETS = {
     "": 984,
     "backends": 2461,
     "control": 1665,
-    "cli": 2262,
+    "cli": 2265,
     "data": 2654,
     "engine": 4104,
     "inspecting": 1359,
