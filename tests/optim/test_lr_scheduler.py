@@ -310,7 +310,7 @@ def test_wrong_use_later_is_an_error() -> None:
         scheduler.step()
         return x
 
-    with pytest.raises(TracedValueError, match=r"StepLR\.step inside step, which is traced"):
+    with pytest.raises(TracedValueError, match=r"StepLR\.step inside step is not repeated"):
         step(np.ones(2))
     assert scheduler.last_epoch == 0
     both = S.ChainedScheduler([scheduler, S.ExponentialLR(scheduler.optimizer, 0.9)])

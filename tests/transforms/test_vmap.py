@@ -467,7 +467,7 @@ def test_errors_of_operations_say_that_members_are_mapped() -> None:
     with pytest.raises(IndexError) as caught:
         agrad.vmap(lambda a: agrad.vmap(lambda b: b[7])(a))(draw(4, 3, 2))
     notes = "\n".join(caught.value.__notes__)
-    assert "a map over 3 members" in notes and "a map over 4 members" in notes
+    assert "each of the 3 elements of a vmap" in notes and "each of the 4 elements of a vmap" in notes
     with pytest.raises(ShapeError, match="at least 1 axis"):
         agrad.vmap(lambda a: a @ a)(draw(3))
 

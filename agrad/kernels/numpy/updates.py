@@ -32,8 +32,8 @@ _WHOLE_BLOCK = 64 * 1024
 # elements up to which the time of NumPy's calls decides: such arrays are not split
 SMALL = 2048
 
-# elements from which on a momentum step searches for denormal numbers, and calls BLAS, measured
-_FLUSHED, _BY_BLAS = 1 << 14, 1 << 16
+# elements from which on a momentum step calls BLAS, measured
+_BY_BLAS = 1 << 16
 
 _LIMITS = {np.dtype(kind): np.finfo(kind) for kind in (np.float32, np.float64)}
 _TINY = {dtype: info.tiny for dtype, info in _LIMITS.items()}
@@ -137,7 +137,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
         return
     np.multiply(v, momentum, out=v)
     np.add(v, g, out=v)
-    if p.size > _FLUSHED and laid_out:
+    if p.size > SMALL and laid_out:
         flush_denormals(v)
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
