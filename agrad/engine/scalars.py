@@ -158,7 +158,9 @@ def refuse_trace(what: str, remedy: str) -> None:
     """Raise ``TracedValueError`` in a trace, for what a replay would not do."""
     trace = mode().trace
     if trace is not None:
-        raise TracedValueError(f"{what} inside {trace.named} is not repeated when the compiled function runs. {remedy.rstrip('.')}.")
+        raise TracedValueError(
+            f"{what} inside {trace.named} is not repeated when the compiled function runs. {remedy.rstrip('.')}."
+        )
 
 
 def host_call(function: Callable[..., Any], *args: Any) -> Any:

@@ -24,7 +24,7 @@ BUDGETS = {
     "control": 1665,
     "cli": 2265,
     "data": 2654,
-    "engine": 4104,
+    "engine": 4106,
     "inspecting": 1359,
     "interop": 3399,
     "jit": 6621,
