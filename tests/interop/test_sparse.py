@@ -22,7 +22,7 @@ SHAPES = [(3,), (3, 2), (3, 1), (2, 3, 2)]
 # SciPy before 1.16 does not convert what it divides by
 CONVERTS = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)
 DIVIDED = (
-    (DetachError, "would leave the graph silently") if CONVERTS else (TypeError, "unsupported operand type(s) for /")
+    (DetachError, "cannot convert a Tensor that requires a gradient") if CONVERTS else (TypeError, "unsupported operand type(s) for /")
 )
 KINDS = [f"{form}_{kind}" for form in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") for kind in ("array", "matrix")]
 
@@ -112,9 +112,9 @@ def test_sums_are_dense_and_the_star_of_matrices_is_their_product() -> None:
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [
-        (lambda a, x: a * x, DetachError, "the values of its csr_array can be beside a Tensor: .toarray()"),
-        (lambda a, x: x * a, DetachError, "the values of its csr_array can be beside a Tensor: .toarray()"),
-        (lambda a, x: a.multiply(x), DetachError, "the values of its csr_array can be beside a Tensor: .toarray()"),
+        (lambda a, x: a * x, DetachError, "Mix a Tensor with the values of the csr_array: .toarray()"),
+        (lambda a, x: x * a, DetachError, "Mix a Tensor with the values of the csr_array: .toarray()"),
+        (lambda a, x: a.multiply(x), DetachError, "Mix a Tensor with the values of the csr_array: .toarray()"),
         (lambda a, x: a / x, *DIVIDED),
         (lambda a, x: x / a, TypeError, "unsupported operand type(s) for /"),
         (lambda a, x: a @ x[:2], ShapeError, "matmul: shapes (4, 3) and (2,)"),

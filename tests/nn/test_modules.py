@@ -179,7 +179,7 @@ def test_lists_and_dicts() -> None:
             "a: param must be a Tensor, got ndarray",
             lambda: nn.ReLU().register_parameter("a", np.ones(1)),
         ),
-        (DtypeError, "has no derivative", lambda: nn.Parameter(np.ones(2, int))),
+        (DtypeError, "must have a floating-point dtype", lambda: nn.Parameter(np.ones(2, int))),
         (
             DtypeError,
             "backend 'numpy' does not support the dtype 'bfloat16'",

@@ -78,7 +78,7 @@ def flat(value: Any) -> list[Any]:
 def words(error: Exception) -> str:
     """An error's text without values; a comparison may be that of the other operand."""
     text = re.sub(r"Tensor\(.*", "", str(error), flags=re.DOTALL)
-    return re.sub(r"^(less|greater)\w*: .* do not broadcast", "comparison", text)
+    return re.sub(r"^(less|greater)\w*: .* (must be broadcastable|do not broadcast)", "comparison", text)
 
 
 def difference(f: Callable[..., Any], args: list[np.ndarray], in_axes: tuple[int | None, ...], place: Any) -> str:
