@@ -7,7 +7,6 @@ the page of a document, of a gallery's program, or to a copy of any other file.
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import threadpoolctl
 from sphinx.application import Sphinx
@@ -93,9 +92,6 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_param = False  # types are words, and no links to whatever has that name
 napoleon_use_rtype = False
-for name in ("linalg", "fft", "special"):  # namespaces, where autodoc asks for modules
-    module = sys.modules.setdefault(f"agrad.{name}", ModuleType(f"agrad.{name}"))
-    vars(module).update(vars(getattr(agrad, name)))
 
 sphinx_gallery_conf = {
     "examples_dirs": list(GALLERIES),

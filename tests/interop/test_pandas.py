@@ -105,16 +105,16 @@ def test_in_place_with_a_constant_is_pandas_own() -> None:
     np.testing.assert_array_equal(column.to_numpy(), VALUES[:, 0] + X)
 
 
-REMEDY = "can be beside a Tensor: .to_numpy()"
+REMEDY = ".to_numpy()"
 SILENT = "cannot convert a Tensor that requires a gradient"
 
 
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [
-        (lambda x: TABLE @ x, DetachError, f"the values of its DataFrame {REMEDY}"),
-        (lambda x: TABLE["a"] @ x, DetachError, f"the values of its Series {REMEDY}"),
-        (lambda x: TABLE["a"].dot(x), DetachError, f"the values of its Series {REMEDY}"),
+        (lambda x: TABLE @ x, DetachError, f"the values of the DataFrame: {REMEDY}"),
+        (lambda x: TABLE["a"] @ x, DetachError, f"the values of the Series: {REMEDY}"),
+        (lambda x: TABLE["a"].dot(x), DetachError, f"the values of the Series: {REMEDY}"),
         (lambda x: TABLE["a"].copy().__iadd__(x), DetachError, SILENT),
         (lambda x: pd.Series(x), DetachError, SILENT),
         (lambda x: pd.DataFrame({"a": x}), DetachError, SILENT),
