@@ -241,7 +241,7 @@ def test_a_body_that_no_graph_can_hold_runs_between_graphs(f: Function) -> None:
 
 def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal is found by trying, and the loop has graphs of its own steps then."""
-    monkeypatch.setattr(lower_cupy, "is_product", lambda instruction: False)  # its products are CuPy's
+    monkeypatch.setattr(lower_cupy, "is_any_product", lambda instruction: False)  # its products are CuPy's
     fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])))
     for k in range(6):
         given = drawn(k, 4)
