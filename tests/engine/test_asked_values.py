@@ -47,7 +47,7 @@ def test_numpys_index_tricks_are_named_with_what_joins_tensors(name: str, trick:
     for parts in (lambda x: (x, x), lambda x: (x, [1.0, 2.0]), lambda x: (np.ones(2), x), lambda x: (x[0], x[1])):
         message = detach_error(lambda x, parts=parts: trick[parts(x)], np.ones(2))
         assert message.startswith(f"numpy.{name}[...] cannot convert a Tensor")
-        assert "numpy.hstack([x, y]) joins Tensors" in message
+        assert "Join Tensors with numpy.hstack([x, y])" in message
         assert "numpy.column_stack([x, y])" in message
 
 
