@@ -78,7 +78,9 @@ def test_a_function_of_scipy_is_named_with_its_module(monkeypatch: pytest.Monkey
     monkeypatch.delenv("SCIPY_ARRAY_API", raising=False)
     message = detach_error(lambda x: scipy.linalg.orthogonal_procrustes(x, x), ROWS)
     assert message.startswith("scipy.linalg.orthogonal_procrustes() cannot convert a Tensor")
-    assert detach_error(np.asarray_chkfinite, np.ones(2)).startswith("numpy.asarray_chkfinite() cannot convert a Tensor")
+    assert detach_error(np.asarray_chkfinite, np.ones(2)).startswith(
+        "numpy.asarray_chkfinite() cannot convert a Tensor"
+    )
 
 
 @pytest.mark.needs("scipy")

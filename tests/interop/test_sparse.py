@@ -22,7 +22,9 @@ SHAPES = [(3,), (3, 2), (3, 1), (2, 3, 2)]
 # SciPy before 1.16 does not convert what it divides by
 CONVERTS = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)
 DIVIDED = (
-    (DetachError, "cannot convert a Tensor that requires a gradient") if CONVERTS else (TypeError, "unsupported operand type(s) for /")
+    (DetachError, "cannot convert a Tensor that requires a gradient")
+    if CONVERTS
+    else (TypeError, "unsupported operand type(s) for /")
 )
 KINDS = [f"{form}_{kind}" for form in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") for kind in ("array", "matrix")]
 

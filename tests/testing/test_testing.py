@@ -271,9 +271,7 @@ def test_integers_are_named() -> None:
     assert "argument 1 (p)['n'] must have a derivative, got the int 3" in message(
         lambda x, p: x, X, {"n": 3}, error=DtypeError
     )
-    assert "output 1 has dtype int64" in message(
-        lambda x: (x, agrad.argmax(x)), X, error=DtypeError
-    )
+    assert "output 1 has dtype int64" in message(lambda x: (x, agrad.argmax(x)), X, error=DtypeError)
     assert "argument 1 (how) must be an array, got str" in message(lambda x, how: x, X, "fast", error=OperandError)
 
 
