@@ -265,11 +265,12 @@ def test_info_imports_no_library_that_it_lists():
     assert lines[-1] == "[]"
     assert lines[-2] == "selected: numpy on cpu (by the default)"
     rows = {line.split()[0]: line for line in lines[1:-2]}
+    # tests of this process may have used libraries that the new process does not know
     for name, report in agrad.available_backends().items():
-        if report.available and name != "numpy":
+        if name in rows and report.available and name != "numpy":
             assert report.version in rows[name]
             assert "agrad info --check" in rows[name]
-        assert name in rows
+    assert list(rows)[:6] == ["numpy", "cupy", "torch", "jax", "dask", "array_api_strict"]
 
 
 def test_devices_are_listed_as_the_option_takes_them():
