@@ -215,31 +215,15 @@ def _dress(made: Primitive, doc: str | None, module: str) -> PrimitiveFunction:
     def filer(kind: str) -> Callable[..., Any]:
         def file(*targets: Any) -> Any:
             if len(targets) == 1 and callable(targets[0]):
-                made.file(kind, targets[0], ())
-                return targets[0]
-
-            def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
-                made.file(kind, function, targets)
-                return function
-
-            return with_targets
+                return made.file(kind, targets[0], ())
+            return lambda function: made.file(kind, function, targets)
 
         return file
 
-    def batch(rule: Callable[..., Any]) -> Callable[..., Any]:
-        made.file_batching(rule)
-        return rule
-
-    def write_back(function: Callable[..., Any]) -> Callable[..., Any]:
-        made.file_write_back(function)
-        return function
-
-    call.primitive = made
-    call.bind = call
-    call.vjp = filer("vjp")
-    call.jvp = filer("jvp")
-    call.batch = batch
-    call.write_back = call.put = write_back  # ``put`` is its earlier name
+    call.primitive, call.bind = made, call
+    call.vjp, call.jvp = filer("vjp"), filer("jvp")
+    call.batch = made.file_batching
+    call.write_back = call.put = made.file_write_back  # ``put`` is its earlier name
     return cast(PrimitiveFunction, call)
 
 

@@ -1,7 +1,7 @@
 """Operation: the base class of the operations of nodes and instructions; traits."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -26,15 +26,20 @@ TRAITS = frozenset(
 """The traits that the definition of a primitive may declare."""
 
 
-def function_in(operation: "Operation", table: Mapping[type, Function], kind: type | None) -> Function:
-    """Return the function for an array type, from a table by type.
-
-    For numbers alone it is the operation's ``evaluate``.
-    """
-    backend = None if kind is None else backend_of_type(kind)
-    if backend is None:
-        return lambda *args, **settings: operation.evaluate(args, settings)
-    return table[backend.array_types[0]]
+def check_among(
+    what: str,
+    names: Iterable[str],
+    allowed: Collection[str],
+    settings: Iterable[str] = (),
+    options: Collection[str] = (),
+) -> None:
+    """Raise ``PrimitiveDefinitionError`` for names that are not allowed, and settings that are not options."""
+    unknown = [name for name in names if name not in allowed] + [name for name in settings if name not in options]
+    if unknown:
+        more = f" and, after a *, the options {', '.join(options)}" if options else ""
+        raise PrimitiveDefinitionError(
+            f"{what} must be among {', '.join(allowed)}{more}, got {', '.join(map(repr, unknown))}"
+        )
 
 
 class Operation:
@@ -44,6 +49,8 @@ class Operation:
     """
 
     name: str
+    raw: Mapping[type, Function] | None = None
+    """The functions on arrays, by type; None: ``bind`` for all types."""
     arrays: tuple[str, ...] = ()
     """The names of the array arguments, without the variadic one."""
     variadic: str | None = None
@@ -151,15 +158,8 @@ class Operation:
 
     def declare(self, traits: Mapping[str, Any]) -> None:
         """Set traits. Raise ``PrimitiveDefinitionError`` for unknown names and kinds."""
-        unknown = sorted(traits.keys() - TRAITS)
-        if unknown:
-            raise PrimitiveDefinitionError(
-                f"{self.name}: traits must be among {', '.join(sorted(TRAITS))}, got {', '.join(map(repr, unknown))}"
-            )
-        if traits.get("kind", self.kind) not in KINDS:
-            raise PrimitiveDefinitionError(
-                f"{self.name}: kind must be one of {', '.join(sorted(KINDS))}, got {traits['kind']!r}"
-            )
+        check_among(f"{self.name}: traits", sorted(traits), sorted(TRAITS))
+        check_among(f"{self.name}: kind", [traits.get("kind", self.kind)], sorted(KINDS))
         core = traits.get("core_axes", 0)
         if isinstance(core, tuple) and len(core) != len(self.arrays):
             raise PrimitiveDefinitionError(
@@ -205,11 +205,13 @@ class Operation:
         return self.evaluate(args, settings)
 
     def function_of(self, kind: type | None) -> Function:
-        """Return the function of the operation on raw arrays of one type.
-
-        None: on numbers.
-        """
-        return self.bind
+        """Return the function of the operation on arrays of one type; None: on numbers."""
+        if self.raw is None:
+            return self.bind
+        backend = None if kind is None else backend_of_type(kind)
+        if backend is None:
+            return lambda *args, **settings: self.evaluate(args, settings)
+        return self.raw[backend.array_types[0]]
 
     def function_in_graph(self, kind: type) -> Function:
         """Return the function whose work a CUDA graph may hold.

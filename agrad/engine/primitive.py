@@ -17,7 +17,7 @@ from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.call import build_call, pair_evaluation
 from agrad.engine.explain import explained
 from agrad.engine.namespaces import NUMBERS, Memo
-from agrad.engine.operation import Operation, function_in
+from agrad.engine.operation import Operation, check_among
 from agrad.engine.plans import plan_of
 from agrad.engine.pullback import build_pullback
 from agrad.engine.pushforward import build_pushforward
@@ -25,7 +25,7 @@ from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
-from agrad.registry import KERNELS, PRIMITIVES, Kernel, names_of
+from agrad.registry import KERNELS, PRIMITIVES, names_of
 
 Function = Callable[..., Any]
 
@@ -44,20 +44,9 @@ class Rule:
         self.part: str = f"{kind}:{','.join(targets)}"
         incoming = primitive.incoming(kind)
         alphabet = {"xp", *incoming, *(primitive.all_arrays if kind == "batch" else primitive.alphabet)}
-        unknown = [n for n in self.names if n not in alphabet]
-        unknown += [n for n in self.settings if n not in primitive.settings]
-        if unknown:
-            raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name}: parameters must be among {', '.join(sorted(alphabet))}"
-                + (f" and, after a *, the options {', '.join(primitive.settings)}" if primitive.settings else "")
-                + f", got {', '.join(map(repr, unknown))}"
-            )
-        strange = [t for t in targets if t not in primitive.all_arrays]
-        if strange:
-            raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} must be for one of its arrays {', '.join(primitive.all_arrays)}, got "
-                f"{', '.join(map(repr, strange))}"
-            )
+        what = f"the {kind} of {primitive.name}"
+        check_among(f"{what}: parameters", self.names, sorted(alphabet), self.settings, primitive.settings)
+        check_among(f"{what}: arguments", targets, primitive.all_arrays)
         self.kept: tuple[str, ...] = tuple(n for n in self.names if n != "xp" and n not in incoming)
 
 
@@ -109,7 +98,10 @@ class Primitive(Operation):
         self.defaults: dict[str, Any] = dict(defaults or {})
         vars(self).update(traits)
         self.takes_numbers: bool = self.elementwise
-        self.overwrites: tuple[int, ...] = tuple([self._overwritten(argument) for argument in overwrites])
+        check_among(f"{name}: overwrites", overwrites, arrays)
+        if overwrites and "donate" not in settings:
+            raise PrimitiveDefinitionError(f"{name}: overwrites requires an option 'donate'. Add it after the star.")
+        self.overwrites: tuple[int, ...] = tuple([arrays.index(argument) for argument in overwrites])
         self.kind = "elementwise" if self.elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
@@ -138,11 +130,7 @@ class Primitive(Operation):
             raise PrimitiveDefinitionError(
                 f"{name}: out='*name' must be the only output, and requires a fixed number of arguments"
             )
-        for given in (*self.linear, *self.constant):
-            if given not in self.all_arrays:
-                raise PrimitiveDefinitionError(
-                    f"{name}: linear and constant must be among its arrays {', '.join(self.all_arrays)}, got {given!r}"
-                )
+        check_among(f"{name}: linear and constant", (*self.linear, *self.constant), self.all_arrays)
 
     def _make_tables(self) -> None:
         """Make the tables of plans, pushforwards and evaluations."""
@@ -160,14 +148,6 @@ class Primitive(Operation):
         return (
             f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
         )
-
-    def _overwritten(self, argument: str) -> int:
-        if argument not in self.arrays or "donate" not in self.settings:
-            raise PrimitiveDefinitionError(
-                f"{self.name}: overwrites must be among its arrays {', '.join(self.arrays)}, got {argument!r}, and "
-                "requires an option 'donate'"
-            )
-        return self.arrays.index(argument)
 
     # ---------------------------------------------------------------- what the call path asks
 
@@ -210,10 +190,6 @@ class Primitive(Operation):
         found: Plan = self.plans[PlanKey(*plan.key[:4], lifted or plan.lifted, guarded, retains or plan.retains)]
         return found
 
-    def function_of(self, kind: type | None) -> Function:
-        """See ``Operation.function_of``."""
-        return function_in(self, self.raw, kind)
-
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """See ``Operation.decomposed``."""
         body = self.definition or self.forward
@@ -235,8 +211,8 @@ class Primitive(Operation):
 
     # ---------------------------------------------------------------- raw arrays
 
-    def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> None:
-        """File a rule for the arguments ``targets`` (by default the first one)."""
+    def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> Function:
+        """File and return a rule for the arguments ``targets`` (by default the first one)."""
         targets = targets or self.all_arrays[:1]
         if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
             raise PrimitiveDefinitionError(
@@ -253,21 +229,24 @@ class Primitive(Operation):
             table[target] = rule
         self.plans.clear()
         self.pushes.clear()
+        return function
 
-    def file_write_back(self, function: Function) -> None:
-        """File the write_back rule: the first array after a write to the result."""
+    def file_write_back(self, function: Function) -> Function:
+        """File and return the write-back rule: the first array after a write to the result."""
         self.write_back: Function | None = write_back_rule(self, function)
         self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
+        return function
 
-    def file_batching(self, function: Function) -> None:
-        """File the batching rule: one call for all members; see ``batching``."""
+    def file_batching(self, function: Function) -> Function:
+        """File and return the batching rule: one call for all batch elements; see ``batching``."""
         if "batch_size" in (*self.all_arrays, *self.settings):
             raise PrimitiveDefinitionError(
                 f"{self.name}: arguments must not be named 'batch_size', which is the number of batch elements in a "
                 "batching rule. Rename it."
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
+        return function
 
     def _evaluation(self, kind: type) -> Function:
         """Return the evaluation on arrays of a type, by a kernel if there is one."""
@@ -285,7 +264,8 @@ class Primitive(Operation):
         kernel = KERNELS.get((backend.name, self.name, "forward"))
         if kernel is None:
             return generic
-        self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
+        what = f"a kernel of {self.name} on {backend.name}: parameters"
+        check_among(what, kernel.names, self.all_arrays, kernel.settings, self.settings)
         when, function = kernel.when, kernel.function
         if when is None:
             return function
@@ -294,17 +274,6 @@ class Primitive(Operation):
             return function(*arrays, **settings) if when(*arrays) else generic(*arrays, **settings)
 
         return guarded
-
-    def check_kernel(
-        self, kernel: Kernel, known: tuple[str, ...], known_settings: tuple[str, ...], backend: str
-    ) -> None:
-        """Raise ``PrimitiveDefinitionError`` for a kernel that names unknown values."""
-        unknown = [n for n in kernel.names if n not in known] + [n for n in kernel.settings if n not in known_settings]
-        if unknown:
-            raise PrimitiveDefinitionError(
-                f"a kernel of {self.name} on {backend}: parameters must be among "
-                f"{', '.join([*known, *known_settings])}, got {', '.join(map(repr, unknown))}"
-            )
 
     def generic(self, backend: Backend) -> Function:
         """Return the evaluation on raw arrays of a backend without its kernel."""

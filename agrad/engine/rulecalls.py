@@ -14,7 +14,7 @@ from agrad.dtypes import DType
 from agrad.engine.batching import through_all
 from agrad.engine.levels import dispatch
 from agrad.engine.namespaces import NAMESPACES, Memo
-from agrad.engine.operation import Operation, function_in
+from agrad.engine.operation import Operation, check_among
 from agrad.engine.places import Values, picker
 from agrad.engine.tape import Meta
 from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
@@ -100,6 +100,8 @@ class RulePrimitive(Operation):
         ]
         return dispatch(self, tuple(inside), settings)
 
+    bind = __call__
+
     def _evaluation(self, kind: type) -> Any:
         """Return the rule on raw arrays of a type, by a kernel if it accepts them."""
         rule, kernel, backend = self.rule, self.kernel(kind), backend_of_type(kind)
@@ -119,16 +121,9 @@ class RulePrimitive(Operation):
         primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
         kernel = None if backend is None else KERNELS.get((backend.name, primitive.name, rule.part))
         if kernel is not None and backend is not None:
-            primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
+            what = f"a kernel of {primitive.name} on {backend.name}: parameters"
+            check_among(what, kernel.names, rule.names, kernel.settings, rule.settings)
         return kernel
-
-    def bind(self, *values: Any, **settings: Any) -> Any:
-        """Call the rule on Tensors or arrays."""
-        return self(*values, **settings)
-
-    def function_of(self, kind: type | None) -> Any:
-        """Return the function that computes the rule on raw arrays of one type."""
-        return function_in(self, self.raw, kind)
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Compute the rule by the operations that it is made of, in a namespace."""

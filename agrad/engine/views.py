@@ -16,6 +16,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.joining import is_numpys
 from agrad.engine.layouts import SHARING, SPLIT, copy_with_strides, with_values
 from agrad.engine.namespaces import Memo
+from agrad.engine.operation import check_among
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
 from agrad.engine.tensor import BatchedTensor, RecordedTensor, Tensor, strip_constant_levels, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
@@ -46,13 +47,10 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
     argument, ``value``, and settings after a star.
     """
     names, settings = names_of(function)
-    alphabet = ("xp", *primitive.arrays, "value")
-    unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
-    if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:
-        raise PrimitiveDefinitionError(
-            f"the write-back rule of {primitive.name}: parameters must be among {', '.join(alphabet)} and its options, "
-            f"got {', '.join(names)}. The operation must have one array and one output."
-        )
+    what = f"the write-back rule of {primitive.name}"
+    check_among(f"{what}: parameters", names, ("xp", *primitive.arrays, "value"), settings, primitive.settings)
+    if len(primitive.arrays) != 1 or primitive.outputs is not None:
+        raise PrimitiveDefinitionError(f"{what}: the operation must have one array and one output")
 
     def write_back(base: Any, value: Any, given: dict[str, Any]) -> Any:
         handed = {"xp": namespace, primitive.arrays[0]: base, "value": value}
@@ -67,32 +65,29 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
-def _copies_elements(key: tuple[type, bool]) -> bool:
-    kind, with_ellipsis = key
+def _is_copy(kind: type, array: Callable[[Any], Any], part: Callable[[Any, Any], Any]) -> bool:
+    """Return True if ``part(xp, array(xp))`` is a copy for arrays of a type."""
     backend = backend_of_type(kind)
     assert backend is not None
     assert backend.shares_memory is not None
-    x = backend.xp.asarray([0.0])
-    return not backend.shares_memory(backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,)), x)
+    x = array(backend.xp)
+    return not backend.shares_memory(part(backend.xp, x), x)
+
+
+def _copies_elements(key: tuple[type, bool]) -> bool:
+    kind, with_ellipsis = key
+    index = (0, ...) if with_ellipsis else (0,)
+    return _is_copy(kind, lambda xp: xp.asarray([0.0]), lambda xp, x: xp.getitem(x, index=index))
 
 
 COPIED_ELEMENTS = Memo(_copies_elements)
 """Flags by array type and ``...`` in the index: True if an element is a copy.
 
-NumPy's elements are copies unless the index has a ``...``.
+An element of a NumPy array is a copy unless the index contains ``...``.
 """
 
-
-def _returns_scalars(kind: type) -> bool:
-    backend = backend_of_type(kind)
-    assert backend is not None
-    assert backend.shares_memory is not None
-    total = backend.xp.sum(backend.xp.asarray([0.0]))
-    return not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
-
-
-SCALARS = Memo(_returns_scalars)
-"""Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
+SCALARS = Memo(lambda kind: _is_copy(kind, lambda xp: xp.sum(xp.asarray([0.0])), lambda xp, x: xp.reshape(x, (1,))))
+"""Flags by array type: True if 0-dimensional results are scalars, as in NumPy."""
 
 
 def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:

@@ -335,11 +335,11 @@ BAD = {
     r"at least one array": lambda: define(lambda xp, /: 1),
     r"before the slash .* or after a star .* got 'scale'": lambda: define(lambda xp, x, /, scale: x),
     r"got 'options'": lambda: define(lambda xp, x, /, **options: x),
-    r"linear and constant must be among its arrays x, got 'y'": lambda: define(
+    r"linear and constant must be among x, got 'y'": lambda: define(
         lambda xp, x, /: x, linear="y", name="odd"
     ),
-    r"among its arrays x, got 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
-    r"overwrites must be among its arrays x, y, got 'y', and requires an option 'donate'": lambda: define(
+    r"among x, got 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
+    r"overwrites requires an option 'donate'": lambda: define(
         lambda xp, x, y, /: x, overwrites="y", name="odd"
     ),
     r"odd: overwrites must be .* got 'z'": lambda: define(
@@ -352,7 +352,7 @@ BAD = {
     r"vjp of squares: .* got 'axis'": lambda: squares().vjp(lambda g, axis: g),
     r"vjp of squares: .* got 'axes'": lambda: squares().vjp(lambda g, *, axes: g),
     r"jvp of squares: .* got 'g_y'": lambda: squares().jvp(lambda g_y: g_y),
-    r"vjp of squares must be for one of its arrays a, b, got 'c'": lambda: squares().vjp("c")(lambda g: g),
+    r"vjp of squares: arguments must be among a, b, got 'c'": lambda: squares().vjp("c")(lambda g: g),
     r"squares: 'b' must not have a vjp": lambda: squares().vjp("b")(lambda g: g),
 }
 
