@@ -18,7 +18,7 @@ from agrad.engine.observing import observed_run
 from agrad.engine.tape import LEAF, Meta, Node, Plan, change_mode, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
-from agrad.shapes import broadcast_axes
+from agrad.shapes import broadcast_axes, broadcasts_to
 
 Pull = Callable[[Node, Any], tuple[Any, ...]]
 Visit = Callable[[Node, Any], None]
@@ -248,20 +248,14 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
     Behind an operation that masks (``where``), what is not used goes with the cotangents, and rules are guarded. Where
     cotangents may be Tensors, what was kept raw is lifted beside them. Only a pass that meets such a node pays for it.
     """
-    if level is not None or lifted or masks is not None:
-        apply = guarded_pullback if level is None else _recorded_pullback(level)
-        pull: Any = apply if masks is None else masks.guarded(apply)
-    elif mode().anomaly or mode().observers or DEVICE_SCOPES:
-        pull = _plain_pullback
-    else:
+    watched = mode().anomaly or mode().observers
+    if level is None and not lifted and masks is None and not watched and not DEVICE_SCOPES:
         return None
+    apply = guarded_pullback if level is None else _recorded_pullback(level)
+    pull: Any = apply if masks is None else masks.guarded(apply)
     if DEVICE_SCOPES:
         pull = _device_guarded(pull)
-    return _watched(pull) if mode().anomaly or mode().observers else pull
-
-
-def _plain_pullback(node: Node, g: Any) -> tuple[Any, ...]:
-    return node.plan.pullback(node, g)
+    return _watched(pull) if watched else pull
 
 
 def _device_guarded(pull: Pull) -> Pull:
@@ -354,14 +348,9 @@ def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
     return xp.astype(value, dtype)
 
 
-def _was_broadcast(target: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    lead = len(shape) - len(target)
-    return lead >= 0 and all(n in (1, m) for n, m in zip(target, shape[lead:], strict=True))
-
-
 def shrink(g: Any, target: Meta) -> Any:
     """Sum a cotangent of a result over the axes along which an argument was broadcast."""
-    return sum_to(NAMESPACES[type(g)], g, target.shape) if _was_broadcast(target.shape, tuple(g.shape)) else g
+    return sum_to(NAMESPACES[type(g)], g, target.shape) if broadcasts_to(target.shape, tuple(g.shape)) else g
 
 
 def product(g: Any, value: Any, target: Meta) -> Any:
@@ -372,7 +361,7 @@ def product(g: Any, value: Any, target: Meta) -> Any:
         and getattr(value, "shape", ())[-1:] == g.shape[-1:]
         and value.dtype == g.dtype
         and not is_complex(g.dtype)
-        and _was_broadcast(target.shape, shape)
+        and broadcasts_to(target.shape, shape)
     ):
         xp = NAMESPACES[type(g)]
         return xp.reshape(xp.vecdot(g, value), (*shape[:-1], 1))
@@ -386,19 +375,12 @@ def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any
     """
     if g is None:
         return None
-    if not hasattr(g, "shape"):
-        raise RuleError(
-            f"the rule of {name} for {argument} must return an array of shape {target.shape}, got {type(g).__name__}"
-        )
-    shape = tuple(g.shape)
+    shape = tuple(g.shape) if hasattr(g, "shape") else None
+    if shape != target.shape and (shape is None or not broadcasts or not broadcasts_to(target.shape, shape)):
+        got = type(g).__name__ if shape is None else shape
+        raise RuleError(f"the rule of {name} for {argument} must return an array of shape {target.shape}, got {got}")
     xp = NAMESPACES[type(g)]
-    if shape != target.shape:
-        if not (broadcasts and _was_broadcast(target.shape, shape)):
-            raise RuleError(
-                f"the rule of {name} for {argument} must return an array of shape {target.shape}, got {shape}"
-            )
-        g = sum_to(xp, g, target.shape)
-    return _to_dtype(xp, g, target.dtype)
+    return _to_dtype(xp, g if shape == target.shape else sum_to(xp, g, target.shape), target.dtype)
 
 
 def fit_tangent(t: Any, out: Any, name: str) -> Any:
@@ -420,22 +402,26 @@ def _recorded_pullback(level: Any) -> Apply:
 
     def pull(node: Node, g: Any, masked: Masked | None = None) -> tuple[Any, ...]:
         plan = node.plan
-        primitive = plan.primitive
         if not plan.names:
             return plan.pullback(node, g)
-        links = dict(zip(plan.arguments, node.parents, strict=True))
-        outputs = primitive.outputs
-        values = []
-        for name, value in zip(plan.names, node.saved or (), strict=True):
-            if name in links:
-                value = wrap(value, level, links[name])
-            elif outputs is None and name == "y":
-                value = wrap(value, level, node)
-            elif outputs is not None and name in outputs:
-                value = wrap(value, level, select(node, outputs.index(name)))
-            values.append(value)
         linked = Node()
-        linked.saved = tuple(values)
-        return _run(primitive.variant(plan, lifted=True, guarded=masked is not None), linked, g, masked)
+        linked.saved = linked_values(node, level)
+        return _run(plan.primitive.variant(plan, lifted=True, guarded=masked is not None), linked, g, masked)
 
     return pull
+
+
+def linked_values(node: Node, level: Any) -> tuple[Any, ...]:
+    """Return the values that a node keeps: arguments and outputs as Tensors of ``level`` with their nodes."""
+    plan, outputs = node.plan, node.plan.primitive.outputs
+    links = dict(zip(plan.arguments, node.parents, strict=True))
+    values = []
+    for name, value in zip(plan.names, node.saved or (), strict=True):
+        if name in links:
+            value = wrap(value, level, links[name])
+        elif outputs is None and name == "y":
+            value = wrap(value, level, node)
+        elif outputs is not None and name in outputs:
+            value = wrap(value, level, select(node, outputs.index(name)))
+        values.append(value)
+    return tuple(values)

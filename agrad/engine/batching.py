@@ -24,6 +24,7 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import Level, lift
 from agrad.engine.namespaces import NAMESPACES, NUMBERS, namespace_of
 from agrad.engine.observing import OBSERVED
+from agrad.engine.places import settings_picker
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
 from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
@@ -298,19 +299,10 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
 
     Members of fewer axes get axes of length one in front.
     """
-    if len(inner) > 1:
-        ndims = [
-            len(value.shape) - is_mapped if hasattr(value, "shape") else 0
-            for value, is_mapped in zip(inner, mapped, strict=True)
-        ]
-        ndim = max(ndims)
-        if any(is_mapped and n < ndim for is_mapped, n in zip(mapped, ndims, strict=True)):
-            xp = namespace_of(inner)
-            inner = [
-                with_rank(xp, value, ndim) if is_mapped else value
-                for value, is_mapped in zip(inner, mapped, strict=True)
-            ]
-    return primitive.bind(*inner, **settings)
+    pairs = list(zip(inner, mapped, strict=True))
+    ndim = max(len(value.shape) - is_mapped if hasattr(value, "shape") else 0 for value, is_mapped in pairs)
+    xp = namespace_of(inner)
+    return primitive.bind(*[with_rank(xp, x, ndim) if is_mapped else x for x, is_mapped in pairs], **settings)
 
 
 def shift(axes: Any, by: int = 1) -> Any:
@@ -349,27 +341,18 @@ def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
     This is right for any primitive, and as slow as a loop. If there is no member, one of ones tells the shape.
     """
-    xp = namespace_of(inner)
+    xp, pairs = namespace_of(inner), list(zip(inner, mapped, strict=True))
     if not members:
-        inner = [
-            xp.ones_like(xp.any(value, axis=0, keepdims=True), dtype=value.dtype) if is_mapped else value
-            for value, is_mapped in zip(inner, mapped, strict=True)
-        ]
+        ones = [xp.ones_like(xp.any(x, axis=0, keepdims=True), dtype=x.dtype) if m else x for x, m in pairs]
         try:
-            out = loop(primitive, inner, mapped, 1, settings)
+            out = loop(primitive, ones, mapped, 1, settings)
         except Exception as error:
             raise MissingRuleError(
                 f"{primitive.name}: the batch must not be empty, because the shape of the result is unknown without a "
                 "call"
             ) from error
         return tuple([part[:0, ...] for part in out]) if isinstance(out, tuple) else out[:0, ...]
-    outs = [
-        primitive.bind(
-            *[value[(i, ...)] if is_mapped else value for value, is_mapped in zip(inner, mapped, strict=True)],
-            **settings,
-        )
-        for i in range(members)
-    ]
+    outs = [primitive.bind(*[x[(i, ...)] if m else x for x, m in pairs], **settings) for i in range(members)]
     if isinstance(outs[0], tuple):
         return tuple([xp.stack(list(parts), axis=0) for parts in zip(*outs, strict=True)])
     return xp.stack(outs, axis=0)
@@ -402,27 +385,24 @@ def own_rule(rule: Any, primitive: Any) -> BatchRule:
     fixed = len(primitive.arrays)
     places = {name: i for i, name in enumerate(primitive.arrays)}
     flags = {f"{name}_mapped": i for name, i in places.items()}
-    wanted = [(name, places.get(name, -1), flags.get(name, -1)) for name in rule.names]
-    names: tuple[str, ...] = rule.settings
+    settings_of = settings_picker(rule.settings, primitive.settings)
 
     def call(_: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
         xp = namespace_of(inner)
         if xp is namespace:
             inner = [lift(value) for value in inner]
         handed: list[Any] = []
-        for name, place, flag in wanted:
-            if place >= 0:
-                handed.append(inner[place])
-            elif flag >= 0:
-                handed.append(mapped[flag])
+        for name in rule.names:
+            if name in places:
+                handed.append(inner[places[name]])
+            elif name in flags:
+                handed.append(mapped[flags[name]])
             elif name == "xp":
                 handed.append(xp)
             elif name == "batch_size":
                 handed.append(members)
             else:
                 handed.append(tuple(inner[fixed:]) if name == primitive.variadic else mapped[fixed:])
-        if len(names) < len(settings):
-            settings = {name: settings[name] for name in names}
-        return rule.function(*handed, **settings)
+        return rule.function(*handed, **settings_of(settings))
 
     return call

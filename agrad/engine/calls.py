@@ -35,7 +35,7 @@ class Call(Operation):
         self.name = name
         self.linear = linear
         self.outputs: tuple[str, ...] | None = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
-        self.plan: Plan = Plan.bare(self, parents, self._pull, self.argument_names(parents))
+        self.plan: Plan = Plan.bare(self, self._pull, self.argument_names(parents))
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """Return numbered names, because the operands have no names of their own."""

@@ -157,10 +157,10 @@ class Level:
         else:
             out = primitive.evaluate(tuple(inner), settings)
         if not traced or self.id < now.oldest:
-            return self._constant(out)
+            return self.constant(out)
         return self.record(primitive, args, inner, out, settings, tuple(traced), lifted)
 
-    def _constant(self, out: Any) -> Any:
+    def constant(self, out: Any) -> Any:
         if isinstance(out, tuple):
             return tuple([wrap(part, self) for part in out])
         return wrap(out, self)
@@ -224,7 +224,7 @@ class Reverse(Level):
         numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
         plan = primitive.plans[PlanKey(traced, len(inner), same_shape_and_dtype, numbers, lifted)]
         if plan is None:
-            return self._constant(out)
+            return self.constant(out)
         outs = out if isinstance(out, tuple) else (out,)
         node = new_node(plan, (*inner, *outs, settings), args)
         now = mode()
@@ -248,7 +248,7 @@ class Forward(Level):
     ) -> Any:
         out_tangents = pushed(primitive, traced, [args[i].node for i in traced], inner, out, settings, lifted)
         if out_tangents is None:
-            return self._constant(out)
+            return self.constant(out)
         if primitive.outputs is None:
             return wrap(out, self, out_tangents[0])
         return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
@@ -329,7 +329,7 @@ class GetOutput(Operation):
 @functools.cache
 def get_output_plan(output: int) -> Plan:
     """Return the plan of the nodes that pick one output."""
-    return Plan.bare(GetOutput(output), 1, lambda node, g: (OutputCotangents({output: g}),), ("x",))
+    return Plan.bare(GetOutput(output), lambda node, g: (OutputCotangents({output: g}),), ("x",))
 
 
 def meta(value: Any) -> Meta:
@@ -348,10 +348,7 @@ def record_slow(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
         return dispatch(primitive, args, settings)
     if now.trace is not None:
         now.trace.check_known(args)
-    if level.id < now.oldest:
-        out = tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
-    else:
-        out = level.process(primitive, args, settings)
+    out = level.constant(out) if level.id < now.oldest else level.process(primitive, args, settings)
     return out if primitive.write_back is None else linked(primitive, args, settings, out)
 
 

@@ -149,8 +149,8 @@ def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
 
     def step(*used: Any) -> Any:
         xp = NAMESPACES[type(g)]
-        start = _as(used[0], g.dtype) if used else xp.astype(g != 0, g.dtype) if mine is BY_VALUE else xp.ones_like(g)
-        return [None if part is None else part != 0 for part in apply(again, start, None)]
+        every = used[0] if used else g != 0 if mine is BY_VALUE else xp.ones_like(g)
+        return [None if part is None else part != 0 for part in apply(again, xp.astype(every, g.dtype), None)]
 
     return Used(step, () if mine in (ALL, BY_VALUE) else (mine,), exact=mine is not BY_VALUE)
 
@@ -159,7 +159,3 @@ def _any_to(used: Any, shape: tuple[int, ...]) -> Any:
     """Return which elements of an array are used that was broadcast."""
     xp = NAMESPACES[type(used)]
     return xp.reshape(xp.any(used, axis=broadcast_axes(shape, tuple(used.shape))), shape)
-
-
-def _as(used: Any, dtype: Any) -> Any:
-    return NAMESPACES[type(used)].astype(used, dtype)

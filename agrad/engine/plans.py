@@ -101,18 +101,12 @@ _new = tuple.__new__
 def build_plan(primitive: Any, key: PlanKey) -> Plan:
     """Return the plan of the nodes of the calls that ``key`` describes."""
     arguments = primitive.argument_names(key.arity)
-    plan = Plan()
-    plan.primitive = primitive
-    plan.key = key
-    plan.positions, plan.operands = key.traced, picker(key.traced)
-    plan.count, plan.same_shape_and_dtype = key.arity, key.same_shape_and_dtype
-    plan.lifted, plan.retains = key.lifted, key.retains
-    plan.arguments = tuple(arguments[i] for i in key.traced)
-    plan.names = saved_names(primitive, key, arguments)
+    names = saved_names(primitive, key, arguments)
+    plan = Plan(primitive, key, tuple(arguments[i] for i in key.traced), names)
     parts_of_array = primitive.sum_slices is not None and key.arity == 1
     plan.needs_slow_path = primitive.masks or parts_of_array or key.lifted or key.retains
     outputs = () if primitive.spreads else primitive.outputs or ("y",)
-    plan.keep = keeper(plan.names, (*arguments, *outputs))
-    plan.kept = ARGUMENT if plan.names == arguments[:1] else RESULT if plan.names == ("y",) else ""
+    plan.operands, plan.keep = picker(key.traced), keeper(names, (*arguments, *outputs))
+    plan.kept = ARGUMENT if names == arguments[:1] else RESULT if names == ("y",) else ""
     plan.pullback = build_pullback(primitive, plan, guarded=key.guarded)
     return plan

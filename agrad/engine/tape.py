@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agrad.engine.observing import OBSERVED, Observer
@@ -46,79 +47,48 @@ class PlanKey(NamedTuple):
     """True if a backward pass adds the cotangent to the node's ``grad``."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Plan:
-    """The part that similar nodes of one primitive share.
-
-    These nodes keep the same values for the same differentiable arguments.
-    ``positions`` are those of the arguments that are on the tape, in the order of a node's ``parents``.
-    ``names`` names each entry of a node's ``saved``: ``<argument>_meta``, an argument, an output, or ``SETTINGS``.
-    ``pullback(node, g)`` returns the cotangents of the parents.
-    """
-
-    __slots__ = (
-        "arguments",
-        "count",
-        "keep",
-        "kept",
-        "key",
-        "lifted",
-        "names",
-        "needs_slow_path",
-        "operands",
-        "positions",
-        "primitive",
-        "pullback",
-        "retains",
-        "same_shape_and_dtype",
-    )
+    """The part that similar nodes of one primitive share."""
 
     primitive: Any
     key: PlanKey
     """The key of the plan among the ``plans`` of its primitive, which has the fields below that are flags or counts."""
-    count: int
-    same_shape_and_dtype: bool
-    needs_slow_path: bool
+    arguments: tuple[str, ...]
+    """The names of the arguments on the tape."""
+    pullback: Callable[..., tuple[Any, ...]] = field(init=False)
+    """``pullback(node, g)`` returns the cotangents of the parents."""
+    names: tuple[str, ...] = ()
+    """The name of each value in ``saved``: ``<argument>_meta``, an argument, an output, or ``SETTINGS``."""
+    needs_slow_path: bool = False
     """True if a backward pass must take the slow path at these nodes.
 
     The plan is lifted or retains, or the operation leaves some elements of an argument unused, as ``where`` does (see
     ``backward``).
     """
-    retains: bool
-    lifted: bool
-    """True if the values kept are Tensors: rules then run in agrad's own namespace."""
-    arguments: tuple[str, ...]
-    positions: tuple[int, ...]
-    operands: Callable[[Any], tuple[Any, ...]]
+    operands: Callable[[Any], tuple[Any, ...]] = field(init=False)
     """The function from the arguments of a call to those at ``positions``."""
-    names: tuple[str, ...]
-    keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    """The function that selects the values a node keeps.
+    keep: Callable[[tuple[Any, ...]], tuple[Any, ...]] = field(init=False)
+    """The function from the tuple of arguments, outputs and settings to the values that a node keeps."""
+    kept: str = ""
+    """``ARGUMENT`` or ``RESULT`` if a node keeps only that array, so that a call does not need ``keep``."""
+    count: int = field(init=False)
+    positions: tuple[int, ...] = field(init=False)
+    """The positions of the arguments on the tape, in the order of the ``parents`` of a node."""
+    same_shape_and_dtype: bool = field(init=False)
+    lifted: bool = field(init=False)
+    """True if the values kept are Tensors: rules then run in the agrad namespace."""
+    retains: bool = field(init=False)
 
-    Its argument is one tuple of the arguments, the outputs and the settings.
-    """
-    kept: str
-    """``ARGUMENT`` or ``RESULT`` if a node keeps that array alone.
-
-    A call then does not need ``keep``.
-    """
-    pullback: Callable[..., tuple[Any, ...]]
+    def __post_init__(self) -> None:
+        key = self.key
+        self.positions, self.count, self.same_shape_and_dtype = key.traced, key.arity, key.same_shape_and_dtype
+        self.lifted, self.retains = key.lifted, key.retains
 
     @classmethod
-    def bare(
-        cls, primitive: Any, count: int, pullback: Callable[..., tuple[Any, ...]], names: tuple[str, ...] = ()
-    ) -> "Plan":
-        """Return a plan whose nodes keep no values by name.
-
-        All ``count`` arguments are on the tape.
-        """
-        plan = cls()
-        plan.primitive = primitive
-        plan.count = count
-        plan.positions = tuple(range(count))
-        plan.arguments = names or tuple(f"operand_{i}" for i in range(count))
-        plan.names = ()
-        plan.same_shape_and_dtype = plan.lifted = plan.needs_slow_path = plan.retains = False
-        plan.keep = lambda values: ()
+    def bare(cls, primitive: Any, pullback: Callable[..., tuple[Any, ...]], arguments: tuple[str, ...]) -> "Plan":
+        """Return a plan whose nodes keep no values by name, with all arguments on the tape."""
+        plan = cls(primitive, PlanKey(tuple(range(len(arguments))), len(arguments)), arguments)
         plan.pullback = pullback
         return plan
 
@@ -128,7 +98,7 @@ class Plan:
         return {a: places[name] for a in self.arguments for name in (a, f"{a}_meta") if name in places}
 
 
-LEAF = Plan.bare(None, 0, lambda node, g: ())
+LEAF = Plan.bare(None, lambda node, g: (), ())
 
 
 class Node:

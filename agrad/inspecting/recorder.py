@@ -60,7 +60,7 @@ class Recorder(Level):
         wait()
         seconds = time.perf_counter() - start
         if not any(mine):
-            return self._constant(out)
+            return self.constant(out)
         operands = zip(args, mine, raw, strict=True)
         inputs = tuple([Input(arg.node) if own else Input(value=value) for arg, own, value in operands])
         call = {"inputs": inputs, "settings": dict(settings), "seconds": seconds}

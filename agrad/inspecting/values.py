@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.backward import backward_pass
+from agrad.engine.backward import backward_pass, linked_values
 from agrad.engine.gradients import cotangent_for
-from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
+from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import GraphFreedError, TracedValueError
@@ -353,23 +353,9 @@ class GradFn:
         stand_in.links = tuple([leaf_node() for _ in node.parents])
         stand_in.id = next_id()
         stand_in.plan = plan.primitive.variant(plan, lifted=True) if recorded else plan
-        stand_in.saved = node.saved
-        if recorded and node.saved is not None:
-            stand_in.saved = tuple(
-                [self._linked(name, value) for name, value in zip(plan.names, node.saved, strict=True)]
-            )
+        linked = recorded and plan.names and node.saved is not None
+        stand_in.saved = linked_values(node, self._level) if linked else node.saved
         return stand_in
-
-    def _linked(self, name: str, value: Any) -> Any:
-        """Return a kept value as a Tensor with its place on the tape."""
-        node, level = self._node, self._level
-        plan = node.plan
-        outputs = plan.primitive.outputs
-        if name in plan.arguments:
-            return wrap(value, level, node.parents[plan.arguments.index(name)])
-        if outputs is None:
-            return wrap(value, level, node) if name == "y" else value
-        return wrap(value, level, select(node, outputs.index(name))) if name in outputs else value
 
 
 def operation_node(tensor: Tensor) -> tuple[Tensor, Node, int | None] | None:

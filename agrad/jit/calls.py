@@ -70,16 +70,9 @@ class Derivative(Operation):
 
 def call_plan(derivative: Derivative) -> Plan:
     """Return the plan of the nodes of calls."""
-    plan = Plan()
-    plan.primitive = derivative
-    plan.arguments = derivative.arrays
-    plan.positions = tuple(range(len(plan.arguments)))
-    plan.count = len(plan.arguments)
+    plan = Plan.bare(derivative, derivative.pullback, derivative.arrays)
     plan.same_shape_and_dtype = True
-    plan.needs_slow_path = plan.retains = plan.lifted = False
     plan.names = (*plan.arguments, "inputs", "residuals")
-    plan.keep = lambda values: values
-    plan.pullback = derivative.pullback
     return plan
 
 
