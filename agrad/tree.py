@@ -1,7 +1,7 @@
-"""Functions of nested containers: pytrees.
+"""Functions of pytrees: nested dicts, lists, tuples, namedtuples and dataclasses.
 
-The containers are those of ``grad`` and ``jit``: dict, list, tuple, namedtuple and dataclass. All else is a leaf;
-None has no leaves. A dict's leaves are sorted by key.
+``grad`` and ``jit`` accept the same pytrees. Any other object is a leaf. None has no leaves. The leaves of a dict are
+sorted by key.
 """
 
 import builtins
@@ -13,7 +13,7 @@ from typing import Any
 
 import agrad
 import agrad.transforms.trees as trees
-from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.errors import DtypeError, OperandError, ShapeError, described
 
 __all__ = ["all", "flatten", "flatten_with_path", "leaves", "map", "ravel", "reduce", "structure", "unflatten"]
 
@@ -21,17 +21,17 @@ _NO_START: Any = object()
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Return a container's leaves, and its structure.
+    """Return the leaves of a pytree, and its structure.
 
     Parameters
     ----------
-    tree : container
-        Nested containers, or a single leaf.
+    tree : pytree
+        Pytree, or a single leaf.
 
     Returns
     -------
     tuple
-        (leaves, structure): a list, and an object for ``unflatten`` that is equal for containers of one structure.
+        (leaves, structure): a list, and an object for ``unflatten`` that is equal for pytrees of the same structure.
 
     Examples
     --------
@@ -47,12 +47,12 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return a container's leaves.
+    """Return the leaves of a pytree.
 
     Parameters
     ----------
-    tree : container
-        Nested containers, or a single leaf.
+    tree : pytree
+        Pytree, or a single leaf.
 
     Returns
     -------
@@ -68,17 +68,17 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def structure(tree: Any) -> Any:
-    """Return a container's structure.
+    """Return the structure of a pytree.
 
     Parameters
     ----------
-    tree : container
-        Nested containers, or a single leaf.
+    tree : pytree
+        Pytree, or a single leaf.
 
     Returns
     -------
     object
-        The structure of ``flatten``. Its text is the container with ``*`` for leaves.
+        Structure as in ``flatten``. ``str`` shows the pytree with ``*`` for leaves.
 
     Examples
     --------
@@ -89,26 +89,24 @@ def structure(tree: Any) -> Any:
 
 
 def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
-    """Return the container with a structure and leaves.
+    """Return a new pytree with a structure and leaves.
 
     Parameters
     ----------
     structure : object
-        A structure made by ``structure`` or ``flatten``.
+        Result of ``structure`` or ``flatten``.
     leaves : iterable
-        As many leaves as the structure has.
+        Leaves, as many as in the structure.
 
     Returns
     -------
-    container
-        A new container.
+    pytree
+        New pytree.
 
     Raises
     ------
     ShapeError
-        If the number of leaves is another.
-    OperandError
-        If ``structure`` is none; it is the first argument.
+        If the number of leaves is wrong.
 
     Examples
     --------
@@ -118,27 +116,29 @@ def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
     """
     if not hasattr(structure, "num_leaves"):
         raise OperandError(
-            f"tree.unflatten takes a structure first, as tree.structure returns, not a {type(structure).__name__}"
+            f"tree.unflatten: structure must be a result of tree.structure, got {described(structure)}. Pass it first."
         )
     given = list(leaves)
     if len(given) != structure.num_leaves:
-        raise ShapeError(f"tree.unflatten: {structure} has {structure.num_leaves} leaves; {len(given)} were given")
+        raise ShapeError(
+            f"tree.unflatten: leaves must have length {structure.num_leaves}, as {structure} has, got {len(given)}"
+        )
     return trees.unflatten(structure, given)
 
 
 def flatten_with_path(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """Return a container's leaves with their paths, and its structure.
+    """Return the leaves of a pytree with their paths, and its structure.
 
     Parameters
     ----------
-    tree : container
-        Nested containers, or a single leaf.
+    tree : pytree
+        Pytree, or a single leaf.
 
     Returns
     -------
     tuple
-        (pairs, structure): a list of (path, leaf), and the structure of ``flatten``. A path is a string in Python's
-        notation, such as ``"['layers'][0].weight"``; that of a single leaf is empty.
+        (pairs, structure): a list of (path, leaf), and the structure of ``flatten``. A path is a string in Python
+        notation, such as ``"['layers'][0].weight"``. The path of a single leaf is empty.
 
     Examples
     --------
@@ -156,21 +156,21 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # the name that u
     Parameters
     ----------
     f : callable
-        Takes one leaf of each container.
-    tree : container
-        Nested containers, or a single leaf.
-    *rest : container
-        Containers of the same structure.
+        Function of one leaf of each pytree.
+    tree : pytree
+        Pytree, or a single leaf.
+    *rest : pytree
+        Pytrees of the same structure.
 
     Returns
     -------
-    container
-        Like ``tree``, with the results as leaves.
+    pytree
+        Structure of ``tree``, with the results as leaves.
 
     Raises
     ------
     ShapeError
-        If a container has another structure. The text names the first place where it differs.
+        If the structures differ. The message includes the path of the first difference.
 
     Examples
     --------
@@ -190,14 +190,13 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # the name that u
 
 
 def _difference(a: Any, b: Any, path: str, number: int) -> str:
-    """Return the first difference of two unequal structures, in words."""
+    """Return the text on the first difference of two unequal structures."""
     kind, keys = a.type, a.entries()
     if kind is b.type and keys == b.entries() and len(keys) > 0:
         for key, child, other in zip(keys, a.children(), b.children(), strict=True):
             if child != other:
                 return _difference(child, other, path + _step(kind, key), number)
-    where = f"at {path}" if path else "at the top"
-    return f"the containers differ {where}: container 0 has {_words(a)}, container {number} {_words(b)}"
+    return f"pytree {number} must have {_words(a)} at {path or 'the top'}, like pytree 0, got {_words(b)}"
 
 
 def _step(kind: Any, key: Any) -> str:
@@ -208,17 +207,13 @@ def _step(kind: Any, key: Any) -> str:
 
 
 def _words(spec: Any) -> str:
-    """Return what a structure is at its top, in words."""
-    if spec.type is None:
-        return "a leaf"
-    if spec.type is type(None):
-        return "None"
+    """Return the text on the top level of a structure."""
+    if spec.type in (None, type(None)):
+        return "a leaf" if spec.type is None else "None"
     keys = spec.entries()
-    if issubclass(spec.type, dict):
-        return (
-            f"a {spec.type.__name__} with the keys {', '.join(builtins.map(repr, keys))}" if keys else "an empty dict"
-        )
-    return f"a {spec.type.__name__} of {len(keys)}"
+    if not issubclass(spec.type, dict):
+        return f"a {spec.type.__name__} of length {len(keys)}"
+    return f"a {spec.type.__name__} with keys {', '.join(builtins.map(repr, keys))}" if keys else "an empty dict"
 
 
 def all(tree: Any) -> bool:
@@ -226,18 +221,16 @@ def all(tree: Any) -> bool:
 
     Parameters
     ----------
-    tree : container
-        Nested containers of numbers or arrays of shape ().
+    tree : pytree
+        Pytree of numbers or arrays of shape ().
 
     Returns
     -------
     bool
-        True also where there are no leaves.
+        True also if there are no leaves.
 
     Examples
     --------
-    >>> agrad.tree.all({"a": True, "b": [np.asarray(True), 1]})
-    True
     >>> agrad.tree.all({"a": True, "b": [np.asarray(False), 1]})
     False
     """
@@ -250,16 +243,16 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_START
     Parameters
     ----------
     f : callable
-        Takes the result so far and a leaf.
-    tree : container
-        Nested containers, or a single leaf.
-    initializer : object
-        The result before the first leaf; by default the first leaf itself.
+        Function of the result so far and a leaf.
+    tree : pytree
+        Pytree, or a single leaf.
+    initializer : object, optional
+        Result before the first leaf. By default, the first leaf itself.
 
     Returns
     -------
     object
-        The last result.
+        Last result.
 
     Raises
     ------
@@ -275,39 +268,37 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_START
     if initializer is not _NO_START:
         return functools.reduce(f, found, initializer)
     if not found:
-        raise ShapeError("tree.reduce: there are no leaves; give an initializer")
+        raise ShapeError("tree.reduce: tree must have leaves, got none. Pass an initializer.")
     return functools.reduce(f, found)
 
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return a container's elements as one vector, and the way back.
+    """Flatten a pytree into one vector.
 
     Parameters
     ----------
-    tree : container
-        Nested containers of numbers and arrays of one library, or a single leaf.
+    tree : pytree
+        Pytree of numbers and arrays of one library, or a single leaf.
 
     Returns
     -------
     tuple
-        (vector, unravel): an array of one axis, and a function from an array of that shape to a container with the
-        structure of ``tree`` and the shapes and dtypes of its leaves. The vector is a Tensor if a leaf is one, else a
-        raw array. Both ways are differentiable.
+        (vector, unravel): a 1-D array, and a function from an array of that shape to a pytree with the structure of
+        ``tree`` and the shapes and dtypes of its leaves. The vector is a Tensor if a leaf is one, otherwise a plain
+        array. Both are differentiable.
 
     Raises
     ------
     DtypeError
-        If truth values, integers and floating-point numbers are mixed; Python integers go with all numbers.
-    OperandError
-        If a leaf is neither an array nor a number.
+        If Booleans, integers and floating-point numbers are mixed. Python integers may be mixed with all numbers.
     ShapeError
-        If the argument of ``unravel`` has another shape than the vector.
+        If the argument of ``unravel`` does not have the shape of the vector.
 
     Notes
     -----
-    The vector has the dtype to which those of the arrays promote. ``unravel`` casts each leaf to its own again, and
-    takes the real part of a complex number for a real leaf. Python numbers come back as arrays without axes. Raw leaves
-    may be views of the argument of ``unravel``, as its parts are; the vector is no view of the tree.
+    The vector has the promoted dtype of the arrays. ``unravel`` casts each leaf to its original dtype, and uses the
+    real part of a complex number for a real leaf. Python numbers become arrays of shape (). Plain leaves may be views
+    of the argument of ``unravel``. The vector is not a view of the tree.
 
     Examples
     --------
@@ -330,7 +321,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(vector: Any) -> Any:
         shape = tuple(getattr(vector, "shape", ()))
         if shape != (ends[-1],):
-            raise ShapeError(f"unravel takes an array of shape ({ends[-1]},), as tree.ravel returned, not of {shape}")
+            raise ShapeError(f"unravel: vector must have shape ({ends[-1]},), as tree.ravel returned, got {shape}")
         cut = [vector[start:end] for start, end in itertools.pairwise(ends)]
         return trees.unflatten(
             spec, [_cast(agrad.reshape(x, s), dtype) for x, s, dtype in zip(cut, shapes, dtypes, strict=True)]
@@ -340,25 +331,27 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _is_array(leaf: Any) -> bool:
-    """Return True for an array or a scalar of a library."""
+    """Return True for an array or an array scalar."""
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 def _check_kinds(tree: Any, found: list[Any], dtypes: list[Any]) -> None:
-    """Raise an error for leaves that one vector cannot hold and give back."""
+    """Raise an error for leaves that one vector cannot represent."""
     first = None
     for path, leaf, dtype in zip(trees.paths(tree), found, dtypes, strict=True):
         place = f"the leaf at {path}" if path else "the leaf"
         if dtype is None and not isinstance(leaf, (int, float, complex)):
-            raise OperandError(f"tree.ravel: {place} is a {type(leaf).__name__}, neither an array nor a number")
+            raise OperandError(f"tree.ravel: {place} must be an array or a number, got {type(leaf).__name__}")
         if isinstance(leaf, int) and not isinstance(leaf, bool):
             continue
         dtype = agrad.asarray(leaf).dtype if dtype is None else dtype
         kind = next(kind for kind in ("bool", "integral", "numeric") if agrad.isdtype(dtype, kind))
-        here = f"{place} has dtype {dtype.name}"
-        first = first or (kind, here)
+        first = first or (kind, dtype, place)
         if kind != first[0]:
-            raise DtypeError(f"tree.ravel: {first[1]}, and {here}; cast one of them, or leave it out")
+            raise DtypeError(
+                f"tree.ravel: {place} must have a dtype of the kind of {first[1].name}, like {first[2]}, got "
+                f"{dtype.name}. Cast one of them, or leave it out."
+            )
 
 
 def _joined(found: list[Any], dtypes: list[Any]) -> Any:

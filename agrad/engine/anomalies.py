@@ -34,35 +34,24 @@ def is_finite(value: Any) -> bool:
     return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
 
 
-def _not_finite(names: Sequence[str], values: Iterable[Any]) -> str:
-    return " and ".join(name for name, value in zip(names, values, strict=False) if not is_finite(value))
-
-
 def check_results(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
-    """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
-    if all(map(is_finite, out if isinstance(out, tuple) else (out,))):
-        return
-    given = _not_finite(primitive.argument_names(len(args)), args)
-    if given:
-        raise AnomalyError(
-            f"{primitive.name} received a NaN or an infinity in {given}, which was computed outside of detect_anomaly, "
-            f"at {users_line()}"
-        )
-    raise AnomalyError(f"{primitive.name} returned a NaN or an infinity at {users_line()}")
+    """Raise ``AnomalyError`` if a result on plain arrays contains a NaN or an infinity."""
+    results = out if isinstance(out, tuple) else (out,)
+    _check(primitive.name, primitive.argument_names(len(args)), args, results)
 
 
 def check_tangents(primitive: Any, traced: tuple[int, ...], tangents: list[Any], out: tuple[Any, ...]) -> None:
     """Raise ``AnomalyError`` if a forward rule returned a NaN or an infinity."""
-    if all(t is None or is_finite(t) for t in out):
-        return
     names = primitive.argument_names(max(traced) + 1)
-    given = _not_finite([names[i] for i in traced], tangents)
-    if given:
-        raise AnomalyError(
-            f"{primitive.name} received a tangent of {given} that already contains a NaN or an infinity, at "
-            f"{users_line()}"
-        )
-    raise AnomalyError(f"the forward rule of {primitive.name} returned a NaN or an infinity at {users_line()}")
+    _check(f"the forward rule of {primitive.name}", [f"the tangent of {names[i]}" for i in traced], tangents, out)
+
+
+def _check(what: str, names: Sequence[str], values: Iterable[Any], results: Iterable[Any]) -> None:
+    if all(map(is_finite, results)):
+        return
+    given = " and ".join(name for name, value in zip(names, values, strict=False) if not is_finite(value))
+    outside = f"received a NaN or an infinity in {given}, which was computed outside of detect_anomaly,"
+    raise AnomalyError(f"{what} {outside if given else 'returned a NaN or an infinity'} at {users_line()}")
 
 
 def check_cotangents(node: Node, gs: Iterable[Any], parts: tuple[Any, ...]) -> None:
