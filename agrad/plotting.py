@@ -1,8 +1,7 @@
-"""Pictures with Matplotlib.
+"""Plots with Matplotlib: training curves, gradient norms and the sparsity of a Jacobian.
 
-Curves of training, norms of gradients, and the zeros of a Jacobian. Each function draws on the ``axes`` it is given, or
-on a new figure, and returns the axes. Without Matplotlib (``pip install 'agrad[plot]'``) it raises
-``MissingExtraError``.
+Each function draws on ``axes``, or on a new figure, and returns the axes. It requires Matplotlib
+(``pip install 'agrad[plot]'``) and raises ``MissingExtraError`` without it.
 """
 
 import math
@@ -12,15 +11,15 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, MissingExtraError, OperandError
+from agrad.errors import ConfigurationError, MissingExtraError, OperandError, described
 from agrad.train.history import curve_names, draw_curve, entry
 
 __all__ = ["curves", "gradient_norms", "sparsity"]
 
 _INCHES = 0.25
-"""The height of a bar."""
+"""Height of a bar."""
 _DOTS = 400
-"""The most rows and columns of a picture of a Jacobian."""
+"""Maximum number of rows and columns of the plot of a Jacobian."""
 
 
 def _figure(what: str, **options: Any) -> Any:
@@ -29,36 +28,28 @@ def _figure(what: str, **options: Any) -> Any:
         from matplotlib import pyplot
     except ImportError as error:
         raise MissingExtraError(
-            f"plotting.{what} needs the package matplotlib, which is not installed; "
-            "install it with: pip install 'agrad[plot]'"
+            f"plotting.{what}: matplotlib is not installed. Install it with: pip install 'agrad[plot]'"
         ) from error
     return pyplot.subplots(layout="constrained", **options)[1]
 
 
 def curves(history: Sequence[dict[str, Any]], names: Sequence[str] | None = None, *, axes: Any = None) -> Any:
-    """Draw the loss and the metrics of a training run by epoch.
+    """Plot the loss and the metrics of a training run over the epochs.
 
     Parameters
     ----------
     history : History or sequence of dict
-        The records of the epochs, as ``Trainer.fit`` returns them: ``epoch``, ``loss``, metrics, and the same with
-        ``validation_`` before it.
+        Records of the epochs, as from ``Trainer.fit``: ``epoch``, ``loss``, metrics, and the same with the prefix
+        ``validation_``.
     names : sequence of str, optional
-        What to draw, such as ``["loss", "accuracy"]``. By default all that the last record has.
+        Values to plot, such as ``["loss", "accuracy"]``. By default, all in the last record.
     axes : Axes or array of Axes, optional
-        One for each name. By default those of a new figure, side by side.
+        Axes for each name. By default, axes of a new figure, side by side.
 
     Returns
     -------
     ndarray of Axes
-        One for each name.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no records, if no record has a name, or if there are not as many axes as names.
-    MissingExtraError
-        If Matplotlib is not installed.
+        Axes for each name.
 
     Examples
     --------
@@ -69,17 +60,19 @@ def curves(history: Sequence[dict[str, Any]], names: Sequence[str] | None = None
     """
     have = curve_names(history)
     if not history:
-        raise ConfigurationError("plotting.curves: the history has no records")
+        raise ConfigurationError("plotting.curves: history must contain records, got none")
     chosen = have if names is None else [entry(name).removeprefix("validation_") for name in names]
     unknown = [name for name in chosen if name not in have]
     if unknown:
-        raise ConfigurationError(f"plotting.curves: no record has {', '.join(unknown)}; they have {', '.join(have)}")
+        raise ConfigurationError(
+            f"plotting.curves: names must be among {', '.join(have)}, got {', '.join(map(repr, unknown))}"
+        )
     if axes is None:
         axes = _figure("curves", ncols=len(chosen), figsize=(4.5 * len(chosen), 3.5))
     panels = np.atleast_1d(axes).ravel()
     if len(panels) != len(chosen):
         raise ConfigurationError(
-            f"plotting.curves: {len(chosen)} axes are needed, one for each name, not {len(panels)}"
+            f"plotting.curves: axes must contain {len(chosen)} axes, one for each name, got {len(panels)}"
         )
     for panel, name in zip(panels, chosen, strict=True):
         draw_curve(panel, history, name)
@@ -87,30 +80,23 @@ def curves(history: Sequence[dict[str, Any]], names: Sequence[str] | None = None
 
 
 def gradient_norms(gradients: Any, *, axes: Any = None) -> Any:
-    """Draw the norm of the gradient of each parameter.
+    """Plot the norm of the gradient of each parameter.
 
-    A bar is as long as the Euclidean norm, on a logarithmic axis. Norms that fall from layer to layer by orders of
-    magnitude are gradients that vanish. A bar without length says why: ``0``, ``no gradient``, or a value that is not
+    The length of a bar is the Euclidean norm, on a logarithmic axis. Norms that fall from layer to layer by orders of
+    magnitude show vanishing gradients. A bar of length zero has a label: ``0``, ``no gradient``, or a value that is not
     finite.
 
     Parameters
     ----------
     gradients : Module, or nested dict, list or tuple of arrays
-        A module after the backward pass, whose parameters have ``grad``; or what ``agrad.grad`` returned.
+        Module after the backward pass, or a result of ``agrad.grad``.
     axes : Axes, optional
-        Where to draw. By default a new figure.
+        Axes to plot on. By default, axes of a new figure.
 
     Returns
     -------
     Axes
-        The bars, in the order of the parameters from the top.
-
-    Raises
-    ------
-    OperandError
-        If there are no arrays.
-    MissingExtraError
-        If Matplotlib is not installed.
+        Bars, in the order of the parameters from the top.
 
     Examples
     --------
@@ -125,7 +111,7 @@ def gradient_norms(gradients: Any, *, axes: Any = None) -> Any:
     else:
         named = dict(_named(gradients, ""))
     if not named:
-        raise OperandError("plotting.gradient_norms: there are no parameters and no arrays in what was given")
+        raise OperandError("plotting.gradient_norms: gradients must contain arrays, got none")
     norms = {name: None if value is None else _norm(value) for name, value in named.items()}
     if axes is None:
         axes = _figure("gradient_norms", figsize=(6, 1 + _INCHES * len(norms)))
@@ -145,13 +131,13 @@ def gradient_norms(gradients: Any, *, axes: Any = None) -> Any:
 
 
 def _named(value: Any, name: str) -> Any:
-    """Yield the arrays of nested containers with their names."""
+    """Yield the arrays of nested dicts, lists and tuples with their names."""
     if value is None or hasattr(value, "shape"):
         yield name, value
         return
     if not isinstance(value, (Mapping, list, tuple)):
         raise OperandError(
-            f"plotting.gradient_norms: expected arrays, found {type(value).__name__} at {name or 'the top'}"
+            f"plotting.gradient_norms: {name or 'gradients'} must be an array, got {type(value).__name__}"
         )
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
         yield from _named(inner, f"{name}.{key}" if name else str(key))
@@ -171,32 +157,23 @@ def _norm(value: Any) -> float:
 
 
 def sparsity(jacobian: Any, rows: int | None = None, *, axes: Any = None) -> Any:
-    """Draw where a Jacobian is not zero.
+    """Plot the entries of a Jacobian that are not zero.
 
     Parameters
     ----------
-    jacobian : array of 2 axes or more
-        What ``agrad.jacobian`` or ``agrad.hessian`` returned: the axes of the function's value, then those of its
+    jacobian : array with at least 2 axes
+        Result of ``agrad.jacobian`` or ``agrad.hessian``: the axes of the value of the function, then the axes of its
         argument. NaN counts as not zero.
     rows : int, optional
-        The number of axes of the function's value. By default half of all. They become the rows of the picture, and
-        the others its columns.
+        Number of axes of the value, which become the rows of the plot. By default, half of all axes. Required for an
+        odd number of axes.
     axes : Axes, optional
-        Where to draw. By default a new figure.
+        Axes to plot on. By default, axes of a new figure.
 
     Returns
     -------
     Axes
-        The picture. Its title has the count of entries that are not zero, and their share.
-
-    Raises
-    ------
-    OperandError
-        If it is no array of two axes or more, or has no entries.
-    ConfigurationError
-        If ``rows`` is not from 1 to the number of axes less one, or not given for an odd number of axes.
-    MissingExtraError
-        If Matplotlib is not installed.
+        Axes of the plot. The title contains the number of entries that are not zero, and their share.
 
     Examples
     --------
@@ -205,19 +182,18 @@ def sparsity(jacobian: Any, rows: int | None = None, *, axes: Any = None) -> Any
     '10 of 30 entries are not zero (33 %)'
     """
     if getattr(jacobian, "ndim", 0) < 2:
-        found = f"{jacobian.ndim} axes" if hasattr(jacobian, "ndim") else type(jacobian).__name__
-        raise OperandError(f"plotting.sparsity: expected one array of two axes or more, found {found}")
+        raise OperandError(
+            f"plotting.sparsity: jacobian must be an array with at least 2 axes, got {described(jacobian)}"
+        )
     array = _host(jacobian)
-    if rows is None and array.ndim % 2:
-        raise ConfigurationError(f"plotting.sparsity: rows= says how many of the {array.ndim} axes are the value's")
     split = array.ndim // 2 if rows is None else rows
-    if not 1 <= split < array.ndim:
+    if not 1 <= split < array.ndim or (rows is None and array.ndim % 2):
         raise ConfigurationError(
-            f"plotting.sparsity: rows= is from 1 to {array.ndim - 1} for {array.ndim} axes, not {rows}"
+            f"plotting.sparsity: rows must be from 1 to {array.ndim - 1} for {array.ndim} axes, got {rows}"
         )
     shape = math.prod(array.shape[:split]), math.prod(array.shape[split:])
     if 0 in shape:
-        raise OperandError(f"plotting.sparsity: an array of shape {array.shape} has no entries")
+        raise OperandError(f"plotting.sparsity: jacobian must have entries, got shape {array.shape}")
     filled = array.reshape(shape) != 0
     if axes is None:
         axes = _figure("sparsity", figsize=(4.5, 4.5))

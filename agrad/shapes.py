@@ -1,5 +1,6 @@
 """Shape arithmetic on plain integers, without an array library."""
 
+import math
 from collections.abc import Iterable, Sequence
 from operator import index as as_int
 from typing import Any
@@ -24,14 +25,14 @@ ARRAY = _ArraySlot()
 
 
 def too_few_axes(name: str, argument: str, shape: Iterable[int], least: int) -> ShapeError:
-    """Return the error of an array with fewer axes than a function takes of it."""
+    """Return the error of an array with fewer axes than a function requires."""
     return ShapeError(
         f"{name}: {argument} must have at least {least} {'axis' if least == 1 else 'axes'}, got shape {tuple(shape)}"
     )
 
 
 def integer(value: Any, name: str, required: str = "an integer or a tuple of integers") -> int:
-    """Return an argument as an integer; ``name`` is the argument's in the error."""
+    """Return an argument as an integer. The error includes its ``name``."""
     try:
         return as_int(value)
     except TypeError as error:
@@ -64,7 +65,7 @@ def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
         return tuple(range(ndim))
     axes = [normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"the axes {axis} name one axis twice")
+        raise ShapeError(f"axis must not contain an axis twice, got {axis}")
     return tuple(sorted(axes))
 
 
@@ -74,7 +75,7 @@ def normalize_permutation(axes: Sequence[int], ndim: int) -> Shape:
         raise OperandError(f"axes must be a tuple of integers, got {described(axes)}")
     out = tuple(normalize_axis(a, ndim) for a in axes)
     if len(out) != ndim or len(set(out)) != ndim:
-        raise ShapeError(f"axes {tuple(axes)} is no permutation of the {ndim} axes of the array")
+        raise ShapeError(f"axes must be a permutation of the {ndim} axes of the array, got {tuple(axes)}")
     return out
 
 
@@ -94,10 +95,7 @@ def kept_shape(shape: Shape, axes: Iterable[int]) -> Shape:
 
 def size(shape: Iterable[int]) -> int:
     """Return the number of elements of an array of a shape."""
-    count = 1
-    for n in shape:
-        count *= n
-    return count
+    return math.prod(shape)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -106,17 +104,17 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     Parameters
     ----------
     *shapes : tuple of int
-        The shapes.
+        Shapes.
 
     Returns
     -------
     tuple of int
-        The broadcast shape, ``()`` for no shapes.
+        Broadcast shape, ``()`` for no shapes.
 
     Raises
     ------
     ShapeError
-        The shapes do not broadcast.
+        If the shapes are not broadcastable.
 
     Examples
     --------
@@ -127,7 +125,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     for shape in shapes:
         for i, n in enumerate(shape, len(out) - len(shape)):
             if n != 1 and out[i] not in (1, n):
-                raise ShapeError("the shapes " + " and ".join(map(str, shapes)) + " do not broadcast")
+                raise ShapeError(f"shapes {' and '.join(map(str, shapes))} must be broadcastable")
             if n != 1:
                 out[i] = n
     return tuple(out)
@@ -154,20 +152,20 @@ def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Sha
         if n >= 0:
             known *= n
         elif n < -1 or unknown is not None:
-            raise ShapeError(f"cannot reshape to {target}: at most one length may be -1 and none below it")
+            raise ShapeError(f"shape must have at most one -1 and no other negative length, got {target}")
         else:
             unknown = i
     if unknown is not None:
         if not known or count % known:
-            raise ShapeError(f"cannot reshape {count} elements to {target}")
+            raise ShapeError(f"shape must have lengths that divide {count} elements, got {target}")
         return (*target[:unknown], count // known, *target[unknown + 1 :])
     if known != count:
-        raise ShapeError(f"cannot reshape {count} elements to {target}, which has {known}")
+        raise ShapeError(f"shape must have {count} elements, got {target}")
     return target
 
 
 def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Return an index template with its array operands in their places."""
+    """Return an index template with its array operands in place of ``ARRAY``."""
     if arrays:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)
@@ -184,7 +182,7 @@ def product_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     try:
         broadcast_shapes(a[:-2], b[:-2])
     except ShapeError:
-        return f"the batch axes {a[:-2]} and {b[:-2]} do not broadcast"
+        return f"the batch axes {a[:-2]} and {b[:-2]} are not broadcastable"
     return ""
 
 

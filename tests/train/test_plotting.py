@@ -74,16 +74,24 @@ def test_every_entry_of_a_large_jacobian_is_seen(backend: str, axes: Any) -> Non
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: plotting.sparsity(np.ones(3)), OperandError, "two axes or more, found 1"),
-        (lambda: plotting.sparsity({"x": np.ones((2, 2))}), OperandError, "found dict"),
-        (lambda: plotting.sparsity(np.ones((0, 2))), OperandError, "no entries"),
-        (lambda: plotting.sparsity(np.ones((2, 2, 2))), ConfigurationError, "rows="),
-        (lambda: plotting.sparsity(np.ones((2, 2)), 2), ConfigurationError, "from 1 to 1"),
-        (lambda: plotting.gradient_norms({}), OperandError, "no arrays"),
-        (lambda: plotting.gradient_norms({"w": 1.0}), OperandError, "float at w"),
-        (lambda: plotting.curves([]), ConfigurationError, "no records"),
-        (lambda: plotting.curves(RECORDS, ["f1"]), ConfigurationError, "no record has f1; they have loss, accuracy"),
-        (lambda: plotting.curves(RECORDS, axes=[None]), ConfigurationError, "2 axes are needed"),
+        (lambda: plotting.sparsity(np.ones(3)), OperandError, "at least 2 axes, got ndarray of shape"),
+        (lambda: plotting.sparsity({"x": np.ones((2, 2))}), OperandError, "at least 2 axes, got"),
+        (lambda: plotting.sparsity(np.ones((0, 2))), OperandError, "must have entries"),
+        (
+            lambda: plotting.sparsity(np.ones((2, 2, 2))),
+            ConfigurationError,
+            "rows must be from 1 to 2 for 3 axes, got None",
+        ),
+        (
+            lambda: plotting.sparsity(np.ones((2, 2)), 2),
+            ConfigurationError,
+            "rows must be from 1 to 1 for 2 axes, got 2",
+        ),
+        (lambda: plotting.gradient_norms({}), OperandError, "must contain arrays, got none"),
+        (lambda: plotting.gradient_norms({"w": 1.0}), OperandError, "w must be an array, got float"),
+        (lambda: plotting.curves([]), ConfigurationError, "must contain records"),
+        (lambda: plotting.curves(RECORDS, ["f1"]), ConfigurationError, "names must be among loss, accuracy, got 'f1'"),
+        (lambda: plotting.curves(RECORDS, axes=[None]), ConfigurationError, "axes must contain 2 axes"),
     ],
 )
 def test_bad_input(call: Any, error: type[Exception], says: str) -> None:
