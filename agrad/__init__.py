@@ -1,11 +1,11 @@
 """agrad: automatic differentiation for the Python array API standard.
 
-One engine and one set of derivative rules, on NumPy, CuPy, PyTorch, JAX, Dask and array-api-strict. This module names
-everything public, and is an array API namespace whose arrays are Tensors.
+The same engine and derivative rules run on NumPy, CuPy, PyTorch, JAX, Dask and array-api-strict. This module is an
+array API namespace whose arrays are Tensors.
 """
 
 import importlib as _importlib
-import agrad.starting as _starting  # noqa: F401 - first, to hear Ctrl-C while the others are imported
+import agrad.starting as _starting  # noqa: F401 - first, to handle Ctrl-C while the others are imported
 import math as _math
 import typing as _typing
 from typing import Any as _Any
@@ -68,7 +68,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads th
     from agrad.transforms.sparse import *
     from agrad.transforms.sparse_array import SparseArray as SparseArray
 
-# built on this module, as any user's package could be, and imported on first use to keep this import fast
+# packages that use only this module, imported on first use to keep this import fast
 _PACKAGES = (
     *("data", "fft", "linalg", "nn", "optim", "parallel", "plotting", "random", "scipy"),
     *("special", "testing", "train", "tree"),
@@ -80,7 +80,7 @@ _MODULES = {
     "inspecting.compare": ("compare_backends",),
     "inspecting.profile": ("profile",),
     "inspecting.recorder": ("graph",),
-    # with NumPy's names, which libraries search for in the package of an array's class
+    # with NumPy names, which libraries search for in the package of the class of an array
     "interop.words": ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose"),
     "jit.api": ("jit",),
     "jit.shapes": ("ShapeDtype", "eval_shape"),
@@ -102,7 +102,7 @@ _FUNCTIONS = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def _answer(module: str, *names: str) -> None:
-    """File functions that the engine calls, which are loaded at their first call."""
+    """Register functions of the engine that are imported at their first call."""
     for name in names:
 
         def load(*args: _Any, name: str = name) -> _Any:
@@ -120,7 +120,7 @@ _answer("inspecting.values", "op", "parents", "grad_fn", "represent")
 _answer("inspecting.html", "represent_html")
 
 
-if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one of agrad's
+if not _typing.TYPE_CHECKING:  # otherwise, checkers would accept any name
 
     def __getattr__(name: str) -> _Any:
         if name in _PACKAGES or name == "numpy":  # which a star import must not take for NumPy
@@ -128,7 +128,7 @@ if not _typing.TYPE_CHECKING:  # with it, checkers would take any name for one o
         if name in _FUNCTIONS:
             found = getattr(_importlib.import_module(f"agrad.{_FUNCTIONS[name]}"), name)
             return globals().setdefault(name, found)
-        if name == "lib":  # xarray looks for windows there; it is no word of agrad's own
+        if name == "lib":  # xarray looks for windows there; it is not a public name
             return _importlib.import_module("agrad.interop.words").lib
         word = _function_word(name)
         raise AttributeError(f"module 'agrad' has no attribute {name!r}" + (f". Write {word}." if word else ""))
@@ -138,7 +138,7 @@ def __dir__() -> list[str]:
     return globals()["__all__"].copy()
 
 
-_importlib.import_module("agrad.jit")  # now, because the import of a package sets its name, which is a function here
+_importlib.import_module("agrad.jit")  # now, because the import of the package sets this name, which is a function
 del globals()["jit"]
 _list_names(globals(), "errors", *_PACKAGES, *_FUNCTIONS)
 

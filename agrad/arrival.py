@@ -1,8 +1,7 @@
-"""Registration of agrad's backend with einops, in either order of imports.
+"""Registration of the einops backend of agrad, in either order of imports.
 
-einops recognises a new kind of array by a subclass of one of its classes. To import einops for that would make
-``import agrad`` slow. To ask users for one more import would make code for arrays fail on Tensors. einops calls no
-method of an array before it searches the subclasses, and so only its import can be noticed.
+einops finds a new array type by a subclass of one of its classes. The subclass is defined when einops is imported,
+because an import of einops would make ``import agrad`` slow.
 """
 
 import importlib
@@ -15,7 +14,7 @@ BACKEND = "agrad.interop.einops"
 
 
 class _EinopsFinder:
-    """A finder that finds no module, and registers the backend when einops is imported."""
+    """A module finder that registers the backend when einops is imported."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if fullname == "einops.einops":

@@ -1,8 +1,4 @@
-"""Dtypes by name, equal to the same dtype of every array library.
-
-``agrad.float32`` equals ``numpy.float32``, ``torch.float32`` and so on. Code written against the standard can compare
-dtypes without knowing the library of an array.
-"""
+"""Dtypes by name, equal to the dtypes of the same name in all array libraries."""
 
 from typing import Any
 
@@ -10,16 +6,16 @@ import numpy as np
 
 
 class DType:
-    """A dtype of the array API standard, equal to every library's dtype of that name.
+    """Dtype of the array API standard, equal to the same dtype of any library.
 
     Parameters
     ----------
     name : str
-        The name, such as ``"float32"``.
+        Name, such as ``"float32"``.
     kind : str
-        The kind, such as ``"real floating"`` or ``"signed integer"``.
+        Kind, such as ``"real floating"`` or ``"signed integer"``.
     itemsize : int
-        The number of bytes of an element.
+        Number of bytes of an element.
 
     Examples
     --------
@@ -62,12 +58,12 @@ class DType:
 
     @property
     def char(self) -> str:
-        """NumPy's type code."""
+        """The NumPy type code."""
         return self.dtype.char
 
     @property
     def dtype(self) -> np.dtype:
-        """NumPy's dtype of this name, which NumPy asks for in ``zeros(3, dtype=t.dtype)``."""
+        """The NumPy dtype, which NumPy requests in ``zeros(3, dtype=t.dtype)``."""
         return np.dtype(self.name)
 
 
@@ -82,7 +78,7 @@ DTYPES: dict[str, DType] = {
     **_standard("real floating", "float32", "float64"),
     **_standard("complex floating", "complex64", "complex128"),
 }
-"""The standard's dtypes, by name."""
+"""The dtypes of the standard, by name."""
 
 _EXTENDED = {"float16": ("real floating", 2), "bfloat16": ("real floating", 2)}
 _names: dict[type, dict[Any, str]] = {}
@@ -110,7 +106,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Return agrad's dtype for a dtype of any library, or for a name."""
+    """Return the agrad dtype for a dtype of any library, or for a name."""
     kind = type(dtype)
     found: DType
     if kind is DType:

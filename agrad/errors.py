@@ -1,7 +1,6 @@
 """The errors that agrad raises.
 
-Each class also derives from the built-in error that Python code expects in its place: ``except ValueError`` works
-around code that does not know agrad.
+Each class also derives from the built-in error that other code expects, such as ``ValueError``.
 """
 
 import unicodedata
@@ -17,15 +16,15 @@ __all__ = [
 ]  # fmt: skip
 
 LINES, LENGTH = 12, 2000
-"""The numbers of lines and characters that are shown of a message on a file."""
+"""Maximum lines and characters of a message on a file."""
 WIDTH = 120
-"""The characters of names in one message, about."""
+"""Approximate maximum length of the names in one message."""
 
 
 def printable(text: str) -> str:
     """Return ``text`` with escapes for unprintable characters.
 
-    A terminal would act on these characters or could not show them. Line breaks and tabs stay.
+    Line breaks and tabs remain. A terminal would interpret the other characters, or could not show them.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def printable(text: str) -> str:
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
     """Return the first names of a list, each cut to ``width``, for a message.
 
-    On one line, all of them have about `WIDTH` characters.
+    On one line, the names have about `WIDTH` characters in total.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def brief(text: str) -> str:
 
 
 class AgradError(Exception):
-    """The base of every error that agrad raises on purpose.
+    """The base class of all errors that agrad raises intentionally.
 
     Examples
     --------
@@ -103,7 +102,7 @@ class AgradError(Exception):
 
 
 class ShapeError(AgradError, ValueError):
-    """Shapes that do not fit each other, an axis or an index out of range.
+    """Incompatible shapes, or an axis or index out of range.
 
     Examples
     --------
@@ -127,7 +126,7 @@ class IndexRangeError(ShapeError, IndexError):
 
 
 class AxesError(IndexRangeError, AttributeError):
-    """An attribute of Tensors of another number of axes. ``hasattr`` is False then.
+    """An attribute that requires another number of axes. ``hasattr`` returns False.
 
     Examples
     --------
@@ -142,7 +141,7 @@ class AxesError(IndexRangeError, AttributeError):
 
 
 class DtypeError(AgradError, TypeError):
-    """A dtype that the operation does not take, such as an integer to differentiate.
+    """An unsupported dtype, such as an integer argument of ``grad``.
 
     Examples
     --------
@@ -154,7 +153,7 @@ class DtypeError(AgradError, TypeError):
 
 
 class OperandError(AgradError, TypeError):
-    """An operand that is neither a Tensor, an array of a known library, nor a number.
+    """An operand that is not a Tensor, an array of a known library or a number.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class OperandError(AgradError, TypeError):
 
 
 class MixedBackendsError(AgradError, TypeError):
-    """Arrays of two array libraries, or of two devices, in one operation.
+    """Arrays of several array libraries or devices in one operation.
 
     Examples
     --------
@@ -178,7 +177,7 @@ class MixedBackendsError(AgradError, TypeError):
 
 
 class BackendUnavailableError(AgradError, ImportError):
-    """A backend that cannot run here. The message names the reason and the remedy.
+    """A backend that is not available. The message includes the cause and the fix.
 
     Examples
     --------
@@ -202,7 +201,7 @@ class DeviceUnavailableError(AgradError, ValueError):
 
 
 class RuleError(AgradError, RuntimeError):
-    """A derivative rule that failed, or whose result does not fit its argument.
+    """A derivative rule that failed, or that returned an invalid result.
 
     Examples
     --------
@@ -234,7 +233,7 @@ class PrimitiveDefinitionError(AgradError, TypeError):
 
 
 class MissingRuleError(AgradError, NotImplementedError):
-    """An operation without a derivative rule where a derivative is needed.
+    """A required derivative rule that is not defined.
 
     Examples
     --------
@@ -249,7 +248,7 @@ class MissingRuleError(AgradError, NotImplementedError):
 
 
 class MissingFunctionError(AgradError, NotImplementedError, AttributeError):
-    """A standard function that the array library of the arguments lacks.
+    """A function that is not available, for example in the array library.
 
     Examples
     --------
@@ -262,9 +261,7 @@ class MissingFunctionError(AgradError, NotImplementedError, AttributeError):
 
 
 class RefusedFunctionError(AgradError, TypeError):
-    """A call of another library's function that would leave the graph.
-
-    The message names a remedy.
+    """A call of a function of another library that would lose the gradient.
 
     Examples
     --------
@@ -276,7 +273,7 @@ class RefusedFunctionError(AgradError, TypeError):
 
 
 class GraphFreedError(AgradError, RuntimeError):
-    """A second backward pass through a graph whose saved values are freed.
+    """A second backward pass through a graph after its saved values were freed.
 
     Examples
     --------
@@ -291,7 +288,7 @@ class GraphFreedError(AgradError, RuntimeError):
 
 
 class NotDifferentiableError(AgradError, RuntimeError):
-    """A derivative of a value that no recorded operation made.
+    """A derivative of a value that is not the result of a recorded operation.
 
     Examples
     --------
@@ -329,7 +326,7 @@ class ReadOnlyViewError(AgradError, ValueError):
 
 
 class DetachError(AgradError, TypeError):
-    """A conversion that would silently leave the graph. The remedy is ``.detach()``.
+    """A conversion that would lose the gradient. Call ``.detach()`` first.
 
     Examples
     --------
@@ -342,7 +339,7 @@ class DetachError(AgradError, TypeError):
 
 
 class HiddenMemoryError(DetachError, AttributeError):
-    """An attribute of Tensors without a gradient. ``hasattr`` is False for others.
+    """An attribute of only Tensors without gradient. Otherwise, ``hasattr`` is False.
 
     Examples
     --------
@@ -355,7 +352,7 @@ class HiddenMemoryError(DetachError, AttributeError):
 
 
 class TracedValueError(AgradError, TypeError):
-    """A value inside a transform used as a Python number, truth value or index.
+    """A value inside a transform, used as a Python number, Boolean or index.
 
     Examples
     --------
@@ -367,7 +364,7 @@ class TracedValueError(AgradError, TypeError):
 
 
 class ConvergenceError(AgradError, ArithmeticError):
-    """An iteration that did not reach its accuracy in the permitted steps.
+    """An iteration that did not converge within its maximum number of steps.
 
     Examples
     --------
@@ -379,7 +376,7 @@ class ConvergenceError(AgradError, ArithmeticError):
 
 
 class AnomalyError(AgradError, FloatingPointError):
-    """A NaN or an infinity, found where ``detect_anomaly`` or training looked for one.
+    """A NaN or an infinity, found by ``detect_anomaly`` or during training.
 
     Examples
     --------
@@ -417,9 +414,9 @@ class KinkError(AgradError, AssertionError):
 
 
 class DataError(AgradError, ValueError):
-    """A file that is truncated, of a wrong format, or of unexpected contents.
+    """A file that is truncated, or has a wrong format or unexpected contents.
 
-    The message may quote the file. It is made ``printable`` and cut after a few lines.
+    A message that quotes the file is made ``printable`` and cut after a few lines.
 
     Examples
     --------
@@ -439,7 +436,7 @@ class DataError(AgradError, ValueError):
 
 
 class ConfigurationError(AgradError, ValueError):
-    """An option, a model description or a container whose value makes no sense.
+    """An invalid value of an option, a model description or a container.
 
     Examples
     --------
@@ -451,7 +448,7 @@ class ConfigurationError(AgradError, ValueError):
 
 
 class SaveError(AgradError, OSError):
-    """A place that cannot be written, found before work starts or during a write.
+    """A path that cannot be written to, found before work starts or during a write.
 
     Examples
     --------
@@ -461,7 +458,7 @@ class SaveError(AgradError, OSError):
 
 
 class MissingExtraError(AgradError, ImportError):
-    """An optional package that is missing. The message names the pip extra.
+    """An optional package that is not installed. The message includes the pip extra.
 
     Examples
     --------
@@ -471,7 +468,7 @@ class MissingExtraError(AgradError, ImportError):
 
 
 def check_functions(name: str, **functions: object) -> None:
-    """Raise ``OperandError`` unless all arguments are functions; ``name`` takes them.
+    """Raise ``OperandError`` unless all arguments of ``name`` are functions.
 
     Examples
     --------

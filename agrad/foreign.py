@@ -51,7 +51,7 @@ _TENSOR |= {n: f"x.detach().numpy().{n}" for n in ("base", "byteswap", "ctypes",
 
 
 def function_word(name: str) -> str:
-    """Return the agrad counterpart of a function of another library, or an empty string."""
+    """Return the agrad counterpart of another function, or an empty string."""
     return _MODULE.get(name) or (f"agrad.{_FUNCTIONS[name]}" if name in _FUNCTIONS else "")
 
 

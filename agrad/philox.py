@@ -1,12 +1,11 @@
 """Philox4x64-10: random words of a key and a counter, in integer operations.
 
-The generator is that of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as
-1, 2, 3", SC'11 (2011). A block of four 64-bit words is a bijection of a 256-bit counter, chosen by a 128-bit key. Any
-element can be computed anywhere, in any order, with the same result.
+J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11 (2011). A
+block of four 64-bit words is a bijection of a 256-bit counter, selected by a 128-bit key. Elements are independent of
+the order in which they are computed.
 
-Words are int64, whose products wrap around as those of uint64 do: PyTorch has few operations on unsigned integers, and
-the standard has no other integers that all libraries compute with. The functions here define the bits that the
-backends' faster forms must have. Those put a ``Stream`` of their own in the place of ``generic``'s.
+Words are int64, because PyTorch supports few operations on unsigned integers. Their products wrap around like products
+of uint64. These functions define the bits. Backends may replace ``generic`` by a faster ``Stream`` of the same bits.
 """
 
 import math
@@ -20,22 +19,22 @@ Block = tuple[Any, Any, Any, Any]
 """Four words."""
 
 DRAWS, SPLIT, FOLD, RETRY, ATTEMPT, PAIR = range(6)
-"""The last word of the counter, by the use of the words. Uses never share a word, so a key may serve each of them."""
+"""The last word of the counter, by the use of the words, so that no two uses of a key share a word."""
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 ROUNDS = 10
 _LOW = 0xFFFFFFFF
 _RETRIES = 128
-"""The most repetitions of draws that miss a range. Each misses with probability 1/2 at most."""
+"""Maximum number of repeated draws for values outside the range. Each is outside with probability at most 1/2."""
 
 WIDTHS = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
 FRACTIONS = {"float32": 24, "float64": 53}
-"""Bits of a uniform number: as many as the dtype has between 1/2 and 1."""
+"""Bits of a uniform number: the precision of the dtype between 1/2 and 1."""
 
 
 def signed(word: int) -> int:
-    """Return the int64 whose bits are those of a word."""
+    """Return the int64 with the bits of a word."""
     word &= 2**64 - 1
     return word - 2**64 if word >> 63 else word
 
@@ -62,16 +61,16 @@ def turn(counter: Block, key: tuple[Any, Any]) -> tuple[Block, tuple[Any, Any]]:
 
 
 def blocks(counter: Block, key: tuple[Any, Any]) -> Block:
-    """Return the four words of each block, int64 arrays, from those of its counter."""
+    """Return the four words of each block, int64 arrays, from its counter."""
     for _ in range(ROUNDS):
         counter, key = turn(counter, key)
     return counter
 
 
 def generic(xp: Any, key: Any, blocks: Callable[[Block, tuple[Any, Any]], Block] = blocks) -> Stream:
-    """Return the stream of a key, uint32 of shape (4,), on its own device.
+    """Return the stream of a key, uint32 of shape (4,), on the device of the key.
 
-    The library must have int64. ``blocks`` may be another form of the function ``blocks``.
+    ``blocks`` may be another implementation of the function ``blocks``.
     """
     halves = xp.astype(key, xp.int64)
     k0 = halves[0:1] | (halves[1:2] << 32)
@@ -87,7 +86,7 @@ def generic(xp: Any, key: Any, blocks: Callable[[Block, tuple[Any, Any]], Block]
 
 
 def keys(xp: Any, stream: Stream, count: int, domain: int, data: int) -> Any:
-    """Return ``count`` keys made of the words of a domain: uint32 of shape (count, 4)."""
+    """Return ``count`` keys from the words of a domain: uint32 of shape (count, 4)."""
     return bits(xp, lambda n: stream(n, domain, data), (count, 4), "uint32")
 
 
@@ -105,15 +104,15 @@ def bits(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str) -> Any:
 def scaling(dtype: str, interior: bool) -> tuple[int, float, float]:
     """Return the right shift, summand and factor that make a word uniform.
 
-    On [0, 1) the numbers are multiples of 2**-24 or 2**-53. In the ``interior`` they are the middles between multiples
-    of 2**-23 or 2**-52, which are neither 0 nor 1.
+    On [0, 1) the numbers are multiples of 2**-24 or 2**-53. In the ``interior`` they are midpoints between multiples of
+    2**-23 or 2**-52, without 0 and 1.
     """
     count = FRACTIONS[dtype] - interior
     return 64 - count, 0.5 if interior else 0.0, 2.0**-count
 
 
 def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
-    """Return uniform numbers of a floating dtype, one word each in every dtype."""
+    """Return uniform numbers of a floating-point dtype, each from one word."""
     shift, offset, scale = scaling(dtype, interior)
     whole = (stream(math.prod(shape)) >> shift) & (2 ** (64 - shift) - 1)
     out = xp.astype(whole, getattr(xp, dtype))
@@ -121,10 +120,7 @@ def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interio
 
 
 def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any:
-    """Return True where ``bits`` of uint32 are below a threshold from 0 to 2**32.
-
-    It is computed without that dtype.
-    """
+    """Return True where ``bits`` of uint32 are below a threshold from 0 to 2**32."""
     n = math.prod(shape)
     words = stream(-(-n // 2))
     below = xp.stack([(words & _LOW) < threshold, _high(words) < threshold], axis=1)
@@ -132,9 +128,10 @@ def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any
 
 
 def integers(xp: Any, stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return integers from ``low`` to ``high`` - 1, equally probable, at most 2**63.
+    """Return integers from ``low`` to ``high`` - 1, with equal probabilities.
 
-    Each is the remainder of the 63 high bits of a word. Words in the last, incomplete, span are drawn again.
+    The range has at most 2**63 integers. Each is the remainder of the 63 high bits of a word. Words in the last,
+    incomplete span are drawn again.
     """
     n, span = math.prod(shape), high - low
     draw = _draw63(stream(n))
@@ -162,7 +159,7 @@ def permutation(xp: Any, stream: Stream, n: int) -> Any:
 
 
 def truth(value: Any) -> bool | None:
-    """Return the truth of an array without dimensions, or None if it is traced."""
+    """Return the Boolean value of an array of shape (), or None if it is traced."""
     try:
         return bool(value)
     except Exception:  # each library has an error of its own for it
@@ -175,9 +172,7 @@ def half(n: int) -> int:
 
 
 def normal(xp: Any, u1: Any, u2: Any, n: int) -> Any:
-    """Return ``n`` standard normal numbers, from two arrays of uniform ones.
-
-    Each of the two has ``half(n)`` numbers on [0, 1).
+    """Return ``n`` standard normal numbers from twice ``half(n)`` uniform ones.
 
     G. E. P. Box and M. E. Muller, "A note on the generation of random normal deviates", Ann. Math. Stat. 29 (1958).
     """

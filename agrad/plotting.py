@@ -1,4 +1,4 @@
-"""Plots with Matplotlib: training curves, gradient norms and the sparsity of a Jacobian.
+"""Matplotlib plots: training curves, gradient norms, sparsity of Jacobians.
 
 Each function draws on ``axes``, or on a new figure, and returns the axes. It requires Matplotlib
 (``pip install 'agrad[plot]'``) and raises ``MissingExtraError`` without it.

@@ -1,7 +1,6 @@
 """Dictionaries by name, in which lower modules find the functions of upper ones.
 
-``CALLS`` holds functions that the engine calls and upper modules define, ``KERNELS`` the hand-written code of backends.
-``namespace`` is agrad's own array API namespace for derivative rules. All are filled at import.
+All are filled at import.
 """
 
 import importlib
@@ -17,17 +16,16 @@ from agrad.errors import PrimitiveDefinitionError
 F = TypeVar("F", bound=Callable[..., Any])
 
 CALLS: dict[str, Callable[..., Any]] = {}
-"""Functions by name: public ones, by array API name, and others of upper modules."""
+"""Functions that the engine calls and upper modules define, by name."""
 
 PRIMITIVES: dict[str, Any] = {}
 """Every primitive by name."""
 
 
 class Section(SimpleNamespace):
-    """A section of the namespace.
+    """A section of the namespace, whose module is imported at the first lookup.
 
-    Its module is imported when a name is first looked up. ``CALLS["special_word"]`` finds the names that
-    ``agrad.special`` lacks.
+    ``CALLS["special_word"]`` finds the names that ``agrad.special`` lacks.
     """
 
     __slots__ = ("_title",)
@@ -50,7 +48,7 @@ class Section(SimpleNamespace):
 
 
 namespace: SimpleNamespace = SimpleNamespace(linalg=Section("linalg"), fft=Section("fft"), special=Section("special"))
-"""agrad's own namespace: the ``xp`` of a rule with a Tensor among its arguments."""
+"""The agrad namespace: the ``xp`` of a rule with a Tensor among its arguments."""
 
 
 @overload
@@ -58,10 +56,9 @@ def public(where: F, /) -> F: ...
 @overload
 def public(where: str, /) -> Callable[[F], F]: ...
 def public(where: Any, /) -> Any:
-    """Publish a function in agrad's namespace, or in a section of it.
+    """Publish a function in the agrad namespace, or in a section of it.
 
-    Use ``@public`` or ``@public("linalg")``. Without a section it is filed in ``CALLS`` too. Raise
-    ``PrimitiveDefinitionError`` for a name that is taken.
+    Use ``@public`` or ``@public("linalg")``. ``CALLS`` contains functions without a section too.
     """
     if isinstance(where, str):
         section = getattr(namespace, where)
@@ -73,24 +70,21 @@ def public(where: Any, /) -> Any:
 def _file(section: SimpleNamespace, function: F) -> F:
     name = function.__name__
     if name in vars(section):
-        raise PrimitiveDefinitionError(f"two functions are named {name}")
+        raise PrimitiveDefinitionError(f"names of functions must be different, got {name} twice")
     setattr(section, name, function)
     return function
 
 
 def file_primitive(primitive: Any) -> None:
-    """File one of agrad's own primitives.
-
-    Raise ``PrimitiveDefinitionError`` for a name that is taken.
-    """
+    """Register a primitive of agrad. Raise an error for a name that is taken."""
     if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
-        raise PrimitiveDefinitionError(f"two primitives are named {primitive.name}")
+        raise PrimitiveDefinitionError(f"names of primitives must be different, got {primitive.name} twice")
 
 
 def names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of positional parameters, and of keyword-only ones.
 
-    They are read from the code of a plain function: a signature takes ten times as long, and there are a thousand.
+    The code of a plain function is read, because a signature takes ten times as long.
     """
     plain = type(function) is FunctionType and not vars(function)  # no signature of its own
     if not plain or function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
@@ -105,8 +99,7 @@ def names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, 
 class Kernel(NamedTuple):
     """A faster implementation of one part of a primitive for one backend.
 
-    ``when`` accepts the kernel's positional parameters and returns True if the kernel applies.
-    ``names`` are the kernel's positional parameters, taken from the rule's alphabet.
+    ``when`` accepts the positional parameters, whose names are ``names``, and returns True if the kernel applies.
     """
 
     when: Callable[..., bool] | None
@@ -114,7 +107,7 @@ class Kernel(NamedTuple):
     names: tuple[str, ...]
     settings: tuple[str, ...]
     gain: float | None = None
-    """The cost of the general rule over the kernel's, as ``python -m bench kernels`` measured it."""
+    """The measured time of the general rule, divided by the time of the kernel (``python -m bench kernels``)."""
 
 
 KERNELS: dict[tuple[str, str, str], Kernel] = {}
@@ -131,33 +124,33 @@ def kernel(
     names: tuple[str, ...] | None = None,
     gain: float | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File a kernel: a faster implementation of a part of ``name`` on ``backend``.
+    """Register a kernel: a faster implementation of a part of ``name`` on ``backend``.
 
     The part is one of these:
 
-    - ``"forward"``: the primitive. Parameters: its arrays, then its settings.
-    - ``"vjp:x"``: the rule. Parameters: names of the rule's alphabet, including ``g``, then settings.
-    - ``"namespace"``: the function of that name in the backend's namespace.
+    - ``"forward"``: the primitive. Parameters: its arrays, then its options.
+    - ``"vjp:x"``: the rule. Parameters: names that the rule may use, including ``g``, then options.
+    - ``"namespace"``: the function of that name in the namespace of the backend.
     - ``"forward+vjp:x"``: both in one, for compiled programs. The guard is called with the rule's operands.
     - ``"forward(g=product)"``: the primitive with the operation of a kind that computes its operand ``g``, for
-      compiled programs. The guard is called with the operands of both, in order, and the primitive's settings.
+      compiled programs. The guard is called with the operands of both, in order, and the options of the primitive.
 
-    ``when`` is a guard: it is called with the kernel's positional parameters, and the general rule runs if it returns
-    False. The guards of parts for compiled programs are called with variables, of which shapes and dtypes are known.
-    ``names`` are the names of the positional parameters, by default those of the function's signature. ``gain`` is the
-    measured gain, which agrad's own kernels for NumPy and CuPy must state.
+    ``when`` is a guard: it is called with the positional parameters, and the general rule runs if it returns False. The
+    guards of parts for compiled programs are called with variables, which have a shape and a dtype. ``names`` are the
+    names of the positional parameters, by default from the signature. ``gain`` is required for the kernels of agrad for
+    NumPy and CuPy.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
         if not _PARTS.fullmatch(part):
             raise PrimitiveDefinitionError(
-                f"kernel {name!r} on {backend!r}: the part must be 'forward', 'vjp:<argument>', 'namespace', "
+                f"kernel {name!r} on {backend!r}: part must be 'forward', 'vjp:<argument>', 'namespace', "
                 f"'forward+vjp:<argument>' or 'forward(<argument>=<kind>)', got {part!r}"
             )
         positional, settings = names_of(function)
         key = (backend, name, part)
         if key in KERNELS:
-            raise PrimitiveDefinitionError(f"kernel {key} is filed twice")
+            raise PrimitiveDefinitionError(f"kernels must be registered once, got {key} twice")
         KERNELS[key] = Kernel(when, function, names or positional, settings, gain)
         if name in PRIMITIVES:
             PRIMITIVES[name].kernel_filed()
@@ -167,5 +160,5 @@ def kernel(
 
 
 def namespace_kernels(backend: str) -> dict[str, Callable[..., Any]]:
-    """Return the kernels that replace functions of a backend's namespace, by name."""
+    """Return the kernels that replace functions in the namespace of a backend."""
     return {name: k.function for (owner, name, part), k in KERNELS.items() if (owner, part) == (backend, "namespace")}

@@ -1,4 +1,4 @@
-"""Ctrl-C while the command ``agrad`` is imported: one line and exit code 130."""
+"""Handle Ctrl-C while the command ``agrad`` is imported: exit code 130."""
 
 import contextlib
 import os
@@ -8,13 +8,13 @@ from types import FrameType
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End the process. Nothing has begun that would have to be ended in order."""
+    """End the process. No work that requires cleanup has started."""
     os.write(2, b"agrad: interrupted\n")
     os._exit(130)
 
 
 def await_command() -> None:
-    """Hear Ctrl-C until ``main`` runs, if this process is the command."""
+    """Handle Ctrl-C until ``main`` runs, if this process is the command."""
     first = os.path.basename(next(iter(getattr(sys, "argv", ())), ""))
     # python -m imports the package before it sets the name of the program
     words = sys.orig_argv[sys.orig_argv.index("-m") :][:2] if "-m" in sys.orig_argv else []

@@ -35,7 +35,7 @@ def is_finite(value: Any) -> bool:
 
 
 def check_results(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
-    """Raise ``AnomalyError`` if a result on plain arrays contains a NaN or an infinity."""
+    """Raise ``AnomalyError`` if a plain result contains a NaN or an infinity."""
     results = out if isinstance(out, tuple) else (out,)
     _check(primitive.name, primitive.argument_names(len(args)), args, results)
 

@@ -412,7 +412,7 @@ def _recorded_pullback(level: Any) -> Apply:
 
 
 def linked_values(node: Node, level: Any) -> tuple[Any, ...]:
-    """Return the values that a node keeps: arguments and outputs as Tensors of ``level`` with their nodes."""
+    """Return the saved values of a node as Tensors of ``level`` with their nodes."""
     plan, outputs = node.plan, node.plan.primitive.outputs
     links = dict(zip(plan.arguments, node.parents, strict=True))
     values = []

@@ -212,7 +212,7 @@ class Primitive(Operation):
     # ---------------------------------------------------------------- raw arrays
 
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> Function:
-        """File and return a rule for the arguments ``targets`` (by default the first one)."""
+        """Register a rule for the arguments ``targets``, by default the first."""
         targets = targets or self.all_arrays[:1]
         if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
             raise PrimitiveDefinitionError(
@@ -232,14 +232,14 @@ class Primitive(Operation):
         return function
 
     def file_write_back(self, function: Function) -> Function:
-        """File and return the write-back rule: the first array after a write to the result."""
+        """Register the write-back rule, which returns the first array after a write."""
         self.write_back: Function | None = write_back_rule(self, function)
         self.write_back_rules[:] = [self.write_back]
         self.may_alias = True
         return function
 
     def file_batching(self, function: Function) -> Function:
-        """File and return the batching rule: one call for all batch elements; see ``batching``."""
+        """Register the batching rule: one call for all batch elements (``batching``)."""
         if "batch_size" in (*self.all_arrays, *self.settings):
             raise PrimitiveDefinitionError(
                 f"{self.name}: arguments must not be named 'batch_size', which is the number of batch elements in a "

@@ -87,7 +87,7 @@ class Plan:
 
     @classmethod
     def bare(cls, primitive: Any, pullback: Callable[..., tuple[Any, ...]], arguments: tuple[str, ...]) -> "Plan":
-        """Return a plan whose nodes keep no values by name, with all arguments on the tape."""
+        """Return a plan without named values, with all arguments on the tape."""
         plan = cls(primitive, PlanKey(tuple(range(len(arguments))), len(arguments)), arguments)
         plan.pullback = pullback
         return plan
